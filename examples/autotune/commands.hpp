@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/io/study_file.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace autotune {
+
+/// What a program that calls `autotune` can rely on.
+enum ExitCode { done = 0, answer_is_no = 1, usage_error = 2, environment_error = 3, nothing_feasible = 4, stopped = 130 };
+
+/// What the commands that work on a study have in common.
+struct StudyArguments {
+    std::filesystem::path study;                       ///< the YAML file
+    std::optional<std::filesystem::path> directory{};  ///< the study's folder; nothing: ./<study name>
+    std::string strategy{};                            ///< in place of the file's
+    bool json = false;
+
+    [[nodiscard]] servetune::StudyFile load() const;
+    [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const { return directory.value_or(file.name); }
+};
+
+struct RunArguments : StudyArguments {
+    std::optional<std::size_t> trials{};  ///< in place of the file's budget
+    bool accept_changes = false;
+    bool quiet = false;
+};
+
+struct RenderArguments : StudyArguments {
+    std::vector<std::string> settings{};  ///< name=value
+};
+
+struct ImportArguments {
+    std::filesystem::path document;
+    std::optional<std::filesystem::path> study{};
+    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
+    std::optional<std::filesystem::path> rest{};    ///< where the blocks go that the study does not know
+    bool json = false;
+};
+
+int run(const RunArguments& arguments);
+int validate(const StudyArguments& arguments);
+int status(const StudyArguments& arguments);
+int report(const StudyArguments& arguments);
+int render(const RenderArguments& arguments);
+int import_document(const ImportArguments& arguments);
+
+}  // namespace autotune

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/import.hpp"
+#include "servetune/io/yaml.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+
+int import_document(const ImportArguments& arguments) {
+    const Catalogue catalogue = Catalogue::standard();
+    const std::string text = read_file(arguments.document);
+    std::optional<StudyFile> study;
+    std::vector<Engine> engines;
+    if (arguments.study) {
+        study = load_study(*arguments.study, catalogue);
+        engines = study->composition->engines();
+    } else
+        for (const auto& entry : std::filesystem::directory_iterator(catalogue.root() / "engines"))
+            if (entry.path().extension() == ".yaml")
+                engines.push_back(catalogue.engine(Yaml::parse("\"" + entry.path().string() + "\"", "engines")));
+
+    const std::vector<PublishedResult> results = read_published(text, launchers_of(engines));
+    if (results.empty()) throw ParseError(arguments.document.string() + ": no 'Serving Benchmark Result' block in it");
+    Imported imported;
+    if (study) imported = import_for_study(results, *study);
+    else imported = {csv_of(results), results.size()};
+
+    const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
+        if (file) write_file(*file, csv);
+        else fmt::print("{}", csv);
+    };
+    if (!arguments.json || arguments.output) emit(arguments.output, imported.csv);
+    if (arguments.rest) {
+        std::vector<PublishedResult> rest;
+        for (const Unplaced& unplaced : imported.unplaced) rest.push_back(unplaced.result);
+        write_file(*arguments.rest, csv_of(rest));
+    }
+    if (arguments.json) {
+        nlohmann::ordered_json object{{"blocks", results.size()},
+                                      {"rows", imported.rows},
+                                      {"unplaced", nlohmann::ordered_json::array()},
+                                      {"unread", nlohmann::ordered_json::array()}};
+        for (const Unplaced& unplaced : imported.unplaced)
+            object["unplaced"].push_back({{"block", unplaced.result.index}, {"reason", unplaced.reason}});
+        for (const PublishedResult& result : results)
+            for (const auto& [label, value] : result.unread)
+                object["unread"].push_back({{"block", result.index}, {"label", label}, {"value", value}});
+        fmt::print("{}\n", object.dump(2));
+    } else {
+        fmt::print(stderr, "{}: {} result blocks, {} rows\n", arguments.document.string(), results.size(), imported.rows);
+        for (const Unplaced& unplaced : imported.unplaced)
+            fmt::print(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
+        for (const PublishedResult& result : results)
+            for (const auto& [label, value] : result.unread)
+                fmt::print(stderr, "  block {}: no figure for '{}: {}'\n", result.index, label, value);
+    }
+    // Nothing may be lost silently: blocks that are no rows need a place of their own.
+    return imported.unplaced.empty() || arguments.rest ? done : answer_is_no;
+}
+
+}  // namespace autotune

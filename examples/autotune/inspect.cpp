@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/report.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/study/recommendation.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+using Json = nlohmann::ordered_json;
+
+StudyFile StudyArguments::load() const { return load_study(study, Catalogue::standard(), strategy); }
+
+namespace {
+
+std::string conditions_text(const Parameter& parameter) {
+    std::string result;
+    for (const Condition& condition : parameter.active_when) {
+        result += (result.empty() ? "when " : " and ") + condition.parent + " = ";
+        for (std::size_t i = 0; i < condition.values.size(); ++i) result += (i == 0 ? "" : " or ") + text_of(condition.values[i]);
+    }
+    return result;
+}
+
+int print_validation(const StudySetup& setup, bool json) {
+    const Problem& problem = *setup.problem;
+    const Command command = setup.command(problem.space.default_configuration());
+    if (json) {
+        Json object{{"valid", true}, {"study", setup.file.name}, {"parameters", Json::array()}, {"constraints", Json::array()}};
+        for (const Parameter& parameter : problem.space.parameters())
+            object["parameters"].push_back({{"name", parameter.name},
+                                            {"domain", parameter.domain_text()},
+                                            {"default", text_of(parameter.default_value)},
+                                            {"active", conditions_text(parameter)}});
+        for (const Constraint& constraint : problem.space.constraints())
+            object["constraints"].push_back({{"rule", text_of(constraint)}, {"because", reason(constraint)}});
+        object["size"] = problem.feasible.size();
+        object["continuous"] = !problem.feasible.finite();
+        object["default_command"] = command.argv;
+        fmt::print("{}\n", object.dump(2));
+        return done;
+    }
+    fmt::print("{}: {}, strategy {}\n\n", setup.file.name, setup.file.model, setup.strategy->name());
+    std::size_t width = 0;
+    for (const Parameter& parameter : problem.space.parameters()) width = std::max(width, parameter.name.size());
+    for (const Parameter& parameter : problem.space.parameters()) {
+        const std::string conditions = conditions_text(parameter);
+        fmt::print("  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(), text_of(parameter.default_value),
+                   conditions.empty() ? "" : "; " + conditions);
+    }
+    for (const Constraint& constraint : problem.space.constraints())
+        fmt::print("  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+    fmt::print("\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
+               problem.feasible.finite() ? "" : " (each real counted once)", command.text());
+    return done;
+}
+
+}  // namespace
+
+int validate(const StudyArguments& arguments) {
+    try {
+        return print_validation(set_up(arguments.load()), arguments.json);
+    } catch (const Error& error) {
+        if (arguments.json) fmt::print("{}\n", Json{{"valid", false}, {"error", error.what()}}.dump(2));
+        else fmt::print(stderr, "autotune: {}\n", error.what());
+        return answer_is_no;
+    }
+}
+
+int status(const StudyArguments& arguments) {
+    const StudySetup setup = set_up(arguments.load());
+    const std::filesystem::path folder = arguments.folder(setup.file);
+    const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
+    if (arguments.json) {
+        fmt::print("{}\n", json_report(setup, trials, ""));
+        return done;
+    }
+    std::size_t told = 0;
+    std::size_t failed = 0;
+    for (const Trial& trial : trials) {
+        told += trial.told() ? 1 : 0;
+        failed += trial.failure() != nullptr ? 1 : 0;
+    }
+    fmt::print("{}: {} trials told, {} of them failed, {} pending\n", setup.file.name, told, failed, trials.size() - told);
+    for (const Trial& trial : trials)
+        if (!trial.told())
+            fmt::print("  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
+                       trial.why);
+    std::vector<Trial> search;
+    for (const Trial& trial : trials)
+        if (trial.of_search() && setup.problem->space.feasible(trial.configuration)) search.push_back(trial);
+    const Recommendation result = recommend(*setup.problem, search);
+    if (result.best)
+        fmt::print("  {}: {}\n",
+                   result.keep_default ? "so far nothing beats the default"
+                                       : fmt::format("so far recommended, {} over the default", percent(result.gain.value)),
+                   setup.command(result.recommended).text());
+    return done;
+}
+
+int report(const StudyArguments& arguments) {
+    const StudySetup setup = set_up(arguments.load());
+    const std::vector<Trial> trials = SqliteJournal::read(arguments.folder(setup.file)).trials();
+    fmt::print("{}{}", arguments.json ? json_report(setup, trials, "") : markdown_report(setup, trials, ""), arguments.json ? "\n" : "");
+    return done;
+}
+
+int render(const RenderArguments& arguments) {
+    const StudyFile file = arguments.load();
+    const SearchSpace space(file.composition->parameters(), file.composition->constraints());
+    Assignment settings;
+    for (const std::string& setting : arguments.settings) {
+        const auto equals = setting.find('=');
+        if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
+        const Parameter& parameter = space.at(file.composition->resolve(setting.substr(0, equals)));
+        const std::string text = setting.substr(equals + 1);
+        Value value = value_of(text);
+        if (const auto number = number_of(value); number && parameter.continuous()) value = *number;
+        if (!parameter.contains(value) && parameter.contains(text)) value = text;
+        settings[parameter.name] = value;
+    }
+    const Configuration configuration = space.changed(space.default_configuration(), settings);
+    const auto violations = space.violations(configuration);
+    if (!violations.empty()) throw SpaceError(violations.front());
+    const Command command = file.composition->render(configuration, {file.model, {}, 0});
+    if (arguments.json) fmt::print("{}\n", Json{{"argv", command.argv}, {"environment", command.environment}}.dump(2));
+    else fmt::print("{}\n", command.text());
+    return done;
+}
+
+}  // namespace autotune

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+#include "progress.hpp"
+#include "stop_signals.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/report.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/study/study.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+
+namespace {
+
+double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their own.
+std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {
+    try {
+        return SqliteJournal::open(folder, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, accept_changes);
+    } catch (const IoError& error) {
+        fmt::print(stderr, "autotune: {}\n", error.what());
+        return std::nullopt;
+    }
+}
+
+void print_conclusion(const StudySetup& setup, const Summary& summary, const std::filesystem::path& folder) {
+    const Recommendation& result = summary.recommendation;
+    if (!result.best) fmt::print("nothing that was measured passes; see {}\n", (folder / "report.md").string());
+    else {
+        if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
+        else if (result.keep_default) fmt::print("keep the default: nothing measured gains {}\n\n", percent(setup.file.decision.min_gain));
+        else fmt::print("recommended, {} over the default:\n\n", percent(result.gain.value));
+        fmt::print("  {}\n\nreport: {}\n", setup.command(result.recommended).text(), (folder / "report.md").string());
+    }
+}
+
+}  // namespace
+
+int run(const RunArguments& arguments) {
+    StopSignals signals;
+    StudyFile file = arguments.load();
+    if (arguments.trials) file.budget.trials = *arguments.trials;
+    const Budget budget = file.budget;
+    const std::filesystem::path folder = arguments.folder(file);
+    StudySetup setup = set_up(std::move(file));
+    auto journal = open_journal(folder, setup, arguments.accept_changes);
+    if (!journal) return environment_error;
+
+    Study::Options options{setup.file.seed, {}, unix_seconds};
+    for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
+    Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
+    Summary summary;
+    {
+        Progress progress(setup, budget, isatty(STDERR_FILENO) == 1);
+        summary = study.run(*setup.evaluator, budget, signals.token(), arguments.quiet ? nullptr : &progress);
+    }
+    if (summary.reason == StopReason::error) {
+        fmt::print(stderr, "autotune: {}\nwhat was told is kept in {}; run again to go on\n", summary.message, folder.string());
+        return environment_error;
+    }
+    const std::string_view reason = name_in(stop_reasons, summary.reason);
+    const std::string json = json_report(setup, study.trials(), reason);
+    try {
+        write_file(folder / "report.md", markdown_report(setup, study.trials(), reason));
+        write_file(folder / "report.json", json + "\n");
+    } catch (const IoError& error) {
+        fmt::print(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
+        return environment_error;
+    }
+    if (arguments.json) fmt::print("{}\n", json);
+    else if (summary.reason == StopReason::stopped_by_user)
+        fmt::print("stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
+    else print_conclusion(setup, summary, folder);
+    if (summary.reason == StopReason::stopped_by_user) return stopped;
+    return summary.recommendation.best ? done : nothing_feasible;
+}
+
+}  // namespace autotune

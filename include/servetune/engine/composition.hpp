@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/engine.hpp"
+#include "servetune/space/configuration.hpp"
+#include "servetune/space/search_space.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What a study says of one parameter: it narrows, fixes or adds.
+struct SpaceEntry {
+    std::string name;                    ///< `max_num_seqs`, `vllm.max_num_seqs`, or a concept
+    std::optional<Domain> domain{};      ///< nothing: the engine's own
+    std::optional<bool> offers_unset{};  ///< nothing: the engine's own, or false where a domain is given
+    std::optional<Value> default_value{};
+    bool fixed = false;                                ///< always `default_value`
+    std::map<std::string, std::string> checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
+    std::optional<EngineParameter> added{};            ///< a parameter that no engine file has
+};
+
+/// The engines of a study and what it says of their parameters.
+struct SpaceDescription {
+    std::vector<Engine> engines;
+    std::vector<SpaceEntry> entries{};
+    bool others_searched = true;  ///< false: parameters without an entry stay at their defaults and out of the space
+    std::vector<Constraint> constraints{};
+    std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
+};
+
+/// A command to start: words, never a shell line.
+struct Command {
+    std::vector<std::string> argv;
+    std::map<std::string, std::string> environment{};
+
+    /// As a person types it into a POSIX shell, quoted where needed; environment first.
+    [[nodiscard]] std::string text() const;
+};
+
+/// Fills the launch template: which model, and where to listen (no address flags when `host` is empty).
+struct LaunchTarget {
+    std::string model;
+    std::string host{};
+    int port = 0;
+};
+
+/// The search space of a study, and the way back from its configurations to commands.
+///
+/// One engine: its parameters keep their names. Several: `engine` is the first parameter (its default the first engine named),
+/// an engine's own parameters are called `engine.parameter` and are active under it, and an entry without an engine is one
+/// parameter shared by all the engines that know its name or concept. Parameters of different engines with one concept keep it
+/// as `concept_name`, which links them.
+class Composition {
+public:
+    /// Throws SpaceError: an entry no engine knows, values outside an engine's domain (unless a checkpoint serves them), an
+    /// entry that could never be active.
+    explicit Composition(SpaceDescription description);
+
+    [[nodiscard]] const std::vector<Engine>& engines() const { return description_.engines; }
+    [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
+    [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
+
+    /// The engine that a configuration runs on.
+    [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
+    [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+
+    /// The parameters that a command of ours or of a person sets, under the names of this space; the reverse of `render`.
+    struct Parsed {
+        const Engine* engine = nullptr;  ///< null: no engine's command and flags of no single engine
+        Assignment values{};
+        std::vector<std::string> unknown{};  ///< words that no parameter explains
+    };
+    /// `words`: a whole command, or its flags only (then the engine is the only one that knows all of them, else the first).
+    [[nodiscard]] Parsed parse(const std::vector<std::string>& words, const std::string& model) const;
+
+    /// What an entry or a stage calls a parameter -> its name in the space. Throws SpaceError with the nearest names.
+    [[nodiscard]] std::string resolve(std::string_view name) const;
+
+private:
+    struct Local {
+        const EngineParameter* parameter;
+        std::string name_in_space;  ///< empty: not in the space, held at its default
+        std::map<std::string, std::string> checkpoints{};
+    };
+    struct EngineNames {
+        std::map<std::string, Local, std::less<>> locals;
+    };
+    void add_engine(std::size_t which);
+    void add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry);
+    [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
+    [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
+    void add_constraints(const Engine& engine);
+    void check_entries() const;
+    [[nodiscard]] std::string prefix(const Engine& engine) const { return description_.engines.size() > 1 ? engine.name + "." : ""; }
+    [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration,
+                                       bool& active) const;
+    [[nodiscard]] Parsed parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
+                                     const std::string& model) const;
+
+    SpaceDescription description_;
+    std::map<std::string, EngineNames> names_;
+    std::vector<Parameter> parameters_;
+    std::vector<Constraint> constraints_;
+};
+
+/// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a backslash before a newline (or
+/// the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays: `--config={"a":1}` is printed so.
+std::vector<std::string> shell_words(std::string_view line);
+
+}  // namespace servetune

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/space/constraint.hpp"
+#include "servetune/space/parameter.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// A parameter of an engine and how it reaches the engine's command line.
+struct EngineParameter {
+    Parameter parameter;
+    std::string flag{};         ///< `--max-num-seqs`; of a bool: passed when it is true
+    std::string off_flag{};     ///< of a bool: passed when it is false; empty: nothing is passed then
+    std::string environment{};  ///< name of an environment variable instead of a flag
+    std::string since{};        ///< first engine version that has it; empty: all that the file covers
+    std::string until{};        ///< last engine version that has it
+    std::string source{};       ///< where it was checked
+};
+
+/// Several parameters that make one flag together: `--speculative-config={"method":...}`.
+struct JsonFlag {
+    std::string flag;
+    std::vector<std::pair<std::string, std::string>> fields;  ///< JSON key -> parameter name
+    std::vector<Condition> when{};                            ///< all must hold, or the flag is not passed
+};
+
+/// How the log of a dead engine is read: the first pattern found decides.
+struct FailurePattern {
+    std::string kind;  ///< a name of FailureKind (trial/outcome.hpp)
+    std::vector<std::string> match;
+};
+
+/// A serving engine: data, read from search_spaces/engines/<name>.yaml, never C++.
+struct Engine {
+    enum class FlagStyle { equals, separate };  ///< `--flag=value` or `--flag value`
+
+    std::string name;
+    std::string versions{};
+    std::vector<std::string> launch{};  ///< words, with {model}, {host} and {port} to fill in
+    FlagStyle flag_style = FlagStyle::equals;
+    std::string ready_path{};  ///< answers 200 once the engine serves
+    double ready_within_seconds = 0;
+    std::map<std::string, std::string> api{};
+    std::vector<std::pair<std::string, std::map<std::string, std::string>>> between_runs{};  ///< path to POST to -> environment it needs
+    std::map<std::string, std::string> counters{};
+    std::vector<FailurePattern> failures{};
+    std::vector<EngineParameter> parameters{};
+    std::vector<JsonFlag> json_flags{};
+    std::vector<Constraint> constraints{};
+
+    [[nodiscard]] const EngineParameter* find(std::string_view parameter) const {
+        for (const EngineParameter& candidate : parameters)
+            if (candidate.parameter.name == parameter) return &candidate;
+        return nullptr;
+    }
+};
+
+}  // namespace servetune

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/engine.hpp"
+#include "servetune/traffic/workload.hpp"
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+class Yaml;
+
+/// Finds engine and workload files by name and reads them.
+///
+/// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names it. Any other name is looked
+/// for as `NAME.yaml` in that folder, then as `KIND/NAME.yaml` in the search spaces' folder.
+class Catalogue {
+public:
+    /// `root` holds `engines/` and `workloads/`.
+    explicit Catalogue(std::filesystem::path root) : root_(std::move(root)) {}
+
+    /// The folder in $SERVETUNE_SEARCH_SPACES, else `share/servetune/search_spaces` or `search_spaces` beside or above the running
+    /// program. Throws IoError when there is none.
+    static Catalogue standard();
+
+    [[nodiscard]] const std::filesystem::path& root() const { return root_; }
+
+    /// Throws IoError for an unknown name, listing the known ones nearest first.
+    [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name, const std::filesystem::path& beside) const;
+    [[nodiscard]] Engine engine(const Yaml& named) const;
+    /// A name, or a mapping (with `use:`, on top of another).
+    [[nodiscard]] Workload workload(const Yaml& described) const;
+
+private:
+    std::filesystem::path root_;
+};
+
+}  // namespace servetune

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/traffic/benchmark_result.hpp"
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// One "Serving Benchmark Result" block of a document, and what the text around it says it belongs to.
+struct PublishedResult {
+    std::size_t index = 0;              ///< order in the document, from 0
+    std::vector<std::string> sections;  ///< headings above it, outermost first
+    std::vector<std::string> labels;    ///< what it may be called: profile, comment, list item, heading; nearest first
+    std::string arguments;              ///< the serving command, or only its flags, as printed
+    bool arguments_derived = false;     ///< no command is printed for it: made from an earlier one by the model's name
+    BenchmarkResult result;
+    std::map<std::string, std::string> unread;  ///< lines of the block that no figure has a place for
+};
+
+/// Finds every result block in Markdown or plain text, also where line breaks were lost (fields are found by their names).
+///
+/// What belongs to a block is what stands last before it: a fenced or plain serving command (a line beginning with one of
+/// `launchers`, or a fence of flags), changed by a comment of flags (`# --attention-backend=triton`); a profile (`Profile: X`), a
+/// comment, a list item or a heading as labels. A line that is one word and is followed by no command names the served
+/// model when the model of the last command is of the same family (the same word before the first `-`).
+std::vector<PublishedResult> read_published(std::string_view text, const std::vector<std::string>& launchers);
+
+}  // namespace servetune

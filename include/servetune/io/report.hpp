@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/io/study_file.hpp"
+#include "servetune/study/study.hpp"
+
+#include <span>
+#include <string>
+
+namespace servetune {
+
+/// The report for people: conclusion with the serving command, before and after on every workload, the steps with all results,
+/// the options beside what a published document printed, what failed or was refused and why, notes. Pure: the same setup and
+/// trials give the same text. `stop_reason` is empty while the study is not over.
+std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
+/// The object that `run --json` and `report --json` end with. Its fields are listed in docs/json-output.md.
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
+/// `+2.09 %`, `+58.1 %`: two decimals below ten percent, one above.
+std::string percent(double share);
+
+}  // namespace servetune

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/trial/journal.hpp"
+
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// What a journal belongs to.
+struct StudyIdentity {
+    std::string name;
+    std::map<std::string, std::string> definition;  ///< StudySetup::definition()
+    std::string tool_version;
+
+    [[nodiscard]] Fingerprint fingerprint() const;
+};
+
+/// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction per event). The format, and what it
+/// promises to other tools, is in docs/journal-format.md. One process writes at a time (a lock that dies with it); any number may
+/// read. Not thread safe.
+class SqliteJournal : public Journal {
+public:
+    /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError: an unwritable folder, another
+    /// process at work, a file that is no journal, is damaged, or is of a newer schema. Throws UsageError when the journal
+    /// belongs to a different definition, saying what changed, unless `accept_changes`, which records the new one.
+    static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false);
+    /// Opens for reading only, beside a running writer. Throws IoError.
+    static SqliteJournal read(const std::filesystem::path& folder);
+
+    SqliteJournal(SqliteJournal&&) noexcept;
+    SqliteJournal& operator=(SqliteJournal&&) noexcept;
+    ~SqliteJournal() override;
+
+    void asked(const Trial& trial) override;
+    void started(std::uint64_t id, double at) override;
+    void told(std::uint64_t id, const Outcome& outcome, double at) override;
+    [[nodiscard]] std::vector<Trial> trials() const override;
+
+    /// Of the study it belongs to.
+    [[nodiscard]] std::string study_name() const;
+
+    static constexpr int schema_version = 1;
+
+private:
+    class Database;
+    explicit SqliteJournal(std::unique_ptr<Database> database);
+    std::unique_ptr<Database> database_;
+};
+
+}  // namespace servetune

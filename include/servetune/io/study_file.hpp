@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/composition.hpp"
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/evaluate/replay.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/strategy/staged.hpp"
+#include "servetune/study/budget.hpp"
+#include "servetune/traffic/workload.hpp"
+#include "servetune/trial/decision.hpp"
+#include "servetune/trial/objective.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// How a study searches.
+struct StrategyChoice {
+    std::string name = "staged";  ///< staged, random or exhaustive
+    Staged::Options staged{};
+};
+
+/// `evaluator: {replay: ...}`.
+struct ReplayChoice {
+    std::filesystem::path table;
+    bool exclude_unmeasured = false;
+    double noise_cv = 0;
+    double delay_seconds = 0;
+};
+
+/// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
+struct StudyFile {
+    std::filesystem::path file;
+    std::string name;
+    std::string model;
+    std::string hardware;
+    std::vector<Workload> workloads;
+    std::vector<Workload> report_workloads;
+    Objective objective;
+    Decision decision;
+    std::string audit = "enforce";
+    StrategyChoice strategy;
+    ReplayChoice replay;
+    Budget budget;
+    std::uint64_t seed = 0;
+    std::vector<std::string> notes;
+    std::string document;                        ///< published: what it is
+    std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
+    std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
+
+    /// `combined` metrics need names: those of the search workloads with their weights.
+    [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
+};
+
+/// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
+StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "");
+
+/// A study file made ready to run: its table read, its space counted.
+struct StudySetup {
+    StudyFile file;
+    std::unique_ptr<Problem> problem;
+    std::unique_ptr<Strategy> strategy;
+    std::unique_ptr<Evaluator> evaluator;
+
+    /// Everything that decides what the study does, as `path -> text`: parameters, constraints, objective, strategy, workloads,
+    /// table. Not the budget: a longer run of the same study is the same study.
+    [[nodiscard]] std::map<std::string, std::string> definition() const;
+    [[nodiscard]] Command command(const Configuration& configuration) const {
+        return file.composition->render(configuration, {file.model, {}, 0});
+    }
+};
+
+/// Throws as load_study, and SpaceError when the space is empty or does not fit the table.
+StudySetup set_up(StudyFile file);
+
+}  // namespace servetune

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/space/value.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// One key that a mapping may have. The tables of keys (src/io/keys.hpp) are what the reader accepts and what
+/// search_spaces/FORMAT.md documents.
+struct Key {
+    std::string_view name;
+    std::string_view type;
+    std::string_view doc;
+    bool required = false;
+};
+
+/// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column: 'path':`.
+///
+/// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a default;
+/// `$${` is a plain `${`). Aliases are resolved; a file may expand to at most a million nodes, 100 deep.
+class Yaml {
+public:
+    enum class Kind { null, scalar, sequence, mapping };
+
+    /// Throws IoError when the file cannot be read, ParseError when it is not YAML or a key stands twice.
+    static Yaml load(const std::filesystem::path& file);
+    static Yaml parse(std::string_view text, const std::string& name);
+
+    [[nodiscard]] Kind kind() const { return kind_; }
+    [[nodiscard]] bool is_mapping() const { return kind_ == Kind::mapping; }
+    [[nodiscard]] bool is_sequence() const { return kind_ == Kind::sequence; }
+    [[nodiscard]] bool is_scalar() const { return kind_ == Kind::scalar; }
+    [[nodiscard]] const std::string& file() const { return *file_; }
+
+    /// Throws ParseError when it is no mapping, has a key that is not in the table (nearest first), or lacks a required one.
+    void check_keys(std::span<const Key> known) const;
+    /// A child of a mapping; null when absent.
+    [[nodiscard]] const Yaml* find(std::string_view key) const;
+    /// In the file's order. Throws ParseError when it is no mapping.
+    [[nodiscard]] const std::vector<std::pair<std::string, Yaml>>& entries() const;
+    /// Throws ParseError when it is no sequence.
+    [[nodiscard]] const std::vector<Yaml>& items() const;
+
+    // Scalars. Each throws ParseError that says what was wanted and what stands there.
+    [[nodiscard]] std::string text() const;
+    [[nodiscard]] Value value() const;  ///< quoted: a string; plain: as value_of
+    [[nodiscard]] bool boolean() const;
+    [[nodiscard]] std::int64_t integer() const;
+    [[nodiscard]] double real() const;
+    [[nodiscard]] double seconds() const;             ///< `8h`, `20min`, `90s`, `500ms`
+    [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`
+    [[nodiscard]] std::vector<Value> values() const;  ///< a list, or one value
+
+    /// Copies of this mapping with `over`'s keys in place of its own; the mappings under `merged` are merged key by key.
+    [[nodiscard]] Yaml overlaid(const Yaml& over, std::string_view merged) const;
+    [[nodiscard]] Yaml without(std::string_view key) const;
+
+    [[noreturn]] void fail(const std::string& message) const;
+    [[noreturn]] void fail_wanted(std::string_view wanted) const;
+    /// `file:line:column`.
+    [[nodiscard]] std::string place() const;
+
+private:
+    friend class YamlBuilder;
+    Kind kind_ = Kind::null;
+    std::string scalar_;
+    bool quoted_ = false;
+    std::vector<std::pair<std::string, Yaml>> entries_;
+    std::vector<Yaml> items_;
+    std::shared_ptr<const std::string> file_;
+    std::string path_;
+    int line_ = 0;
+    int column_ = 0;
+};
+
+}  // namespace servetune

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/space/value.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Some parameters set to values, by name: a candidate of a stage, what `--set` says, a table row's cells.
+using Assignment = std::map<std::string, Value, std::less<>>;
+
+/// One point of a search space: an immutable value, sorted by name. A name that is absent is inactive.
+///
+/// Made by `SearchSpace`, whose configurations are canonical: every active parameter present, every inactive one absent,
+/// so equal behaviour is equal configuration. Comparing is by value; `fingerprint()` is stable and stored in journals.
+class Configuration {
+public:
+    using Entry = std::pair<std::string, Value>;
+
+    Configuration() = default;
+    /// The names may come in any order. Throws UsageError when one comes twice.
+    explicit Configuration(std::vector<Entry> entries) : entries_(std::move(entries)) {
+        const auto by_name = [](const Entry& a, const Entry& b) { return a.first < b.first; };
+        std::sort(entries_.begin(), entries_.end(), by_name);
+        const auto same_name = [](const Entry& a, const Entry& b) { return a.first == b.first; };
+        const auto twice = std::adjacent_find(entries_.begin(), entries_.end(), same_name);
+        if (twice != entries_.end()) throw UsageError("a configuration sets '" + twice->first + "' twice");
+    }
+    static Configuration of(const Assignment& assignment) {
+        return Configuration(std::vector<Entry>(assignment.begin(), assignment.end()));
+    }
+
+    /// The value of `name`, or null when it is inactive. Lives as long as the configuration. O(log n).
+    [[nodiscard]] const Value* find(std::string_view name) const {
+        const auto before = [](const Entry& entry, std::string_view wanted) { return entry.first < wanted; };
+        const auto found = std::lower_bound(entries_.begin(), entries_.end(), name, before);
+        return found != entries_.end() && found->first == name ? &found->second : nullptr;
+    }
+
+    [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+    [[nodiscard]] Assignment assignment() const { return {entries_.begin(), entries_.end()}; }
+
+    /// `max_num_seqs=512 performance_mode=throughput`.
+    [[nodiscard]] std::string text() const {
+        std::string result;
+        for (const auto& [name, value] : entries_) result += (result.empty() ? "" : " ") + name + "=" + text_of(value);
+        return result;
+    }
+
+    /// Depends on names, types and values only. Each field is framed by its length, so no two configurations share a text.
+    [[nodiscard]] Fingerprint fingerprint() const {
+        std::string bytes;
+        for (const auto& [name, value] : entries_) {
+            const std::string text = text_of(value);
+            bytes += std::to_string(name.size()) + ":" + name + "Ubirs"[value.index()] + std::to_string(text.size()) + ":" + text;
+        }
+        return fingerprint_of(bytes);
+    }
+
+    friend bool operator==(const Configuration&, const Configuration&) = default;
+    friend bool operator<(const Configuration& a, const Configuration& b) { return a.entries_ < b.entries_; }
+
+private:
+    std::vector<Entry> entries_;
+};
+
+/// What `configuration` has otherwise than `base`: `quantization = fp8, sglang.attention_backend = triton`; empty when nothing. What it
+/// leaves to the engine and `base` does not have at all is not worth a word.
+inline std::string difference_text(const Configuration& configuration, const Configuration& base) {
+    std::string result;
+    for (const auto& [name, value] : configuration.entries()) {
+        const Value* other = base.find(name);
+        if (other == nullptr ? !is_unset(value) : *other != value) result += (result.empty() ? "" : ", ") + name + " = " + text_of(value);
+    }
+    return result;
+}
+
+}  // namespace servetune

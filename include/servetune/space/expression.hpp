@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/space/value.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// A condition over parameters, parsed once (`parse_expression`, expression_parser.hpp) and evaluated many times.
+///
+///     max_num_batched_tokens >= max_num_seqs
+///     enable_chunked_prefill or max_num_batched_tokens >= 32768
+///     kv_cache_dtype not in ['fp8', 'fp8_e4m3'] and tensor_parallel_size * pipeline_parallel_size <= 8
+///
+/// Grammar, weakest first: `or`, `and`, `not`, one of `== != < <= > >= in [..] not in [..]`, `+ -`, `* / %`, unary `-`,
+/// then numbers, 'strings', true, false, names, parentheses. Arithmetic is in double precision (IEEE: x/0 is infinite,
+/// a comparison with 0/0 is false).
+///
+/// Three values: a name without a value (inactive, or left to the engine whose default is not known) is *unknown*, and
+/// so is what depends on it; `false and unknown` is false, `true or unknown` is true (Kleene's strong logic).
+class Expression {
+public:
+    [[nodiscard]] const std::string& text() const { return text_; }
+    /// The names it mentions, each once, in the order of their first mention; `evaluate`'s lookup gets these indices.
+    [[nodiscard]] const std::vector<std::string>& names() const { return names_; }
+
+    /// The same expression with its names replaced by `rename(name)`; the text follows.
+    template <class Rename>
+    [[nodiscard]] Expression renamed(const Rename& rename) const {
+        Expression result = *this;
+        for (std::size_t i = 0; i < names_.size(); ++i) result.names_[i] = rename(names_[i]);
+        result.text_ = result.spelled(result.root_);
+        return result;
+    }
+
+    /// The same with one of its names held at `value`, for good; Unset: unknown, for good.
+    [[nodiscard]] Expression with_constant(std::string_view name, const Value& value) const;
+    /// `name != value or (this)`: the rule of one engine among several.
+    [[nodiscard]] Expression only_if(const std::string& name, const Value& value) const;
+
+    /// `value_of_name(i)` returns the Value of names()[i] as a pointer, or null when it is unknown.
+    /// Nothing: the answer is unknown. Throws SpaceError where types do not fit (`'fp8' + 1`, `not 5`).
+    template <class Lookup>
+    [[nodiscard]] std::optional<bool> evaluate(const Lookup& value_of_name) const {
+        const std::optional<Value> result = value_at(root_, value_of_name);
+        if (!result) return std::nullopt;
+        return boolean(*result);
+    }
+
+private:
+    enum class Kind {
+        literal,
+        name,
+        negate,
+        add,
+        subtract,
+        multiply,
+        divide,
+        modulo,
+        equal,
+        not_equal,
+        less,
+        less_equal,
+        greater,
+        greater_equal,
+        in,
+        logical_not,
+        logical_and,
+        logical_or
+    };
+    struct Node {
+        Kind kind;
+        Value literal{};                      // literal
+        std::size_t index = 0;                // name: into names_
+        std::vector<std::size_t> operands{};  // into nodes_; `in`: the left side, then the list
+    };
+    friend class ExpressionParser;
+
+    template <class Lookup>
+    std::optional<Value> value_at(std::size_t at, const Lookup& value_of_name) const;
+    std::optional<bool> compared(Kind kind, const Value& left, const Value& right) const;
+    [[nodiscard]] bool boolean(const Value& value) const;
+    [[nodiscard]] double number(const Value& value) const;
+    [[nodiscard]] std::string spelled(std::size_t at) const;
+    [[noreturn]] void mismatch(std::string_view wanted, const Value& got) const {
+        throw SpaceError("'" + text_ + "': " + std::string(wanted) + " wanted, got '" + text_of(got) + "'");
+    }
+
+    std::string text_;
+    std::vector<std::string> names_;
+    std::vector<Node> nodes_;
+    std::size_t root_ = 0;
+};
+
+// ---------------------------------------------------------------------------------------------------------- evaluation
+
+inline bool Expression::boolean(const Value& value) const {
+    if (const auto* result = std::get_if<bool>(&value)) return *result;
+    mismatch("true or false", value);
+}
+
+inline double Expression::number(const Value& value) const {
+    if (const auto result = number_of(value)) return *result;
+    mismatch("a number", value);
+}
+
+inline std::optional<bool> Expression::compared(Kind kind, const Value& left, const Value& right) const {
+    if (kind == Kind::equal || kind == Kind::not_equal) {
+        const auto a = number_of(left);
+        const auto b = number_of(right);
+        const bool same = a && b ? *a == *b : left == right;
+        return same == (kind == Kind::equal);
+    }
+    const double a = number(left);
+    const double b = number(right);
+    switch (kind) {
+        case Kind::less: return a < b;
+        case Kind::less_equal: return a <= b;
+        case Kind::greater: return a > b;
+        default: return a >= b;
+    }
+}
+
+template <class Lookup>
+std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of_name) const {
+    const Node& node = nodes_[at];
+    const auto operand = [&](std::size_t i) { return value_at(node.operands[i], value_of_name); };
+    switch (node.kind) {
+        case Kind::literal: return is_unset(node.literal) ? std::nullopt : std::optional<Value>(node.literal);
+        case Kind::name: {
+            const Value* value = value_of_name(node.index);
+            return value != nullptr ? std::optional<Value>(*value) : std::nullopt;
+        }
+        case Kind::negate:
+        case Kind::logical_not: {
+            const auto value = operand(0);
+            if (!value) return std::nullopt;
+            return node.kind == Kind::negate ? Value(-number(*value)) : Value(!boolean(*value));
+        }
+        case Kind::logical_and:
+        case Kind::logical_or: {
+            const bool decisive = node.kind == Kind::logical_or;
+            const auto left = operand(0);
+            if (left && boolean(*left) == decisive) return decisive;
+            const auto right = operand(1);
+            if (right && boolean(*right) == decisive) return decisive;
+            return left && right ? std::optional<Value>(!decisive) : std::nullopt;
+        }
+        case Kind::in: {
+            const auto left = operand(0);
+            if (!left) return std::nullopt;
+            for (std::size_t i = 1; i < node.operands.size(); ++i)
+                if (const auto right = operand(i); right && *compared(Kind::equal, *left, *right)) return true;
+            return false;
+        }
+        default: break;
+    }
+    const auto left = operand(0);
+    const auto right = operand(1);
+    if (!left || !right) return std::nullopt;
+    switch (node.kind) {
+        case Kind::add: return number(*left) + number(*right);
+        case Kind::subtract: return number(*left) - number(*right);
+        case Kind::multiply: return number(*left) * number(*right);
+        case Kind::divide: return number(*left) / number(*right);
+        case Kind::modulo: return std::fmod(number(*left), number(*right));
+        default: return compared(node.kind, *left, *right);
+    }
+}
+
+inline std::string Expression::spelled(std::size_t at) const {
+    static constexpr std::string_view symbols[] = {
+        "", "", "-", "+", "-", "*", "/", "%", "==", "!=", "<", "<=", ">", ">=", "in", "not", "and", "or"};
+    const Node& node = nodes_[at];
+    const auto operand = [&](std::size_t i) {
+        const bool leaf = nodes_[node.operands[i]].operands.empty();  // everything else is put in parentheses
+        return leaf ? spelled(node.operands[i]) : "(" + spelled(node.operands[i]) + ")";
+    };
+    const std::string symbol(symbols[static_cast<std::size_t>(node.kind)]);
+    switch (node.kind) {
+        case Kind::literal:
+            if (is_unset(node.literal)) return "unknown";
+            return std::holds_alternative<std::string>(node.literal) ? "'" + text_of(node.literal) + "'" : text_of(node.literal);
+        case Kind::name: return names_[node.index];
+        case Kind::negate: return "-" + operand(0);
+        case Kind::logical_not: return "not " + operand(0);
+        case Kind::in: {
+            std::string list;
+            for (std::size_t i = 1; i < node.operands.size(); ++i) list += (i == 1 ? "" : ", ") + operand(i);
+            return operand(0) + " in [" + list + "]";
+        }
+        default: return operand(0) + " " + symbol + " " + operand(1);
+    }
+}
+
+// -------------------------------------------------------------------------------------------------------- rewriting
+
+inline Expression Expression::with_constant(std::string_view name, const Value& value) const {
+    Expression result = *this;
+    std::size_t held = 0;
+    while (held < names_.size() && names_[held] != name) ++held;
+    if (held == names_.size()) return result;
+    result.names_.erase(result.names_.begin() + static_cast<std::ptrdiff_t>(held));
+    for (Node& node : result.nodes_) {
+        if (node.kind != Kind::name || node.index < held) continue;
+        if (node.index > held) --node.index;
+        else node = {Kind::literal, value};
+    }
+    result.text_ = result.spelled(result.root_);
+    return result;
+}
+
+inline Expression Expression::only_if(const std::string& name, const Value& value) const {
+    Expression result = *this;
+    std::size_t index = 0;
+    while (index < result.names_.size() && result.names_[index] != name) ++index;
+    if (index == result.names_.size()) result.names_.push_back(name);
+    const std::size_t first = result.nodes_.size();
+    result.nodes_.push_back({Kind::name, {}, index, {}});
+    result.nodes_.push_back({Kind::literal, value});
+    result.nodes_.push_back({Kind::not_equal, {}, 0, {first, first + 1}});
+    result.nodes_.push_back({Kind::logical_or, {}, 0, {first + 2, root_}});
+    result.root_ = first + 3;
+    result.text_ = result.spelled(result.root_);
+    return result;
+}
+
+}  // namespace servetune

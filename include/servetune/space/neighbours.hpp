@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/space/search_space.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <vector>
+
+namespace servetune {
+
+/// The levels one step away from `level` of a parameter: the next lower and higher one when it is ordered, every other one
+/// otherwise. `Unset` sits beside the value that the engine uses by itself, or beside every value when that is not known.
+inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t level) {
+    const std::size_t count = parameter.level_count();
+    const std::size_t first = parameter.offers_unset ? 1 : 0;
+    const auto is_beside_unset = [&](std::size_t other) {
+        if (!parameter.ordered() || !parameter.value_when_unset) return true;
+        if (const auto same = parameter.level_of(*parameter.value_when_unset)) return other == *same;
+        const auto wanted = number_of(*parameter.value_when_unset);
+        if (!wanted) return true;
+        const auto distance = [&](std::size_t i) {
+            const auto number = number_of(parameter.level(i));
+            return number ? std::abs(*number - *wanted) : 0.0;
+        };
+        std::size_t nearest = first;
+        for (std::size_t i = first; i < count; ++i)
+            if (distance(i) < distance(nearest)) nearest = i;
+        return other == nearest;
+    };
+    std::vector<std::size_t> result;
+    for (std::size_t other = 0; other < count; ++other) {
+        if (other == level) continue;
+        bool beside = !parameter.ordered() || other + 1 == level || level + 1 == other;
+        if (parameter.offers_unset && level == 0) beside = is_beside_unset(other);
+        if (parameter.offers_unset && other == 0) beside = is_beside_unset(level);
+        if (beside) result.push_back(other);
+    }
+    return result;
+}
+
+/// The feasible configurations one step from `configuration`: one parameter moved to an adjacent level (a real: a tenth of its
+/// scale up or down). A step that makes parameters appear gives them their defaults, and a step that makes parameters
+/// vanish is one only when they are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one of `a`
+/// (reals apart, which stop at the ends of their interval). Sorted, none twice.
+inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
+    constexpr double real_step = 0.1;
+    std::set<Configuration> result;
+    const auto add = [&](const Parameter& moved, Value value) {
+        const Configuration candidate = space.changed(configuration, {{moved.name, std::move(value)}});
+        for (const auto& [name, old_value] : configuration.entries())
+            if (candidate.find(name) == nullptr && old_value != space.at(name).default_value) return;
+        if (candidate != configuration && space.feasible(candidate)) result.insert(candidate);
+    };
+    for (const auto& [name, value] : configuration.entries()) {
+        const Parameter& parameter = space.at(name);
+        if (const auto level = parameter.level_of(value))
+            for (const std::size_t other : adjacent_levels(parameter, *level)) add(parameter, parameter.level(other));
+        if (!parameter.continuous()) continue;
+        if (is_unset(value)) {
+            add(parameter, parameter.at_position(0.5));
+            continue;
+        }
+        const double position = parameter.position_of(std::get<double>(value));
+        for (const double step : {-real_step, real_step}) add(parameter, parameter.at_position(std::clamp(position + step, 0.0, 1.0)));
+        if (parameter.offers_unset) add(parameter, Unset{});
+    }
+    return {result.begin(), result.end()};
+}
+
+}  // namespace servetune

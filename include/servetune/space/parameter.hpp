@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/space/value.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace servetune {
+
+/// How the numbers of a domain are spread. `log`: ratios count, not differences. `log2`: only low, 2 low, 4 low, ...
+enum class Scale { linear, log, log2 };
+
+struct BoolDomain {};
+
+/// low, low + step, ... up to high (included when a step lands on it); with Scale::log2: low, 2 low, 4 low, ...
+struct IntegerDomain {
+    std::int64_t low = 0;
+    std::int64_t high = 0;
+    std::int64_t step = 1;
+    Scale scale = Scale::linear;
+};
+
+/// The closed interval [low, high]; Scale::log2 is read as Scale::log.
+struct RealDomain {
+    double low = 0;
+    double high = 0;
+    Scale scale = Scale::linear;
+};
+
+/// One of a list. `ordered`: the list goes from less to more, and neighbours in it are alike.
+struct ChoiceDomain {
+    std::vector<Value> values;
+    bool ordered = false;
+};
+
+using Domain = std::variant<BoolDomain, IntegerDomain, RealDomain, ChoiceDomain>;
+
+/// "The parent is active and has one of these values." A parameter is active when all its conditions hold.
+struct Condition {
+    std::string parent;
+    std::vector<Value> values;
+};
+
+/// One thing that can be set: a name, the values it can take, its default, and when it exists at all.
+///
+/// Its *levels* are its discrete values, numbered from 0: first `Unset` when `offers_unset`, then the domain's in
+/// ascending (or listed) order. A real parameter has no levels but `Unset`; it is `continuous()`.
+///
+///     Parameter seqs = Parameter::integer("max_num_seqs", 16, 4096, Scale::log2).or_unset();
+///     Parameter tokens = Parameter::integer("num_speculative_tokens", 1, 8).with_default(3)
+///                            .when("speculative_method", {"ngram", "mtp"});
+struct Parameter {
+    std::string name;
+    Domain domain;
+    Value default_value;
+    bool offers_unset = false;                ///< whether "pass no flag" is a level
+    std::optional<Value> value_when_unset{};  ///< what the engine does by itself, where known: the place of `Unset` on the scale
+    std::vector<Condition> active_when{};     ///< all must hold; empty: always active
+    std::string concept_name{};               ///< the concept shared across engines ("max_concurrent_sequences"); empty: none
+    std::string doc{};                        ///< one sentence for people
+
+    static Parameter boolean(std::string name, bool default_value = false) { return {std::move(name), BoolDomain{}, default_value}; }
+    static Parameter integer(std::string name, std::int64_t low, std::int64_t high, Scale scale = Scale::linear) {
+        return {std::move(name), IntegerDomain{low, high, 1, scale}, low};
+    }
+    static Parameter real(std::string name, double low, double high, Scale scale = Scale::linear) {
+        return {std::move(name), RealDomain{low, high, scale}, low};
+    }
+    /// The first value is the default.
+    static Parameter choice(std::string name, std::vector<Value> values, bool ordered = false) {
+        const Value first = values.empty() ? Value{} : values.front();
+        return {std::move(name), ChoiceDomain{std::move(values), ordered}, first};
+    }
+    /// Always this value: in every configuration, never searched.
+    static Parameter fixed(std::string name, Value value) { return choice(std::move(name), {std::move(value)}); }
+
+    Parameter with_default(Value value) && {
+        default_value = std::move(value);
+        return std::move(*this);
+    }
+    /// Adds the level `Unset` and makes it the default.
+    Parameter or_unset(std::optional<Value> engine_default = std::nullopt) && {
+        offers_unset = true;
+        default_value = Unset{};
+        value_when_unset = std::move(engine_default);
+        return std::move(*this);
+    }
+    Parameter when(std::string parent, std::vector<Value> values) && {
+        active_when.push_back({std::move(parent), std::move(values)});
+        return std::move(*this);
+    }
+
+    [[nodiscard]] bool continuous() const { return std::holds_alternative<RealDomain>(domain); }
+    /// Whether neighbouring levels are alike (numbers, ordered choices).
+    [[nodiscard]] bool ordered() const {
+        const auto* choice = std::get_if<ChoiceDomain>(&domain);
+        return choice != nullptr ? choice->ordered : !std::holds_alternative<BoolDomain>(domain);
+    }
+
+    /// Number of levels, `Unset` included; of a continuous parameter 0 or 1.
+    [[nodiscard]] std::size_t level_count() const { return (offers_unset ? 1U : 0U) + domain_levels(); }
+    /// Level `i` of [0, level_count()).
+    [[nodiscard]] Value level(std::size_t i) const;
+    /// Which level `value` is; nothing when it is none (always so for the reals of a continuous parameter).
+    [[nodiscard]] std::optional<std::size_t> level_of(const Value& value) const;
+    [[nodiscard]] bool contains(const Value& value) const;
+
+    /// The real at position `u` of [0, 1] on the domain's scale, and back. Continuous parameters only.
+    [[nodiscard]] double at_position(double u) const;
+    [[nodiscard]] double position_of(double value) const;
+
+    /// `integer 16..4096 (log2)`, `one of none, fp8`, with `engine` where no flag is a level.
+    [[nodiscard]] std::string domain_text() const;
+
+private:
+    [[nodiscard]] std::size_t domain_levels() const;
+};
+
+inline std::size_t Parameter::domain_levels() const {
+    struct {
+        std::size_t operator()(BoolDomain) const { return 2; }
+        std::size_t operator()(const RealDomain&) const { return 0; }
+        std::size_t operator()(const ChoiceDomain& choice) const { return choice.values.size(); }
+        std::size_t operator()(const IntegerDomain& range) const {
+            if (range.scale != Scale::log2) return static_cast<std::size_t>((range.high - range.low) / range.step) + 1;
+            std::size_t count = 1;
+            for (std::int64_t ratio = range.high / range.low; ratio >= 2; ratio /= 2) ++count;
+            return count;
+        }
+    } visitor;
+    return std::visit(visitor, domain);
+}
+
+inline Value Parameter::level(std::size_t i) const {
+    if (offers_unset && i-- == 0) return Unset{};
+    if (const auto* range = std::get_if<IntegerDomain>(&domain))
+        return range->scale == Scale::log2 ? range->low << i : range->low + static_cast<std::int64_t>(i) * range->step;
+    if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values[i];
+    return i == 1;
+}
+
+inline std::optional<std::size_t> Parameter::level_of(const Value& value) const {
+    const std::size_t first = offers_unset ? 1 : 0;
+    if (is_unset(value)) return offers_unset ? std::optional<std::size_t>(0) : std::nullopt;
+    if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) {
+        const auto found = std::find(choice->values.begin(), choice->values.end(), value);
+        if (found == choice->values.end()) return std::nullopt;
+        return first + static_cast<std::size_t>(found - choice->values.begin());
+    }
+    if (const auto* range = std::get_if<IntegerDomain>(&domain)) {
+        const auto* integer = std::get_if<std::int64_t>(&value);
+        if (integer == nullptr || *integer < range->low || *integer > range->high) return std::nullopt;
+        if (range->scale != Scale::log2) {
+            if ((*integer - range->low) % range->step != 0) return std::nullopt;
+            return first + static_cast<std::size_t>((*integer - range->low) / range->step);
+        }
+        for (std::size_t i = first; i < level_count(); ++i)
+            if (level(i) == value) return i;
+        return std::nullopt;
+    }
+    const auto* boolean = std::get_if<bool>(&value);
+    if (boolean == nullptr || continuous()) return std::nullopt;
+    return first + (*boolean ? 1U : 0U);
+}
+
+inline bool Parameter::contains(const Value& value) const {
+    if (const auto* range = std::get_if<RealDomain>(&domain); range != nullptr && !is_unset(value)) {
+        const auto* number = std::get_if<double>(&value);
+        return number != nullptr && *number >= range->low && *number <= range->high;
+    }
+    return level_of(value).has_value();
+}
+
+inline double Parameter::at_position(double u) const {
+    const auto& range = std::get<RealDomain>(domain);
+    if (range.scale == Scale::linear) return std::clamp(range.low + u * (range.high - range.low), range.low, range.high);
+    return std::clamp(range.low * std::pow(range.high / range.low, u), range.low, range.high);
+}
+
+inline double Parameter::position_of(double value) const {
+    const auto& range = std::get<RealDomain>(domain);
+    if (range.low == range.high) return 0;
+    if (range.scale == Scale::linear) return (value - range.low) / (range.high - range.low);
+    return std::log(value / range.low) / std::log(range.high / range.low);
+}
+
+inline std::string Parameter::domain_text() const {
+    struct {
+        static std::string scale(Scale scale) { return scale == Scale::linear ? "" : scale == Scale::log ? " (log)" : " (log2)"; }
+        std::string operator()(BoolDomain) const { return "true or false"; }
+        std::string operator()(const IntegerDomain& range) const {
+            return "integer " + std::to_string(range.low) + ".." + std::to_string(range.high) +
+                   (range.step == 1 ? "" : " by " + std::to_string(range.step)) + scale(range.scale);
+        }
+        std::string operator()(const RealDomain& range) const {
+            return "real " + text_of(range.low) + ".." + text_of(range.high) + scale(range.scale);
+        }
+        std::string operator()(const ChoiceDomain& choice) const {
+            std::string result = choice.values.size() == 1 ? "" : "one of ";
+            for (std::size_t i = 0; i < choice.values.size(); ++i) result += (i == 0 ? "" : ", ") + text_of(choice.values[i]);
+            return result;
+        }
+    } visitor;
+    return std::visit(visitor, domain) + (offers_unset ? ", or " + std::string(unset_text) : "");
+}
+
+}  // namespace servetune

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/rng.hpp"
+#include "servetune/space/feasible_set.hpp"
+#include "servetune/space/search_space.hpp"
+#include "servetune/trial/decision.hpp"
+#include "servetune/trial/objective.hpp"
+#include "servetune/trial/trial.hpp"
+
+#include <span>
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace servetune {
+
+/// What is to be solved; the same for every ask of a study.
+class Problem {
+public:
+    /// Throws SpaceError when the space is empty or its default configuration, which is always trial 0, is not feasible.
+    Problem(SearchSpace search_space, Objective what_for, Decision how_decided)
+        : space(std::move(search_space)), feasible(space), objective(std::move(what_for)), decision(how_decided) {
+        const auto violations = space.violations(space.default_configuration());
+        if (!violations.empty())
+            throw SpaceError("the default configuration (" + space.default_configuration().text() +
+                             ") is not feasible: " + violations.front());
+    }
+    Problem(const Problem&) = delete;  // `feasible` points to `space`
+    Problem& operator=(const Problem&) = delete;
+
+    const SearchSpace space;
+    const FeasibleSet feasible;
+    const Objective objective;
+    const Decision decision;
+    /// Whether measuring a configuration again tells something new; false for a table's fixed rows.
+    bool replicates_inform = true;
+};
+
+/// A configuration to measure next, and why, in words for people.
+struct Proposal {
+    Configuration configuration;
+    std::string why;
+};
+/// Nothing to propose until a pending trial is told.
+struct Waiting {};
+/// Nothing to propose any more, and why.
+struct Finished {
+    std::string why;
+};
+using Answer = std::variant<Proposal, Waiting, Finished>;
+
+/// Decides what to try next.
+///
+/// `ask` is a pure function of its arguments: a fresh object with the same history answers the same, so resuming, replaying and
+/// testing are one code path. The history holds the search trials asked so far, trial 0 (the default configuration)
+/// first; pending ones have no outcome. Every implementation runs tests/contract/strategy_contract.hpp.
+class Strategy {
+public:
+    virtual ~Strategy() = default;
+    [[nodiscard]] virtual std::string name() const = 0;
+    [[nodiscard]] virtual Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const = 0;
+};
+
+}  // namespace servetune

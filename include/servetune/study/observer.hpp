@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/trial/trial.hpp"
+
+#include <span>
+
+namespace servetune {
+
+/// Is told what a running study does, in the study's thread; for progress lines and logs. Does nothing by itself.
+class Observer {
+public:
+    virtual ~Observer() = default;
+    virtual void resumed(std::span<const Trial> /*history*/) {}
+    virtual void started(const Trial& /*trial*/) {}
+    virtual void told(const Trial& /*trial*/, std::span<const Trial> /*history*/) {}
+};
+
+}  // namespace servetune

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/strategy/strategy.hpp"
+#include "servetune/trial/standings.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// What a history says should be served, and how sure that is.
+struct Recommendation {
+    Configuration default_configuration;
+    bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
+    std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
+    Configuration recommended{};          ///< the smallest command that keeps the gain of `best`; the default when nothing beats it
+    bool keep_default = true;
+    Gain gain{};                         ///< of `recommended` over the default
+    double p_best = 0;                   ///< probability that `recommended` is truly the best of all passing ones
+    std::vector<Configuration> tied{};   ///< other passing ones whose 95 % interval against `recommended` holds 0
+    std::vector<std::string> unknown{};  ///< limits that could not be judged on `recommended`
+};
+
+/// How many parameters `configuration` sets away from the default configuration; what its command has more than the default's.
+inline std::size_t settings_beyond_default(const SearchSpace& space, const Configuration& configuration) {
+    return static_cast<std::size_t>(std::count_if(configuration.entries().begin(), configuration.entries().end(),
+                                                  [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
+}
+
+/// Whether `small` can be had from `large` by dropping settings: every setting of it is one of `large`'s or a default.
+inline bool is_reduction_of(const SearchSpace& space, const Configuration& small, const Configuration& large) {
+    return std::all_of(small.entries().begin(), small.entries().end(), [&](const auto& entry) {
+        const Value* value = large.find(entry.first);
+        return (value != nullptr && *value == entry.second) || entry.second == space.at(entry.first).default_value;
+    });
+}
+
+/// The rule, for every strategy: the best passing configuration wins if it is worth having over the default; then every measured
+/// configuration that only drops settings from it and loses less than is worth having replaces it, fewest settings first. A flag
+/// whose effect is not worth having is thus never recommended.
+inline Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
+    const Standings standings(history, problem.objective, problem.decision);
+    Recommendation result{problem.space.default_configuration()};
+    result.recommended = result.default_configuration;
+    const Standing* base = standings.find(result.default_configuration);
+    result.default_passes = base != nullptr && base->passes();
+    const Standing* best = standings.best();
+    if (best == nullptr) return result;
+    result.best = best->configuration;
+
+    const auto gain = [&](const Standing& a, const Standing& b) { return gain_between(problem.objective, a.estimate, b.estimate); };
+    const Standing* winner = best;
+    if (result.default_passes && !worth_it(problem.decision, gain(*best, *base))) winner = base;
+    const Standing* smallest = winner;
+    for (const Standing& candidate : standings.all()) {
+        if (!candidate.passes() || !is_reduction_of(problem.space, candidate.configuration, winner->configuration)) continue;
+        if (worth_it(problem.decision, gain(*winner, candidate))) continue;
+        const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
+        const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
+        if (fewer < fewest || (fewer == fewest && problem.objective.better(candidate.estimate.mean, smallest->estimate.mean)))
+            smallest = &candidate;
+    }
+    // Dropping settings must not drop the gain itself.
+    if (result.default_passes && smallest != base && !worth_it(problem.decision, gain(*smallest, *base))) smallest = winner;
+
+    result.recommended = smallest->configuration;
+    result.keep_default = smallest == base;
+    result.unknown = smallest->unknown;
+    if (result.default_passes) result.gain = gain(*smallest, *base);
+    std::vector<Estimate> estimates;
+    std::size_t mine = 0;
+    for (const Standing& standing : standings.all()) {
+        if (!standing.passes()) continue;
+        if (&standing == smallest) mine = estimates.size();
+        else if (const Gain lead = gain(*smallest, standing); lead.low <= 0 && lead.high >= 0)
+            result.tied.push_back(standing.configuration);
+        estimates.push_back(standing.estimate);
+    }
+    result.p_best = probability_best(problem.objective, estimates, mine);
+    return result;
+}
+
+}  // namespace servetune

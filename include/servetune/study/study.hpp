@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/strategy/strategy.hpp"
+#include "servetune/study/budget.hpp"
+#include "servetune/study/observer.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "servetune/trial/journal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Why a run came back.
+enum class StopReason { strategy_finished, trials_spent, wall_clock_spent, stopped_by_user, error };
+
+inline constexpr std::array<std::pair<StopReason, std::string_view>, 5> stop_reasons{{{StopReason::strategy_finished, "strategy_finished"},
+                                                                                      {StopReason::trials_spent, "trials_spent"},
+                                                                                      {StopReason::wall_clock_spent, "wall_clock_spent"},
+                                                                                      {StopReason::stopped_by_user, "stopped_by_user"},
+                                                                                      {StopReason::error, "error"}}};
+
+/// What a run did.
+struct Summary {
+    StopReason reason = StopReason::error;
+    std::string message{};  ///< the strategy's last word, or the error
+    Recommendation recommendation{};
+};
+
+/// Tuning, from the first trial to the recommendation: it owns trial ids and seeds, and every step goes through the journal.
+///
+/// By hand:
+///     Study study(problem, strategy, journal);
+///     while (const auto trial = study.ask()) study.tell(trial->id, measure(trial->configuration));
+///     use(study.recommendation());
+/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: what is told stays told, a trial that was
+/// asked or started but not told is evaluated again. Because strategies are pure functions of the history, a study that was
+/// killed ends as one that was not. Problem, strategy and journal must outlive the study. Not thread safe.
+class Study {
+public:
+    struct Options {
+        std::uint64_t seed = 0;
+        std::vector<std::string> report_workloads{};       ///< measured for default and recommendation once the search is over
+        std::function<double()> now = [] { return 0.0; };  ///< seconds since 1970 UTC; the core has no clock of its own
+    };
+
+    Study(const Problem& problem, const Strategy& strategy, Journal& journal) : Study(problem, strategy, journal, Options{}) {}
+    Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
+        : problem_(problem), strategy_(strategy), journal_(journal), options_(std::move(options)), trials_(journal.trials()) {}
+
+    /// The next trial, recorded as asked; nothing when the strategy has finished or waits for pending trials.
+    std::optional<Trial> ask();
+    void start(std::uint64_t id);
+    /// Throws UsageError for an unknown or already told trial. A number that is none becomes Failure{invalid_result}.
+    void tell(std::uint64_t id, Outcome outcome);
+
+    /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads. An exception
+    /// of the evaluator or the journal ends the run with StopReason::error; the trial it interrupted stays pending.
+    Summary run(Evaluator& evaluator, const Budget& budget = {}, std::stop_token stop = {}, Observer* observer = nullptr);
+
+    [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
+    [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history()); }
+    /// The strategy's word when it had nothing more to propose.
+    [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
+
+private:
+    [[nodiscard]] std::vector<Trial> search_history() const;
+    [[nodiscard]] std::size_t told_in_search() const;
+    const Trial& add(Configuration configuration, std::string workload, std::string why);
+    [[nodiscard]] const Trial* pending() const;
+    /// False: stopped by the user during the trial, which then stays pending.
+    bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
+    StopReason search(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer);
+    bool measure_report_workloads(Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
+
+    const Problem& problem_;
+    const Strategy& strategy_;
+    Journal& journal_;
+    Options options_;
+    std::vector<Trial> trials_;
+    std::string finished_because_;
+};
+
+inline std::vector<Trial> Study::search_history() const {
+    // After a changed study was accepted, the journal may hold configurations that the space no longer has: they teach nothing.
+    std::vector<Trial> history;
+    std::copy_if(trials_.begin(), trials_.end(), std::back_inserter(history),
+                 [&](const Trial& trial) { return trial.of_search() && problem_.space.feasible(trial.configuration); });
+    return history;
+}
+
+inline std::size_t Study::told_in_search() const {
+    return static_cast<std::size_t>(
+        std::count_if(trials_.begin(), trials_.end(), [](const Trial& t) { return t.of_search() && t.told(); }));
+}
+
+inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
+    const auto replicate = static_cast<std::uint64_t>(std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+        return trial.workload == workload && trial.configuration == configuration;
+    }));
+    Trial trial{trials_.size(), std::move(configuration), std::move(workload), derive_seed(options_.seed, replicate), std::move(why)};
+    trial.asked_at = options_.now();
+    journal_.asked(trial);
+    trials_.push_back(std::move(trial));
+    return trials_.back();
+}
+
+inline std::optional<Trial> Study::ask() {
+    const std::vector<Trial> history = search_history();
+    if (history.empty()) return add(problem_.space.default_configuration(), "", "the default configuration");
+    Rng rng(derive_seed(options_.seed, history.size()));
+    Answer answer = strategy_.ask(problem_, history, rng);
+    if (auto* proposal = std::get_if<Proposal>(&answer)) return add(std::move(proposal->configuration), "", std::move(proposal->why));
+    if (const auto* finished = std::get_if<Finished>(&answer)) finished_because_ = finished->why;
+    return std::nullopt;
+}
+
+inline void Study::start(std::uint64_t id) {
+    const double at = options_.now();
+    journal_.started(id, at);
+    trials_[id].started_at = at;
+}
+
+inline void Study::tell(std::uint64_t id, Outcome outcome) {
+    if (const auto* measurement = std::get_if<Measurement>(&outcome))
+        for (const auto& [name, metric] : measurement->metrics)
+            if (!std::isfinite(metric.value)) {
+                outcome = Failure{FailureKind::invalid_result, "metric '" + name + "' is not a number"};
+                break;
+            }
+    const double at = options_.now();
+    journal_.told(id, outcome, at);
+    trials_[id].outcome = std::move(outcome);
+    trials_[id].told_at = at;
+}
+
+inline const Trial* Study::pending() const {
+    const auto found = std::find_if(trials_.begin(), trials_.end(),
+                                    [&](const Trial& trial) { return !trial.told() && problem_.space.feasible(trial.configuration); });
+    return found == trials_.end() ? nullptr : &*found;
+}
+
+inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {
+    const std::uint64_t id = trial.id;
+    start(id);
+    if (observer != nullptr) observer->started(trials_[id]);
+    Outcome outcome = evaluator.evaluate(trials_[id].configuration, {id, trials_[id].seed, trials_[id].workload, stop});
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
+    tell(id, std::move(outcome));
+    if (observer != nullptr) observer->told(trials_[id], trials_);
+    return true;
+}
+
+inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
+    const double began = options_.now();
+    for (;;) {
+        if (stop.stop_requested()) return StopReason::stopped_by_user;
+        if (told_in_search() >= budget.trials) return StopReason::trials_spent;
+        if (options_.now() - began >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+        const Trial* next = pending();
+        if (next == nullptr) {
+            const auto asked = ask();
+            if (!asked) return StopReason::strategy_finished;
+            next = &trials_[asked->id];
+        }
+        if (!evaluate(*next, evaluator, stop, observer)) return StopReason::stopped_by_user;
+    }
+}
+
+inline bool Study::measure_report_workloads(Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {
+    const Recommendation result = recommendation();
+    if (!result.best) return true;
+    for (const std::string& workload : options_.report_workloads)
+        for (const Configuration& configuration : {result.default_configuration, result.recommended}) {
+            const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
+                return trial.workload == workload && trial.configuration == configuration;
+            });
+            if (found != trials_.end() && found->told()) continue;
+            const Trial& trial = found != trials_.end() ? *found : add(configuration, workload, "report: " + workload);
+            if (stop.stop_requested() || !evaluate(trial, evaluator, stop, observer)) return false;
+        }
+    return true;
+}
+
+inline Summary Study::run(Evaluator& evaluator, const Budget& budget, std::stop_token stop, Observer* observer) {
+    Summary summary;
+    try {
+        if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
+        summary.reason = search(evaluator, budget, stop, observer);
+        summary.message = finished_because_;
+        if (summary.reason != StopReason::stopped_by_user && !measure_report_workloads(evaluator, stop, observer))
+            summary.reason = StopReason::stopped_by_user;
+    } catch (const std::exception& error) {
+        summary.reason = StopReason::error;
+        summary.message = error.what();
+    }
+    summary.recommendation = recommendation();
+    return summary;
+}
+
+}  // namespace servetune

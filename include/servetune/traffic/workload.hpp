@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// Where the prompts come from. Which fields count depends on `kind`; search_spaces/FORMAT.md says which.
+struct Dataset {
+    enum class Kind { random, sharegpt, trace, prompts, shared_prefix, multi_turn };
+    Kind kind = Kind::random;
+    std::string path{};                               ///< sharegpt, trace, prompts
+    std::optional<std::int64_t> input_tokens{};       ///< per prompt; shared_prefix, multi_turn: what is not shared, per turn
+    std::optional<std::int64_t> output_tokens{};      ///< asked for, per request
+    double range_ratio = 0;                           ///< random: lengths vary uniformly by +- this share
+    std::optional<std::int64_t> min_tokens{};         ///< sharegpt: shorter prompts or answers are left out
+    std::optional<std::int64_t> max_prompt_tokens{};  ///< sharegpt: longer prompts are left out
+    std::optional<std::int64_t> max_total_tokens{};   ///< sharegpt: longer pairs are left out
+    std::optional<std::int64_t> prefix_tokens{};      ///< shared_prefix: tokens that all prompts of a group begin with
+    std::optional<std::int64_t> prefix_groups{};      ///< shared_prefix: how many different prefixes
+    std::optional<std::int64_t> turns{};              ///< multi_turn: requests of one conversation
+};
+
+/// When the requests are sent.
+struct Arrival {
+    enum class Kind { all_at_once, rate, concurrency, trace, ramp };
+    Kind kind = Kind::all_at_once;
+    double requests_per_second = 0;     ///< rate: the mean; ramp: at the start
+    double burstiness = 1;              ///< rate: shape of the Gamma gaps; 1: Poisson, smaller: burstier
+    double to_requests_per_second = 0;  ///< ramp: at the end
+    std::int64_t in_flight = 0;         ///< concurrency: requests in flight at any time (closed loop)
+};
+
+/// What is sent to a server. A pure description: the load generator makes requests from it.
+struct Workload {
+    std::string name;
+    Dataset dataset{};
+    std::optional<std::int64_t> requests{};  ///< how many; nothing: not known (a published document may not say)
+    Arrival arrival{};
+    std::uint64_t seed = 42;
+    bool ignore_eos = false;                ///< every answer has exactly the tokens asked for
+    double weight = 1;                      ///< of its metrics in the combined ones
+    std::vector<std::string> printed_as{};  ///< what published documents call it, for `autotune import`
+};
+
+}  // namespace servetune

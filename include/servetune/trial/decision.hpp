@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/trial/objective.hpp"
+
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace servetune {
+
+/// When one configuration counts as better than another.
+struct Decision {
+    enum class Rule {
+        significant,  ///< the gain reaches min_gain and its 95 % interval lies above zero
+        published,    ///< the larger number wins if it gains min_gain, as published studies do
+    };
+    Rule rule = Rule::significant;
+    double min_gain = 0.01;     ///< a flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides
+    double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
+    bool enforce_audit = true;  ///< unsound measurements neither win nor teach
+};
+
+/// What is known of one configuration's objective: the mean of its measurements and how far the truth may be from it.
+struct Estimate {
+    double mean = 0;
+    double relative_error = 0;  ///< standard error / mean
+    std::size_t replicates = 0;
+};
+
+/// A relative gain with its 95 % interval.
+struct Gain {
+    double value = 0;
+    double low = 0;
+    double high = 0;
+
+    [[nodiscard]] bool significant() const { return low > 0; }
+};
+
+/// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both added in squares; 1.96 is the
+/// normal's 97.5 % point.
+inline Gain gain_between(const Objective& objective, const Estimate& candidate, const Estimate& base) {
+    const double value = objective.gain(candidate.mean, base.mean);
+    const double spread = 1.959964 * std::hypot(candidate.relative_error, base.relative_error);
+    return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1};
+}
+
+/// Whether `gain` is enough to change a configuration for it.
+inline bool worth_it(const Decision& decision, const Gain& gain) {
+    return gain.value >= decision.min_gain && (decision.rule == Decision::Rule::published || gain.significant());
+}
+
+/// The relative noise of one measurement: the assumed one pooled with what replicates show (each inner vector: the
+/// measurements of one configuration). The assumption weighs 5 degrees of freedom: it is then off by less than a factor
+/// of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten replicates already outweigh it.
+inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates) {
+    constexpr double prior_freedom = 5;
+    double freedom = prior_freedom;
+    double squares = prior_freedom * assumed_cv * assumed_cv;
+    for (const std::vector<double>& values : replicates) {
+        if (values.size() < 2) continue;
+        double mean = 0;
+        for (const double value : values) mean += value / static_cast<double>(values.size());
+        for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
+        freedom += static_cast<double>(values.size() - 1);
+    }
+    return std::sqrt(squares / freedom);
+}
+
+/// The probability that estimate `which` has the best true value of all, each true log value being normal around its mean:
+/// the integral of its density times the others' distribution functions (Simpson's rule over +-8 deviations).
+inline double probability_best(const Objective& objective, const std::vector<Estimate>& all, std::size_t which) {
+    const double sign = objective.direction == Direction::maximize ? 1 : -1;
+    const auto center = [&](const Estimate& estimate) { return sign * std::log(estimate.mean); };
+    const Estimate& mine = all[which];
+    if (mine.relative_error <= 0) {
+        for (std::size_t i = 0; i < all.size(); ++i)
+            if (i != which && center(all[i]) > center(mine)) return 0;
+        return 1;
+    }
+    constexpr int intervals = 400;
+    constexpr double reach = 8;
+    constexpr double step = 2 * reach / intervals;
+    double sum = 0;
+    for (int k = 0; k <= intervals; ++k) {
+        const double z = -reach + step * k;
+        const double x = center(mine) + z * mine.relative_error;
+        double density = 0.3989422804014327 * std::exp(-0.5 * z * z);  // 1 / sqrt(2 pi)
+        for (std::size_t i = 0; i < all.size(); ++i) {
+            if (i == which) continue;
+            const double distance = x - center(all[i]);
+            density *= all[i].relative_error > 0 ? 0.5 * std::erfc(-distance / all[i].relative_error / 1.4142135623730951)
+                                                 : (distance > 0 ? 1.0 : 0.0);
+        }
+        sum += density * (k == 0 || k == intervals ? 1 : k % 2 == 1 ? 4 : 2);
+    }
+    return sum * step / 3;
+}
+
+}  // namespace servetune

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/trial/trial.hpp"
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Where trials are kept. Each call is one durable step: when it returns, the event survives the death of the process.
+///
+/// A trial is asked once, started any number of times (a started trial whose process died is started again), told once. Anything
+/// else throws UsageError. Implementations: `MemoryJournal` below, `SqliteJournal` (io/sqlite_journal.hpp); all run
+/// tests/contract/journal_contract.hpp.
+class Journal {
+public:
+    virtual ~Journal() = default;
+    /// Records a new trial; its id must be the number of trials so far.
+    virtual void asked(const Trial& trial) = 0;
+    virtual void started(std::uint64_t id, double at) = 0;
+    virtual void told(std::uint64_t id, const Outcome& outcome, double at) = 0;
+    /// All trials, by id.
+    [[nodiscard]] virtual std::vector<Trial> trials() const = 0;
+};
+
+/// The rules of a trial's life, checked on the trials kept so far; shared by the journals. Throws UsageError.
+inline void check_asked(const std::vector<Trial>& trials, const Trial& trial) {
+    if (trial.id != trials.size())
+        throw UsageError("trial " + std::to_string(trial.id) + " cannot be asked: the next id is " + std::to_string(trials.size()));
+}
+inline void check_open(const std::vector<Trial>& trials, std::uint64_t id) {
+    if (id >= trials.size())
+        throw UsageError("there is no trial " + std::to_string(id) + ": " + std::to_string(trials.size()) + " were asked");
+    if (trials[id].told()) throw UsageError("trial " + std::to_string(id) + " is already told");
+}
+
+/// Keeps trials as long as it lives: for tests, and for tools that keep their own books.
+class MemoryJournal : public Journal {
+public:
+    void asked(const Trial& trial) override {
+        check_asked(trials_, trial);
+        trials_.push_back(trial);
+    }
+    void started(std::uint64_t id, double at) override {
+        check_open(trials_, id);
+        trials_[id].started_at = at;
+    }
+    void told(std::uint64_t id, const Outcome& outcome, double at) override {
+        check_open(trials_, id);
+        trials_[id].outcome = outcome;
+        trials_[id].told_at = at;
+    }
+    [[nodiscard]] std::vector<Trial> trials() const override { return trials_; }
+
+private:
+    std::vector<Trial> trials_;
+};
+
+}  // namespace servetune

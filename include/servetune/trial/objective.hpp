@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/space/value.hpp"
+#include "servetune/trial/outcome.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+enum class Direction { maximize, minimize };
+
+/// A bound that a configuration must keep, such as `success_ratio >= 0.99`. On an outcome of several workloads it must hold
+/// on each of them.
+struct Limit {
+    std::string metric;
+    bool at_least = true;  ///< `>=`; false: `<=`
+    double bound = 0;
+
+    /// Reads `metric >= number` or `metric <= number`. Throws ParseError.
+    static Limit parse(std::string_view text);
+
+    [[nodiscard]] std::string text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
+
+    /// Nothing when the metric is absent: then the limit neither passes nor fails.
+    [[nodiscard]] std::optional<bool> holds(const Metrics& metrics) const {
+        std::optional<bool> result;
+        for (auto at = metrics.lower_bound(metric); at != metrics.end() && at->first.starts_with(metric); ++at) {
+            if (at->first.size() > metric.size() && at->first[metric.size()] != '@') continue;
+            const bool within = at_least ? at->second.value >= bound : at->second.value <= bound;
+            result = within && result.value_or(true);
+        }
+        return result;
+    }
+};
+
+/// What is tuned for: one metric, its direction, and limits.
+struct Objective {
+    std::string metric = "total_tokens_per_second";
+    Direction direction = Direction::maximize;
+    std::vector<Limit> limits{};
+
+    /// How much better `candidate` is than `base`: 0.02 is 2 % more throughput, or the same work in 1/1.02 of the time.
+    /// Both must be positive, as rates and times are.
+    [[nodiscard]] double gain(double candidate, double base) const {
+        return direction == Direction::maximize ? candidate / base - 1 : base / candidate - 1;
+    }
+    [[nodiscard]] bool better(double a, double b) const { return direction == Direction::maximize ? a > b : a < b; }
+};
+
+inline Limit Limit::parse(std::string_view text) {
+    const auto at = text.find_first_of("<>");
+    const auto trimmed = [](std::string_view part) {
+        while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
+        while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
+        return part;
+    };
+    if (at != std::string_view::npos && at + 1 < text.size() && text[at + 1] == '=') {
+        const std::string_view name = trimmed(text.substr(0, at));
+        const auto bound = real_of(trimmed(text.substr(at + 2)));
+        if (!name.empty() && name.find(' ') == std::string_view::npos && bound) return {std::string(name), text[at] == '>', *bound};
+    }
+    throw ParseError("a limit is written 'metric >= number' or 'metric <= number', got '" + std::string(text) + "'");
+}
+
+/// The outcome of one workload, by name, with its weight in the whole.
+struct WorkloadMetrics {
+    std::string workload;
+    double weight = 1;
+    Metrics metrics;
+};
+
+/// One outcome from several workloads: each metric that all of them have as the weighted geometric mean (gains are ratios, and no
+/// workload drowns the others by its unit; Fleming and Wallace, CACM 29(3), 1986), `success_ratio` as the smallest,
+/// and every workload's own as `name@workload`. A single workload keeps its plain names.
+inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
+    if (parts.size() == 1) return parts.front().metrics;
+    Metrics result;
+    for (const WorkloadMetrics& part : parts)
+        for (const auto& [name, metric] : part.metrics) result[name + "@" + part.workload] = metric;
+    if (parts.empty()) return result;
+    for (const auto& [name, first] : parts.front().metrics) {
+        double weights = 0;
+        double sum_of_logs = 0;
+        double smallest = first.value;
+        bool everywhere = true;
+        for (const WorkloadMetrics& part : parts) {
+            const auto found = part.metrics.find(name);
+            everywhere = everywhere && found != part.metrics.end() && found->second.value >= 0;
+            if (!everywhere) break;
+            weights += part.weight;
+            sum_of_logs += part.weight * std::log(found->second.value);
+            smallest = std::min(smallest, found->second.value);
+        }
+        if (everywhere) result[name] = {name == "success_ratio" ? smallest : std::exp(sum_of_logs / weights)};
+    }
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace servetune {
+
+/// A measured number, in the unit that ends its metric's name, and the standard error of it where the measurement knows one.
+struct Metric {
+    double value = 0;
+    std::optional<double> standard_error{};
+
+    friend bool operator==(const Metric&, const Metric&) = default;
+};
+
+/// By name, such as `total_tokens_per_second`. What was not measured is absent, never 0. When several workloads make one
+/// outcome, `name@workload` is that workload's own figure and the plain `name` is the combined one (see `combined`).
+using Metrics = std::map<std::string, Metric, std::less<>>;
+
+/// May this number be believed? `suspect` is usable but flagged; `unsound` never wins and never teaches under `audit: enforce`.
+enum class Verdict { sound, suspect, unsound };
+
+/// One broken identity of a measurement: which, both of its sides as printed, and the likely cause in words.
+struct Finding {
+    std::string id;
+    std::string left{};
+    std::string right{};
+    std::string cause{};
+
+    friend bool operator==(const Finding&, const Finding&) = default;
+};
+
+struct Validity {
+    Verdict verdict = Verdict::sound;
+    std::vector<Finding> findings{};
+
+    friend bool operator==(const Validity&, const Validity&) = default;
+};
+
+struct Measurement {
+    Metrics metrics;
+    Validity validity{};
+
+    friend bool operator==(const Measurement&, const Measurement&) = default;
+};
+
+/// Why a trial has no measurement. The names below are written to journals and tables.
+enum class FailureKind {
+    rejected_flags,  ///< the engine refused its command line
+    out_of_memory,   ///< at load, or for the cache
+    unsupported,     ///< a back end, type or size that the engine or device does not have
+    not_ready_in_time,
+    crashed_under_load,
+    hung,
+    load_test_failed,
+    invalid_result,  ///< the evaluator returned a number that is none (NaN, infinite)
+    wrong_model,
+    not_in_table,    ///< replay: this configuration was never measured
+    infrastructure,  ///< not the configuration's fault: port taken, disk full
+    cancelled,       ///< stopped by the user before it was done
+    other
+};
+
+inline constexpr std::array<std::pair<FailureKind, std::string_view>, 13> failure_kinds{{
+    {FailureKind::rejected_flags, "rejected_flags"},
+    {FailureKind::out_of_memory, "out_of_memory"},
+    {FailureKind::unsupported, "unsupported"},
+    {FailureKind::not_ready_in_time, "not_ready_in_time"},
+    {FailureKind::crashed_under_load, "crashed_under_load"},
+    {FailureKind::hung, "hung"},
+    {FailureKind::load_test_failed, "load_test_failed"},
+    {FailureKind::invalid_result, "invalid_result"},
+    {FailureKind::wrong_model, "wrong_model"},
+    {FailureKind::not_in_table, "not_in_table"},
+    {FailureKind::infrastructure, "infrastructure"},
+    {FailureKind::cancelled, "cancelled"},
+    {FailureKind::other, "other"},
+}};
+
+inline constexpr std::array<std::pair<Verdict, std::string_view>, 3> verdicts{
+    {{Verdict::sound, "sound"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
+
+/// The name of an enumerator in one of the tables above, and back.
+template <class Enum, std::size_t n>
+constexpr std::string_view name_in(const std::array<std::pair<Enum, std::string_view>, n>& table, Enum value) {
+    for (const auto& [enumerator, name] : table)
+        if (enumerator == value) return name;
+    return "unknown";
+}
+template <class Enum, std::size_t n>
+constexpr std::optional<Enum> named_in(const std::array<std::pair<Enum, std::string_view>, n>& table, std::string_view wanted) {
+    for (const auto& [enumerator, name] : table)
+        if (name == wanted) return enumerator;
+    return std::nullopt;
+}
+
+/// A trial that gave no number. It is data: it teaches where not to go.
+struct Failure {
+    FailureKind kind = FailureKind::other;
+    std::string message{};
+    std::string log_path{};
+
+    friend bool operator==(const Failure&, const Failure&) = default;
+};
+
+using Outcome = std::variant<Measurement, Failure>;
+
+}  // namespace servetune

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/io/json.hpp"
+
+#include "json_values.hpp"
+#include "servetune/base/error.hpp"
+
+namespace servetune {
+
+nlohmann::ordered_json to_json(const Value& value) {
+    struct {
+        nlohmann::ordered_json operator()(Unset) const { return nullptr; }
+        nlohmann::ordered_json operator()(bool b) const { return b; }
+        nlohmann::ordered_json operator()(std::int64_t i) const { return i; }
+        nlohmann::ordered_json operator()(double d) const { return d; }
+        nlohmann::ordered_json operator()(const std::string& s) const { return s; }
+    } visitor;
+    return std::visit(visitor, value);
+}
+
+nlohmann::ordered_json to_json(const Configuration& configuration) {
+    auto result = nlohmann::ordered_json::object();
+    for (const auto& [name, value] : configuration.entries()) result[name] = to_json(value);
+    return result;
+}
+
+nlohmann::ordered_json to_json(const Metrics& metrics) {
+    auto result = nlohmann::ordered_json::object();
+    for (const auto& [name, metric] : metrics) {
+        result[name] = {{"value", metric.value}};
+        if (metric.standard_error) result[name]["standard_error"] = *metric.standard_error;
+    }
+    return result;
+}
+
+std::string json_of(const Configuration& configuration) { return to_json(configuration).dump(); }
+
+Configuration configuration_from_json(std::string_view json) {
+    const auto object = nlohmann::json::parse(json, nullptr, false);
+    if (!object.is_object()) throw ParseError("a configuration is a JSON object, got '" + std::string(json.substr(0, 60)) + "'");
+    std::vector<Configuration::Entry> entries;
+    for (const auto& [name, value] : object.items()) {
+        if (value.is_null()) entries.emplace_back(name, Unset{});
+        else if (value.is_boolean()) entries.emplace_back(name, value.get<bool>());
+        else if (value.is_number_integer()) entries.emplace_back(name, value.get<std::int64_t>());
+        else if (value.is_number()) entries.emplace_back(name, value.get<double>());
+        else if (value.is_string()) entries.emplace_back(name, value.get<std::string>());
+        else throw ParseError("'" + name + "': a value is null, true, false, a number or a string");
+    }
+    return Configuration(std::move(entries));
+}
+
+std::string json_of(const Outcome& outcome) {
+    nlohmann::ordered_json result;
+    if (const auto* failure = std::get_if<Failure>(&outcome)) {
+        result = {{"failure", name_in(failure_kinds, failure->kind)}, {"message", failure->message}, {"log", failure->log_path}};
+    } else {
+        const auto& measurement = std::get<Measurement>(outcome);
+        result["metrics"] = to_json(measurement.metrics);
+        result["verdict"] = name_in(verdicts, measurement.validity.verdict);
+        result["findings"] = nlohmann::ordered_json::array();
+        for (const Finding& finding : measurement.validity.findings)
+            result["findings"].push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
+    }
+    // Bytes of a log that are no UTF-8 must not stop a study.
+    return result.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+Outcome outcome_from_json(std::string_view json) {
+    try {
+        const auto object = nlohmann::json::parse(json);
+        if (object.contains("failure")) {
+            const auto kind = named_in(failure_kinds, object.at("failure").get<std::string>());
+            return Failure{kind.value_or(FailureKind::other), object.at("message").get<std::string>(), object.at("log").get<std::string>()};
+        }
+        Measurement result;
+        for (const auto& [name, metric] : object.at("metrics").items()) {
+            Metric& into = result.metrics[name];
+            into.value = metric.at("value").get<double>();
+            if (metric.contains("standard_error")) into.standard_error = metric.at("standard_error").get<double>();
+        }
+        const auto verdict = named_in(verdicts, object.at("verdict").get<std::string>());
+        if (!verdict) throw ParseError("unknown verdict in an outcome");
+        result.validity.verdict = *verdict;
+        for (const auto& finding : object.at("findings"))
+            result.validity.findings.push_back({finding.at("id"), finding.at("left"), finding.at("right"), finding.at("cause")});
+        return result;
+    } catch (const nlohmann::json::exception& error) {
+        throw ParseError(std::string("not an outcome: ") + error.what());
+    }
+}
+
+}  // namespace servetune

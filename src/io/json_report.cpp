@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "json_values.hpp"
+#include "report_view.hpp"
+#include "servetune/io/report.hpp"
+
+namespace servetune {
+
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+    using Json = nlohmann::ordered_json;
+    const ReportView view(setup, trials);
+    const Recommendation& result = view.recommendation;
+    // Metrics are plain numbers here; standard errors are in the journal.
+    const auto metrics = [&](const Configuration& configuration, std::string_view workload = "") {
+        Json object = Json::object();
+        if (const Measurement* measurement = view.measured(configuration, workload))
+            for (const auto& [name, metric] : measurement->metrics) object[name] = metric.value;
+        return object;
+    };
+    std::size_t told = 0;
+    std::size_t failed = 0;
+    std::size_t unsound = 0;
+    Json failures = Json::array();
+    Json refused = Json::array();
+    for (const Trial& trial : trials) {
+        told += trial.told() ? 1 : 0;
+        if (const Failure* failure = trial.failure()) {
+            ++failed;
+            failures.push_back({{"trial", trial.id},
+                                {"configuration", to_json(trial.configuration)},
+                                {"kind", name_in(failure_kinds, failure->kind)},
+                                {"message", failure->message},
+                                {"log", failure->log_path}});
+        }
+        unsound += trial.measurement() != nullptr && trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
+    }
+    for (const Standing& standing : view.standings.all())
+        if (standing.told() && !standing.passes())
+            refused.push_back({{"configuration", to_json(standing.configuration)}, {"reason", standing.refused}});
+
+    Json object;
+    object["version"] = 1;
+    object["study"] = setup.file.name;
+    object["strategy"] = setup.file.strategy.name;
+    object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
+    object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
+    object["default"] = {{"configuration", to_json(result.default_configuration)}, {"metrics", metrics(result.default_configuration)}};
+    if (result.best) {
+        const Command command = setup.command(result.recommended);
+        Json recommended;
+        recommended["configuration"] = to_json(result.recommended);
+        recommended["argv"] = command.argv;
+        recommended["environment"] = command.environment;
+        recommended["command"] = command.text();
+        recommended["metrics"] = metrics(result.recommended);
+        recommended["gain"] =
+            result.default_passes
+                ? Json{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
+                : Json(nullptr);
+        recommended["keep_default"] = result.keep_default;
+        recommended["unknown_limits"] = result.unknown;
+        object["recommended"] = recommended;
+        object["best_observed"] = {{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}};
+        object["not_distinguishable"] = Json::array();
+        for (const Configuration& tied : result.tied) object["not_distinguishable"].push_back(to_json(tied));
+        object["report_workloads"] = Json::object();
+        for (const Workload& workload : setup.file.report_workloads)
+            object["report_workloads"][workload.name] = {{"default", metrics(result.default_configuration, workload.name)},
+                                                         {"recommended", metrics(result.recommended, workload.name)}};
+    } else object["recommended"] = nullptr;
+    object["refused"] = refused;
+    object["failures"] = failures;
+    object["cost_seconds"] = view.cost_seconds();
+    object["stop_reason"] = stop_reason.empty() ? Json(nullptr) : Json(stop_reason);
+    return object.dump(2, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace servetune

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// Every key of the three kinds of file: what the readers accept, and what search_spaces/FORMAT.md documents (a test
+// compares the two). A key of a mapping with free names (parameters, counters) is not listed.
+
+#include "servetune/io/yaml.hpp"
+
+#include <array>
+
+namespace servetune::keys {
+
+inline constexpr std::array engine{
+    Key{"engine", "text", "the engine's name", true},
+    Key{"versions", "text", "the versions this file was checked for"},
+    Key{"launch", "list of words", "the command, with {model}, {host} and {port}", true},
+    Key{"flag_style", "equals | separate", "how a flag takes its value: --flag=value or --flag value"},
+    Key{"ready", "mapping", "how the engine says that it serves"},
+    Key{"api", "mapping of text", "style and paths of its HTTP interface"},
+    Key{"between_runs", "list", "what to POST so that one run does not serve the next from its cache"},
+    Key{"counters", "mapping of text", "where its own counters are and what they are called"},
+    Key{"failures", "list", "how the log of a dead engine is read"},
+    Key{"parameters", "mapping", "name -> parameter", true},
+    Key{"render", "list", "parameters that make one flag together"},
+    Key{"constraints", "list", "rules that every configuration keeps"},
+};
+inline constexpr std::array ready{
+    Key{"http_get", "path", "answers 200 once the engine serves", true},
+    Key{"within", "duration", "after that the trial has failed: not_ready_in_time", true},
+};
+inline constexpr std::array between_runs{
+    Key{"http_post", "path", "what to POST", true},
+    Key{"needs_env", "mapping of text", "environment the engine must be started with for it"},
+};
+inline constexpr std::array failure{
+    Key{"kind", "failure kind", "what such a trial is called", true},
+    Key{"match", "list of text", "the first line of the log that contains one of these decides", true},
+};
+inline constexpr std::array parameter{
+    Key{"bool", "{}", "true or false"},
+    Key{"int", "{low, high, step, scale}", "an integer range"},
+    Key{"real", "{low, high, scale}", "a real interval"},
+    Key{"choice", "list of values", "one of these; `engine` among them: passing no flag is a level too"},
+    Key{"ordered", "bool", "of a choice: the list goes from less to more"},
+    Key{"default", "value", "`engine`: pass no flag; a value: what the engine does by itself"},
+    Key{"engine_default", "value", "what the engine uses when no flag is passed, where known"},
+    Key{"when", "mapping", "parent -> value or values; all must hold, or the parameter is inactive"},
+    Key{"flag", "text", "the flag; of a bool: passed when true"},
+    Key{"off_flag", "text", "of a bool: passed when false"},
+    Key{"env", "text", "an environment variable instead of a flag"},
+    Key{"concept", "text", "the idea it shares with parameters of other engines"},
+    Key{"doc", "text", "one sentence: what it trades"},
+    Key{"source", "text", "where flag, values and default were checked"},
+    Key{"since", "version", "first version that has it"},
+    Key{"until", "version", "last version that has it"},
+    Key{"checkpoints", "mapping of text", "in a study: value -> model to serve instead of passing the flag"},
+};
+inline constexpr std::array range{
+    Key{"low", "number", "smallest, included", true},
+    Key{"high", "number", "largest, included when a step lands on it", true},
+    Key{"step", "integer", "of an int: distance of its values (1)"},
+    Key{"scale", "linear | log | log2", "log: ratios count; log2: only low, 2 low, 4 low, ..."},
+};
+inline constexpr std::array render{
+    Key{"flag", "text", "the flag", true},
+    Key{"json", "mapping", "JSON key -> {parameter}", true},
+    Key{"when", "mapping", "as of a parameter; else the flag is not passed"},
+};
+inline constexpr std::array constraint{
+    Key{"require", "expression", "must be true (or unknown)"},
+    Key{"forbid", "mapping", "parameter -> value or values that must not come together"},
+    Key{"because", "text", "why; shown when it is broken"},
+};
+inline constexpr std::array dataset{
+    Key{"kind", "random | sharegpt | trace | prompts | shared_prefix | multi_turn", "where the prompts come from", true},
+    Key{"path", "file", "of sharegpt, trace, prompts"},
+    Key{"input_tokens", "integer", "per prompt"},
+    Key{"output_tokens", "integer", "per answer"},
+    Key{"range_ratio", "number in [0, 1]", "random: lengths vary uniformly by this share"},
+    Key{"min_tokens", "integer", "sharegpt: shorter prompts and answers are left out"},
+    Key{"max_prompt_tokens", "integer", "sharegpt: longer prompts are left out"},
+    Key{"max_total_tokens", "integer", "sharegpt: longer pairs are left out"},
+    Key{"prefix_tokens", "integer", "shared_prefix: length of what a group shares"},
+    Key{"prefix_groups", "integer", "shared_prefix: number of groups"},
+    Key{"turns", "integer", "multi_turn: requests of one conversation"},
+};
+inline constexpr std::array arrival{
+    Key{"rate", "number | inf", "requests per second; inf: all at once"},
+    Key{"burstiness", "number", "of a rate: 1 is Poisson, less is burstier"},
+    Key{"concurrency", "integer", "that many requests in flight, a new one for each that ends"},
+    Key{"trace", "timestamps", "as the data set's time stamps say"},
+    Key{"ramp", "{from, to}", "requests per second, rising evenly"},
+};
+inline constexpr std::array ramp{Key{"from", "number", "requests per second at the start", true}, Key{"to", "number", "at the end", true}};
+inline constexpr std::array workload{
+    Key{"workload", "text", "its name"},
+    Key{"use", "name or file", "start from this workload; the keys here replace its own"},
+    Key{"dataset", "mapping", "where the prompts come from"},
+    Key{"requests", "integer", "how many"},
+    Key{"arrival", "mapping", "when they are sent (all at once)"},
+    Key{"seed", "integer", "of everything random in it (42)"},
+    Key{"ignore_eos", "bool", "every answer has exactly the tokens asked for"},
+    Key{"weight", "number", "in the combined metrics of several workloads (1)"},
+    Key{"printed_as", "list of text", "what a published document calls it, for `autotune import`"},
+    Key{"input_tokens", "integer", "with use: the data set's"},
+    Key{"output_tokens", "integer", "with use: the data set's"},
+};
+inline constexpr std::array study{
+    Key{"study", "text", "its name, and its folder's", true},
+    Key{"use", "file", "start from this study; the keys here replace its own, those under `space` one by one"},
+    Key{"model", "text", "what is served", true},
+    Key{"hardware", "text", "what it runs on"},
+    Key{"engine", "name or file", "the engine"},
+    Key{"engines", "list", "several: the engine becomes a parameter, the first is the default"},
+    Key{"workloads", "list", "names, files or mappings", true},
+    Key{"report_workloads", "list", "measured for the default and the recommendation only"},
+    Key{"objective", "mapping", "what for", true},
+    Key{"space", "mapping", "parameter -> fixed value, or what it is narrowed to"},
+    Key{"others", "search | default", "parameters that `space` does not name (search)"},
+    Key{"constraints", "list", "rules of this study, beside the engines' own"},
+    Key{"arguments", "list of words, or engine -> list", "added to every command as they are"},
+    Key{"strategy", "name or mapping", "how to search"},
+    Key{"decision", "significant | published", "when a gain counts"},
+    Key{"min_gain", "share", "below it a flag is not worth having (1%)"},
+    Key{"noise_cv", "share", "run-to-run spread, assumed until measured (1%)"},
+    Key{"audit", "enforce | report | off", "whether unsound results may win"},
+    Key{"budget", "mapping", "when to stop"},
+    Key{"evaluator", "mapping", "who measures", true},
+    Key{"seed", "integer", "of the study (0)"},
+    Key{"notes", "list of text", "printed at the end of the report"},
+    Key{"published", "mapping", "what a published document printed, shown beside ours"},
+};
+inline constexpr std::array objective{
+    Key{"maximize", "metric", "the more the better"},
+    Key{"minimize", "metric", "the less the better"},
+    Key{"limits", "list of text", "`metric >= number` or `metric <= number`"},
+};
+inline constexpr std::array strategy{
+    Key{"staged", "mapping", "one stage after the other"},
+    Key{"random", "{}", "uniform over the feasible configurations"},
+    Key{"exhaustive", "{}", "all of them"},
+};
+inline constexpr std::array staged{
+    Key{"compare_with", "incumbent | baseline", "what a stage's candidates are set on and compared with (incumbent)"},
+    Key{"replicates", "integer", "most measurements of one configuration to settle a comparison (3)"},
+    Key{"stages", "list", "a parameter, a list of them (all combinations), or a mapping", true},
+};
+inline constexpr std::array stage{
+    Key{"stage", "text", "its name in the report", true},
+    Key{"product", "list of names", "all combinations of these parameters"},
+    Key{"candidates", "list of mappings", "partial configurations"},
+    Key{"carried", "bool", "with compare_with: baseline: the winner becomes the baseline"},
+};
+inline constexpr std::array budget{
+    Key{"trials", "integer", "told trials of the search (30)"},
+    Key{"wall_clock", "duration", "of one run; no trial starts after it"},
+};
+inline constexpr std::array evaluator{Key{"replay", "file or mapping", "answer from a table of measured configurations", true}};
+inline constexpr std::array replay{
+    Key{"table", "file", "CSV: parameters, `status`, metrics", true},
+    Key{"unmeasured", "fail | exclude", "a configuration without a row is a failed trial, or not part of the space (fail)"},
+    Key{"noise_cv", "share", "seeded noise on top of the table (0)"},
+    Key{"delay", "duration", "how long an answer takes, to watch a run (0s)"},
+};
+inline constexpr std::array published{
+    Key{"document", "text", "what it is"},
+    Key{"printed", "mapping of text", "stage -> the gain as printed"},
+};
+
+}  // namespace servetune::keys

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/io/published.hpp"
+
+#include "servetune/engine/composition.hpp"
+#include "servetune/space/value.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+std::string_view trimmed(std::string_view text) {
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
+    return text;
+}
+
+std::string lower(std::string_view text) {
+    std::string result(text);
+    std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return result;
+}
+
+// ------------------------------------------------------------------------------------------------------ inside a block
+
+/// What the tools print -> our figure and the power of ten that turns its unit into ours. Lower case; vLLM, SGLang and GPUStack.
+struct Label {
+    std::string_view printed;
+    std::string_view metric;
+    int exponent;
+};
+constexpr std::array labels{
+    Label{"successful requests", "successful_requests", 0},
+    Label{"failed requests", "failed_requests", 0},
+    Label{"benchmark duration (s)", "duration_seconds", 0},
+    Label{"maximum request concurrency", "maximum_concurrency", 0},
+    Label{"max request concurrency", "maximum_concurrency", 0},
+    Label{"peak concurrent requests", "peak_concurrent_requests", 0},
+    Label{"request rate configured (rps)", "requested_rate_per_second", 0},
+    Label{"traffic request rate", "requested_rate_per_second", 0},
+    Label{"total input tokens", "input_tokens", 0},
+    Label{"total generated tokens", "output_tokens", 0},
+    Label{"request throughput (req/s)", "requests_per_second", 0},
+    Label{"request goodput (req/s)", "goodput_requests_per_second", 0},
+    Label{"input token throughput (tok/s)", "input_tokens_per_second", 0},
+    Label{"output token throughput (tok/s)", "output_tokens_per_second", 0},
+    Label{"peak output token throughput (tok/s)", "peak_output_tokens_per_second", 0},
+    Label{"total token throughput (tok/s)", "total_tokens_per_second", 0},
+};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> statistics{
+    {{"mean ", "mean"}, {"median ", "p50"}, {"p90 ", "p90"}, {"p95 ", "p95"}, {"p99 ", "p99"}, {"std ", "standard_deviation"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 7> times{{{"ttft (ms)", "time_to_first_token"},
+                                                                              {"tpot (ms)", "time_per_output_token"},
+                                                                              {"itl (ms)", "inter_token_latency"},
+                                                                              {"e2el (ms)", "latency"},
+                                                                              {"e2e latency (ms)", "latency"},
+                                                                              {"latency(s)", "latency"},
+                                                                              {"latency (s)", "latency"}}};
+
+std::optional<std::pair<std::string, int>> figure_of(const std::string& printed) {
+    for (const Label& label : labels)
+        if (printed == label.printed) return {{std::string(label.metric), label.exponent}};
+    for (const auto& [statistic, name] : statistics) {
+        if (!printed.starts_with(statistic)) continue;
+        for (const auto& [family, metric] : times)
+            if (printed.substr(statistic.size()) == family)
+                return {
+                    {std::string(metric) + "_" + std::string(name) + "_seconds", family.find("(ms)") != std::string_view::npos ? -3 : 0}};
+    }
+    return std::nullopt;
+}
+
+/// The figures of a block: each `label: value` pair, whatever separates the pairs. A rule of dashes belongs to no label.
+void read_block(std::string_view block, PublishedResult& into) {
+    std::size_t label_start = 0;
+    for (std::size_t colon = block.find(':'); colon != std::string_view::npos; colon = block.find(':', colon + 1)) {
+        std::string_view label = block.substr(label_start, colon - label_start);
+        if (const auto rule = label.rfind("--"); rule != std::string_view::npos) label.remove_prefix(rule + 2);
+        std::size_t start = colon + 1;
+        while (start < block.size() && std::isspace(static_cast<unsigned char>(block[start])) != 0) ++start;
+        std::size_t end = start;
+        while (end < block.size() && std::isspace(static_cast<unsigned char>(block[end])) == 0) ++end;
+        const std::string value(block.substr(start, end - start));
+        const std::string name = lower(trimmed(label));
+        label_start = end;
+        if (name.empty() || value == "N/A") continue;
+        const auto figure = figure_of(name);
+        // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
+        const auto number = figure ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)) : std::nullopt;
+        bool taken = false;
+        if (number)
+            for_each_figure(into.result, [&, f = &*figure, n = *number](const std::string& metric, std::optional<double>& field) {
+                if (metric != f->first) return;
+                field = n;
+                taken = true;
+            });
+        if (!taken) into.unread[name] = value;
+    }
+}
+
+// ----------------------------------------------------------------------------------------------------- around the blocks
+
+/// Reads the text between blocks from start to end and remembers what was said last.
+class Surroundings {
+public:
+    explicit Surroundings(std::vector<std::string> launchers) : launchers_(std::move(launchers)) {}
+
+    /// The text since the last block, up to the next one.
+    void read(std::string_view text) {
+        labels_.clear();
+        command_here_ = false;
+        subject_.clear();
+        std::size_t at = 0;
+        while (at < text.size()) {
+            const auto fence = text.find("```", at);
+            const auto piece = text.substr(at, fence == std::string_view::npos ? std::string_view::npos : fence - at);
+            if (in_fence_) read_fence(piece);
+            else read_prose(piece);
+            if (fence == std::string_view::npos) break;
+            in_fence_ = !in_fence_;
+            at = fence + 3;
+        }
+        derive();
+    }
+
+    void describe(PublishedResult& result) const {
+        for (const auto& [level, title] : headings_) result.sections.push_back(title);
+        result.labels.assign(labels_.rbegin(), labels_.rend());
+        for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading) result.labels.push_back(heading->second);
+        result.arguments = arguments_;
+        result.arguments_derived = derived_;
+    }
+
+private:
+    [[nodiscard]] bool launches(std::string_view line) const {
+        return std::any_of(launchers_.begin(), launchers_.end(),
+                           [&](const std::string& launcher) { return line == launcher || line.starts_with(launcher + " "); });
+    }
+
+    void set_command(std::string_view command) {
+        std::string joined;
+        for (const std::string& word : shell_words(command)) joined += (joined.empty() ? "" : " ") + word;
+        arguments_ = base_ = joined;
+        command_here_ = true;
+        derived_ = false;
+    }
+
+    /// A fence holds a command, only flags, or comments that introduce the block it goes on to.
+    void read_fence(std::string_view text) {
+        for (const std::string_view language : {"bash", "yaml", "shell", "console"})
+            if (text.starts_with(language)) text.remove_prefix(language.size());
+        const std::string_view whole = trimmed(text);
+        if (whole.starts_with("--") || launches(whole)) return set_command(whole);
+        for_each_line(text, [&](std::string_view line) {
+            if (!line.starts_with("# ")) return;
+            const std::string_view comment = trimmed(line.substr(2));
+            if (comment.starts_with("--")) replace_flags(comment);
+            else labels_.emplace_back(comment);
+        });
+    }
+
+    /// `--flag=value` of a comment in place of the last command's, or added to it.
+    void replace_flags(std::string_view comment) {
+        std::vector<std::string> command = shell_words(base_);
+        for (const std::string& flag : shell_words(comment)) {
+            const std::string name = flag.substr(0, flag.find('='));
+            const auto same = std::find_if(command.begin(), command.end(),
+                                           [&](const std::string& word) { return word.substr(0, word.find('=')) == name; });
+            if (same != command.end()) *same = flag;
+            else command.push_back(flag);
+        }
+        arguments_.clear();
+        for (const std::string& word : command) arguments_ += (arguments_.empty() ? "" : " ") + word;
+    }
+
+    void read_prose(std::string_view text) {
+        for_each_line(text, [&](std::string_view line) {
+            if (launches(line)) return set_command(line);
+            if (line.starts_with("- ") && line.find(':') == std::string_view::npos) labels_.emplace_back(trimmed(line.substr(2)));
+            const bool one_word = !line.empty() && line.find(' ') == std::string_view::npos && line.find('#') == std::string_view::npos;
+            if (one_word && line.find('=') == std::string_view::npos) subject_ = line;
+        });
+        // Headings and profiles, wherever they stand: line breaks may be lost.
+        for (std::size_t at = text.find_first_of("#P"); at != std::string_view::npos; at = text.find_first_of("#P", at)) {
+            const std::string_view rest = text.substr(at);
+            if (rest.starts_with("Profile: `")) {
+                const auto end = rest.find('`', 10);
+                if (end != std::string_view::npos) labels_.emplace_back(rest.substr(10, end - 10));
+                ++at;
+                continue;
+            }
+            const std::size_t level = std::min(rest.find_first_not_of('#'), rest.size());
+            const bool heading = level > 0 && level < rest.size() && rest[level] == ' ' &&
+                                 (at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0);
+            if (heading) add_heading(level, title_of(rest.substr(level + 1)));
+            at += std::max<std::size_t>(level, 1);
+        }
+    }
+
+    /// A title ends with its line, or, where lines are lost, with whatever Markdown begins next.
+    static std::string title_of(std::string_view rest) {
+        std::size_t end = rest.size();
+        for (const std::string_view next : {"\n", " #", " - ", "???", "!!!", " |"}) end = std::min(end, rest.find(next));
+        return std::string(trimmed(rest.substr(0, end)));
+    }
+
+    void add_heading(std::size_t level, std::string title) {
+        while (!headings_.empty() && headings_.back().first >= level) headings_.pop_back();
+        headings_.emplace_back(level, std::move(title));
+    }
+
+    /// A section that names a model but prints no command: the last command with its model's name replaced.
+    void derive() {
+        if (command_here_ || subject_.empty()) return;
+        std::vector<std::string> words = shell_words(base_);
+        for (std::string& word : words) {
+            const auto slash = word.rfind('/');
+            if (word.starts_with("--") || slash == std::string::npos) continue;
+            const std::string name = word.substr(slash + 1);
+            const std::string family = name.substr(0, name.find('-'));
+            if (!std::string_view(subject_).starts_with(family)) continue;
+            derived_ = derived_ || name != subject_;
+            word.replace(slash + 1, std::string::npos, subject_);
+        }
+        base_.clear();
+        for (const std::string& word : words) base_ += (base_.empty() ? "" : " ") + word;
+        arguments_ = base_;
+    }
+
+    template <class Use>
+    static void for_each_line(std::string_view text, const Use& use) {
+        while (!text.empty()) {
+            const auto end = text.find('\n');
+            use(trimmed(text.substr(0, end)));
+            if (end == std::string_view::npos) break;
+            text.remove_prefix(end + 1);
+        }
+    }
+
+    std::vector<std::string> launchers_;
+    std::vector<std::pair<std::size_t, std::string>> headings_;
+    std::vector<std::string> labels_;
+    std::string base_;       ///< the last command printed (or derived)
+    std::string arguments_;  ///< it, with the flags of the last comment
+    std::string subject_;
+    bool derived_ = false;
+    bool command_here_ = false;
+    bool in_fence_ = false;
+};
+
+}  // namespace
+
+std::vector<PublishedResult> read_published(std::string_view text, const std::vector<std::string>& launchers) {
+    constexpr std::string_view marker = "Serving Benchmark Result";
+    constexpr std::string_view rule = "==========";
+    std::vector<PublishedResult> results;
+    Surroundings surroundings(launchers);
+    std::size_t after_last = 0;
+    for (std::size_t at = text.find(marker); at != std::string_view::npos; at = text.find(marker, after_last)) {
+        std::size_t begin = at;  // the rule before the title belongs to the block
+        while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
+        surroundings.read(text.substr(after_last, begin - after_last));
+        std::size_t content = at + marker.size();
+        while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
+        const std::size_t end = std::min({text.find(rule, content), text.find(marker, content), text.size()});
+        PublishedResult result;
+        result.index = results.size();
+        surroundings.describe(result);
+        read_block(text.substr(content, end - content), result);
+        results.push_back(std::move(result));
+        after_last = end;
+        while (after_last < text.size() && text[after_last] == '=') ++after_last;
+    }
+    return results;
+}
+
+}  // namespace servetune

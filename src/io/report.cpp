@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/io/report.hpp"
+
+#include "report_view.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <optional>
+
+namespace servetune {
+
+std::string percent(double share) { return fmt::format("{:+.{}f} %", share * 100, std::abs(share) < 0.1 ? 2 : 1); }
+
+namespace {
+
+/// Metrics worth a column beside the objective, with how people know them.
+constexpr std::pair<std::string_view, std::string_view> companions[] = {{"time_per_output_token_mean_seconds", "mean TPOT (ms)"},
+                                                                        {"time_to_first_token_mean_seconds", "mean TTFT (ms)"}};
+
+class Markdown {
+public:
+    Markdown(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason)
+        : view_(setup, trials),
+          setup_(setup),
+          file_(setup.file),
+          problem_(*setup.problem),
+          result_(view_.recommendation),
+          stop_reason_(stop_reason) {}
+
+    std::string text() {
+        line("# {}: {}{}\n", file_.name, file_.model, file_.hardware.empty() ? "" : " on " + file_.hardware);
+        conclusion();
+        before_and_after();
+        if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
+        else all_results();
+        refused();
+        notes();
+        return std::move(out_);
+    }
+
+private:
+    template <class... Arguments>
+    void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+        fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+        out_ += '\n';
+    }
+
+    [[nodiscard]] std::string number(const std::string& metric, double value) const {
+        return metric.ends_with("_seconds") ? fmt::format("{:.2f} ms", value * 1e3) : fmt::format("{:.2f}", value);
+    }
+    [[nodiscard]] std::string objective_of(const Standing& standing) const {
+        if (!standing.values.empty()) return number(problem_.objective.metric, standing.estimate.mean);
+        const auto value = value_in(view_.measured(standing.configuration), problem_.objective.metric);
+        return value ? number(problem_.objective.metric, *value) : "-";
+    }
+    [[nodiscard]] std::optional<double> mean_of(const Standing& standing) const {
+        if (!standing.values.empty()) return standing.estimate.mean;
+        return value_in(view_.measured(standing.configuration), problem_.objective.metric);
+    }
+    [[nodiscard]] std::string milliseconds(const Measurement* measurement, std::string_view metric) const {
+        const auto value = value_in(measurement, metric);
+        return value ? fmt::format("{:.2f}", *value * 1e3) : "-";
+    }
+    [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
+        return candidate && base && *base > 0 && *candidate > 0 ? percent(problem_.objective.gain(*candidate, *base)) : "-";
+    }
+    [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
+        const std::string text = difference_text(configuration, base);
+        return text.empty() ? "nothing changed" : text;
+    }
+
+    void conclusion() {
+        line("## Conclusion\n");
+        if (!result_.best) {
+            line("Nothing can be recommended: no configuration that was measured passes.\n");
+            return;
+        }
+        if (!result_.default_passes)
+            line("**Serve this.** The default configuration itself does not pass ({}), so there is no gain to state.\n",
+                 view_.standings.find(result_.default_configuration) == nullptr
+                     ? "not measured"
+                     : view_.standings.find(result_.default_configuration)->refused);
+        else if (result_.keep_default)
+            line("**Keep the default.** Nothing that was measured gains the {} that a change is worth{}.\n",
+                 percent(problem_.decision.min_gain), problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
+        else
+            line("**Recommended: {} over the default** ({}).\n", percent(result_.gain.value),
+                 difference(result_.recommended, result_.default_configuration));
+        line("```bash\n{}\n```\n", setup_.command(result_.recommended).text());
+        if (problem_.decision.rule == Decision::Rule::published)
+            line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
+                 percent(problem_.decision.min_gain));
+        if (result_.default_passes && !result_.keep_default) {
+            line(
+                "The gain's 95 % interval is {} to {} with a noise of {:.1f} % per measurement{}; the probability that this is the best of "
+                "the {} configurations that pass is {:.0f} %.\n",
+                percent(result_.gain.low), percent(result_.gain.high), view_.standings.noise() * 100,
+                problem_.replicates_inform ? "" : " (assumed: every configuration was measured once)",
+                std::count_if(view_.standings.all().begin(), view_.standings.all().end(), [](const Standing& s) { return s.passes(); }),
+                result_.p_best * 100);
+            if (!result_.gain.significant())
+                line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
+        }
+        if (!result_.tied.empty()) {
+            line("Not distinguishable from it at that noise:\n");
+            for (const Configuration& tied : result_.tied)
+                line("- {} ({})", difference(tied, result_.default_configuration), objective_of(*view_.standings.find(tied)));
+            out_ += '\n';
+        }
+        if (*result_.best != result_.recommended) {
+            const Standing& best = *view_.standings.find(*result_.best);
+            const Standing& chosen = *view_.standings.find(result_.recommended);
+            line(
+                "The highest figure measured is {} ({}), {} over the recommended one: less than a change is worth, so the smaller command "
+                "is recommended.\n",
+                objective_of(best), difference(best.configuration, result_.recommended), gain_text(mean_of(best), mean_of(chosen)));
+        }
+    }
+
+    void before_and_after() {
+        if (!result_.best || result_.keep_default) return;
+        line("## Before and after\n");
+        const std::string& metric = problem_.objective.metric;
+        line("| workload | {0}, default | {0}, recommended | gain | mean TPOT (ms), default | recommended |", metric);
+        line("|---|---:|---:|---:|---:|---:|");
+        const auto row = [&](const std::string& name, const Measurement* before, const Measurement* after, const std::string& suffix) {
+            const auto value = [&](const Measurement* measurement) { return value_in(measurement, metric + suffix); };
+            const auto shown = [&](const Measurement* measurement) {
+                return value(measurement) ? number(metric, *value(measurement)) : std::string("-");
+            };
+            const std::string tpot = std::string(companions[0].first) + suffix;
+            line("| {} | {} | {} | {} | {} | {} |", name, shown(before), shown(after), gain_text(value(after), value(before)),
+                 milliseconds(before, tpot), milliseconds(after, tpot));
+        };
+        const bool several = file_.workloads.size() > 1;
+        for (const Workload& workload : file_.workloads)
+            row(workload.name, view_.measured(result_.default_configuration), view_.measured(result_.recommended),
+                several ? "@" + workload.name : "");
+        for (const Workload& workload : file_.report_workloads)
+            row(workload.name, view_.measured(result_.default_configuration, workload.name),
+                view_.measured(result_.recommended, workload.name), "");
+        out_ += '\n';
+    }
+
+    /// Of a candidate that passes but is not the step's winner.
+    [[nodiscard]] std::string judged(const Standing& candidate, const Standing& base) const {
+        if (!base.passes()) return "";
+        const Gain gain = gain_between(problem_.objective, candidate.estimate, base.estimate);
+        if (gain.value <= 0) return "loses";
+        return worth_it(problem_.decision, gain) ? "gains less than the winner" : "no gain worth having";
+    }
+
+    void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict) {
+        const Measurement* measurement = standing == nullptr ? nullptr : view_.measured(standing->configuration);
+        line("| {} | {} | {} | {} | {} | {} |", name, standing == nullptr ? "-" : objective_of(*standing),
+             standing == nullptr ? "-" : gain_text(mean_of(*standing), base), milliseconds(measurement, companions[0].first),
+             milliseconds(measurement, companions[1].first), verdict);
+    }
+    void result_header() {
+        line("| setting | {} | gain | {} | {} | |", problem_.objective.metric, companions[0].second, companions[1].second);
+        line("|---|---:|---:|---:|---:|---|");
+    }
+
+    void stages(const Staged& staged) {
+        const Staged::Walk walk = staged.walk(problem_, view_.search);
+        line("## Steps\n");
+        struct Option {
+            std::string stage, best, gain, printed;
+        };
+        std::vector<Option> options;
+        for (const Staged::Step& step : walk.steps) {
+            const Standing* base = view_.standings.find(step.base);
+            const auto base_value = mean_of(*base);
+            line("### {}\n", step.stage->name);
+            line("On top of `{}`:\n", setup_.command(step.base).text());
+            result_header();
+            const Standing* best = nullptr;
+            bool base_listed = false;
+            for (const Staged::Candidate& candidate : step.candidates) {
+                const std::string name = Configuration::of(candidate.changes).text();
+                if (!candidate.excluded.empty()) {
+                    result_row(nullptr, name, base_value, "not tried: " + candidate.excluded);
+                    continue;
+                }
+                const Standing* standing = view_.standings.find(candidate.configuration);
+                if (standing == nullptr || !standing->told()) {
+                    result_row(nullptr, name, base_value, "not measured yet");
+                    continue;
+                }
+                const bool is_base = candidate.configuration == step.base;
+                base_listed = base_listed || is_base;
+                const auto better = [&](const Standing& a, const Standing& b) {
+                    if (a.passes() != b.passes()) return a.passes();
+                    return mean_of(a) && mean_of(b) && problem_.objective.better(*mean_of(a), *mean_of(b));
+                };
+                if (best == nullptr || better(*standing, *best)) best = standing;
+                std::string verdict = !standing->passes() ? "refused: " + standing->refused : is_base ? "the base" : "";
+                if (step.winner == candidate.configuration) verdict = step.stage->carried ? "**carried on**" : "worth having";
+                else if (verdict.empty()) verdict = judged(*standing, *base);
+                result_row(standing, name, base_value, verdict);
+            }
+            if (!base_listed) result_row(base, "(nothing changed)", base_value, "the base");
+            out_ += '\n';
+            const auto printed = file_.printed.find(step.stage->name);
+            options.push_back({step.stage->name, best == nullptr ? "-" : objective_of(*best) + (best->passes() ? "" : " (refused)"),
+                               best == nullptr ? "-" : gain_text(mean_of(*best), base_value),
+                               printed == file_.printed.end() ? "" : printed->second});
+        }
+        line("## Summary of options\n");
+        const bool with_printed = !file_.printed.empty();
+        line("| option | best {} | gain over the step's base |{}", problem_.objective.metric,
+             with_printed ? " printed in the document |" : "");
+        line("|---|---:|---:|{}", with_printed ? "---:|" : "");
+        for (const Option& option : options)
+            line("| {} | {} | {} |{}", option.stage, option.best, option.gain, with_printed ? " " + option.printed + " |" : "");
+        out_ += '\n';
+    }
+
+    void all_results() {
+        line("## Results\n");
+        result_header();
+        const Standing* base = view_.standings.find(result_.default_configuration);
+        std::vector<const Standing*> sorted;
+        for (const Standing& standing : view_.standings.all())
+            if (standing.told()) sorted.push_back(&standing);
+        std::stable_sort(sorted.begin(), sorted.end(), [&](const Standing* a, const Standing* b) {
+            if (a->passes() != b->passes()) return a->passes();
+            return a->passes() && problem_.objective.better(a->estimate.mean, b->estimate.mean);
+        });
+        for (const Standing* standing : sorted) {
+            std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;
+            if (standing->configuration == result_.recommended && result_.best) verdict = "**recommended**";
+            else if (standing == base && standing->passes()) verdict = "the default";
+            result_row(standing, difference(standing->configuration, result_.default_configuration),
+                       base == nullptr ? std::nullopt : mean_of(*base), verdict);
+        }
+        out_ += '\n';
+    }
+
+    void refused() {
+        bool any = false;
+        for (const Standing& standing : view_.standings.all()) {
+            if (!standing.told() || standing.passes()) continue;
+            if (!any) line("## Failed or refused\n");
+            any = true;
+            line("- {}: {}", difference(standing.configuration, result_.default_configuration), standing.refused);
+        }
+        if (any) out_ += '\n';
+    }
+
+    void notes() {
+        line("## Notes\n");
+        const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
+        line("- {} trials, {:.0f} s of measuring, strategy {}, seed {}{}.", told, view_.cost_seconds(), file_.strategy.name, file_.seed,
+             stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
+        if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
+        else line("- Replayed from the table {}: no engine was started here.", file_.replay.table.filename().string());
+        for (const auto& [name, value] : result_.recommended.entries()) {
+            const Parameter& parameter = problem_.space.at(name);
+            const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
+            if (changes_answers && value != parameter.default_value)
+                line("- Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.",
+                     name, text_of(value));
+        }
+        for (const std::string& limit : result_.unknown)
+            line("- The limit {} could not be judged: the recommended configuration's result does not have that metric.", limit);
+        std::size_t suspect = 0;
+        std::size_t unsound = 0;
+        for (const Trial& trial : view_.trials) {
+            if (trial.measurement() == nullptr) continue;
+            suspect += trial.measurement()->validity.verdict == Verdict::suspect ? 1 : 0;
+            unsound += trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
+        }
+        if (suspect + unsound > 0)
+            line("- The audit finds {} suspect and {} unsound measurements (audit: {}).", suspect, unsound, file_.audit);
+        const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
+        if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");
+        for (const std::string& note : file_.notes) line("- {}", note);
+    }
+
+    ReportView view_;
+    const StudySetup& setup_;
+    const StudyFile& file_;
+    const Problem& problem_;
+    const Recommendation& result_;
+    std::string stop_reason_;
+    std::string out_;
+};
+
+}  // namespace
+
+std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+    return Markdown(setup, trials, stop_reason).text();
+}
+
+}  // namespace servetune

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What both reports, the one for people and the one for programs, take from a setup and its trials.
+
+#include "servetune/io/study_file.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "servetune/trial/standings.hpp"
+
+#include <algorithm>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+struct ReportView {
+    ReportView(const StudySetup& study, std::span<const Trial> all_trials)
+        : setup(study),
+          trials(all_trials),
+          search(searched(study, all_trials)),
+          standings(search, study.problem->objective, study.problem->decision),
+          recommendation(recommend(*study.problem, search)) {}
+
+    /// The measurement of a configuration under a workload: `workload` empty for those of the objective. Null when there is none.
+    [[nodiscard]] const Measurement* measured(const Configuration& configuration, std::string_view workload = "") const {
+        for (const Trial& trial : trials)
+            if (trial.workload == workload && trial.configuration == configuration && trial.measurement() != nullptr)
+                return trial.measurement();
+        return nullptr;
+    }
+    [[nodiscard]] double cost_seconds() const {
+        double sum = 0;
+        for (const Trial& trial : trials) sum += trial.cost_seconds();
+        return sum;
+    }
+
+    const StudySetup& setup;
+    std::span<const Trial> trials;
+    std::vector<Trial> search;
+    Standings standings;
+    Recommendation recommendation;
+
+private:
+    static std::vector<Trial> searched(const StudySetup& study, std::span<const Trial> all) {
+        std::vector<Trial> result;
+        std::copy_if(all.begin(), all.end(), std::back_inserter(result),
+                     [&](const Trial& trial) { return trial.of_search() && study.problem->space.feasible(trial.configuration); });
+        return result;
+    }
+};
+
+/// The value of a metric, or nothing.
+inline std::optional<double> value_in(const Measurement* measurement, std::string_view metric) {
+    if (measurement == nullptr) return std::nullopt;
+    const auto found = measurement->metrics.find(metric);
+    return found == measurement->metrics.end() ? std::nullopt : std::optional(found->second.value);
+}
+
+}  // namespace servetune

@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/io/study_file.hpp"
+
+#include "keys.hpp"
+#include "parameter_reader.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/yaml.hpp"
+
+#include <algorithm>
+#include <set>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::array strategy_names{"staged", "random", "exhaustive"};
+
+/// `use:` chains, the nearest file last; a circle ends at the depth bound. Keys are checked once all is laid together.
+Yaml resolved(const Yaml& node, int depth = 0) {
+    if (!node.is_mapping()) node.fail_wanted("a mapping of keys");
+    const Yaml* use = node.find("use");
+    if (use == nullptr) return node;
+    if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
+    const fs::path base = fs::path(use->file()).parent_path() / use->text();
+    if (!fs::exists(base)) use->fail("there is no file " + base.string());
+    return resolved(Yaml::load(base), depth + 1).overlaid(node.without("use"), "space");
+}
+
+bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no) {
+    const std::string text = node.text();
+    if (text != yes && text != no) node.fail_wanted(std::string(yes) + " or " + std::string(no));
+    return text == yes;
+}
+
+std::vector<std::string> texts(const Yaml& node) {
+    std::vector<std::string> result;
+    for (const Yaml& item : node.items()) result.push_back(item.text());
+    return result;
+}
+
+Objective read_objective(const Yaml& node) {
+    node.check_keys(keys::objective);
+    const Yaml* maximize = node.find("maximize");
+    const Yaml* minimize = node.find("minimize");
+    if ((maximize == nullptr) == (minimize == nullptr)) node.fail("an objective is either maximize or minimize, with one metric");
+    Objective result{(maximize != nullptr ? maximize : minimize)->text(), maximize != nullptr ? Direction::maximize : Direction::minimize};
+    if (const Yaml* limits = node.find("limits"))
+        for (const Yaml& limit : limits->items()) {
+            try {
+                result.limits.push_back(Limit::parse(limit.text()));
+            } catch (const ParseError& error) {
+                limit.fail(error.what());
+            }
+        }
+    return result;
+}
+
+/// Candidate values of a stage, under the names of the space and inside its domains.
+Assignment read_candidate(const Yaml& node, const Composition& composition) {
+    Assignment result;
+    for (const auto& [name, value] : node.entries()) {
+        std::string known;
+        try {
+            known = composition.resolve(name);
+        } catch (const SpaceError& error) {
+            value.fail(error.what());
+        }
+        const auto parameter = std::find_if(composition.parameters().begin(), composition.parameters().end(),
+                                            [&](const Parameter& p) { return p.name == known; });
+        if (!parameter->contains(value.value()))
+            value.fail(text_of(value.value()) + " is outside the domain of '" + known + "' (" + parameter->domain_text() + ")");
+        result[known] = value.value();
+    }
+    return result;
+}
+
+Stage read_stage(const Yaml& node, const Composition& composition, bool baseline) {
+    Stage stage;
+    const auto resolve = [&](const Yaml& name) {
+        try {
+            return composition.resolve(name.text());
+        } catch (const SpaceError& error) {
+            name.fail(error.what());
+        }
+    };
+    if (node.is_scalar()) {
+        stage.product = {resolve(node)};
+        stage.name = node.text();
+    } else if (node.is_sequence()) {
+        for (const Yaml& name : node.items()) {
+            stage.product.push_back(resolve(name));
+            stage.name += (stage.name.empty() ? "" : " x ") + name.text();
+        }
+    } else {
+        node.check_keys(keys::stage);
+        stage.name = node.find("stage")->text();
+        const Yaml* product = node.find("product");
+        const Yaml* candidates = node.find("candidates");
+        if ((product == nullptr) == (candidates == nullptr)) node.fail("a stage has either a product or candidates");
+        if (product != nullptr)
+            for (const Yaml& name : product->items()) stage.product.push_back(resolve(name));
+        else
+            for (const Yaml& candidate : candidates->items()) stage.candidates.push_back(read_candidate(candidate, composition));
+    }
+    stage.carried = !baseline || stage.product == std::vector<std::string>{"engine"};
+    if (const Yaml* carried = node.find("carried")) stage.carried = carried->boolean();
+    return stage;
+}
+
+StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
+    StrategyChoice result;
+    const auto check_name = [&](const std::string& name, const auto& fail) {
+        if (std::find(strategy_names.begin(), strategy_names.end(), name) != strategy_names.end()) return;
+        const std::vector<std::string> known(strategy_names.begin(), strategy_names.end());
+        fail("'" + name + "' is no strategy; known: " + listed(nearest_first(name, known)));
+    };
+    const Yaml* staged = nullptr;
+    if (node != nullptr && node->is_scalar()) {
+        check_name(node->text(), [&](const std::string& message) { node->fail(message); });
+        result.name = node->text();
+    } else if (node != nullptr) {
+        node->check_keys(keys::strategy);
+        if (node->entries().size() != 1) node->fail("one strategy wanted");
+        result.name = node->entries().front().first;
+        staged = node->find("staged");
+    }
+    if (!replaced.empty()) {
+        check_name(replaced, [](const std::string& message) { throw UsageError(message); });
+        result.name = replaced;
+    }
+    if (staged != nullptr) {
+        staged->check_keys(keys::staged);
+        bool baseline = false;
+        if (const Yaml* compare = staged->find("compare_with")) baseline = choice_of_two(*compare, "baseline", "incumbent");
+        if (const Yaml* replicates = staged->find("replicates")) {
+            if (replicates->integer() < 1) replicates->fail_wanted("an integer of at least 1");
+            result.staged.replicates = static_cast<std::size_t>(replicates->integer());
+        }
+        for (const Yaml& stage : staged->find("stages")->items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
+    } else if (result.name == "staged") {
+        // Without stages: every parameter that can vary, one after the other, in the space's order.
+        for (const Parameter& parameter : composition.parameters())
+            if (!parameter.continuous() && parameter.level_count() > 1) result.staged.stages.push_back({parameter.name, {parameter.name}});
+    }
+    return result;
+}
+
+ReplayChoice read_replay(const Yaml& node) {
+    ReplayChoice result;
+    const fs::path folder = fs::path(node.file()).parent_path();
+    if (node.is_scalar()) return {folder / node.text()};
+    node.check_keys(keys::replay);
+    result.table = folder / node.find("table")->text();
+    if (const Yaml* unmeasured = node.find("unmeasured")) result.exclude_unmeasured = choice_of_two(*unmeasured, "exclude", "fail");
+    if (const Yaml* noise = node.find("noise_cv")) result.noise_cv = noise->fraction();
+    if (const Yaml* delay = node.find("delay")) result.delay_seconds = delay->seconds();
+    return result;
+}
+
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue) {
+    SpaceDescription description;
+    const Yaml* engine = root.find("engine");
+    const Yaml* engines = root.find("engines");
+    if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
+    if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
+    else
+        for (const Yaml& item : engines->items()) {
+            description.engines.push_back(catalogue.engine(item));
+            const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
+            if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
+        }
+    const Yaml* space = root.find("space");
+    if (space != nullptr)
+        for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
+    if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
+    if (const Yaml* constraints = root.find("constraints"))
+        for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
+    if (const Yaml* arguments = root.find("arguments")) {
+        if (arguments->is_sequence()) {
+            if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
+            description.arguments[description.engines.front().name] = texts(*arguments);
+        } else
+            for (const auto& [name, words] : arguments->entries()) description.arguments[name] = texts(words);
+    }
+    try {
+        return std::make_unique<Composition>(std::move(description));
+    } catch (const SpaceError& error) {
+        (space != nullptr ? *space : root).fail(error.what());
+    }
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() const {
+    std::vector<std::pair<std::string, double>> result;
+    for (const Workload& workload : workloads) result.emplace_back(workload.name, workload.weight);
+    return result;
+}
+
+StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy) {
+    const Yaml root = resolved(Yaml::load(file));
+    root.check_keys(keys::study);
+    StudyFile study;
+    study.file = file;
+    study.name = root.find("study")->text();
+    if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
+        root.find("study")->fail("a study's name is its folder's: no '/', no leading '.'");
+    study.model = root.find("model")->text();
+    if (const Yaml* hardware = root.find("hardware")) study.hardware = hardware->text();
+    study.composition = read_space(root, catalogue);
+
+    std::set<std::string> names;
+    const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
+        for (const Yaml& item : list.items()) {
+            into.push_back(catalogue.workload(item));
+            if (!names.insert(into.back().name).second)
+                item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
+        }
+    };
+    read_workloads(*root.find("workloads"), study.workloads);
+    if (study.workloads.empty()) root.find("workloads")->fail("at least one workload wanted");
+    if (const Yaml* list = root.find("report_workloads")) read_workloads(*list, study.report_workloads);
+
+    study.objective = read_objective(*root.find("objective"));
+    if (const Yaml* rule = root.find("decision"))
+        study.decision.rule = choice_of_two(*rule, "published", "significant") ? Decision::Rule::published : Decision::Rule::significant;
+    if (const Yaml* gain = root.find("min_gain")) study.decision.min_gain = gain->fraction();
+    if (const Yaml* noise = root.find("noise_cv")) study.decision.noise_cv = noise->fraction();
+    if (const Yaml* audit = root.find("audit")) {
+        study.audit = audit->text();
+        if (study.audit != "enforce" && study.audit != "report" && study.audit != "off") audit->fail_wanted("enforce, report or off");
+    }
+    study.decision.enforce_audit = study.audit == "enforce";
+    if (const Yaml* budget = root.find("budget")) {
+        budget->check_keys(keys::budget);
+        if (const Yaml* trials = budget->find("trials")) {
+            if (trials->integer() < 1) trials->fail_wanted("an integer of at least 1");
+            study.budget.trials = static_cast<std::size_t>(trials->integer());
+        }
+        if (const Yaml* clock = budget->find("wall_clock")) study.budget.wall_clock_seconds = clock->seconds();
+    }
+    const Yaml& evaluator = *root.find("evaluator");
+    evaluator.check_keys(keys::evaluator);
+    study.replay = read_replay(*evaluator.find("replay"));
+    if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
+    if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);
+    study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);
+    if (const Yaml* published = root.find("published")) {
+        published->check_keys(keys::published);
+        if (const Yaml* document = published->find("document")) study.document = document->text();
+        if (const Yaml* printed = published->find("printed")) {
+            study.printed = read_texts(*printed);
+            for (const auto& [stage, value] : printed->entries())
+                if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
+                                 [s = stage](const Stage& known) { return known.name == s; }) &&
+                    study.strategy.name == "staged")
+                    value.fail("there is no stage '" + stage + "'");
+        }
+    }
+    return study;
+}
+
+}  // namespace servetune

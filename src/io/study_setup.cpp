@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/study_file.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/strategy/exhaustive.hpp"
+#include "servetune/strategy/random.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+namespace servetune {
+namespace {
+
+/// Takes its time before it answers, so that a replayed run can be watched, stopped and killed.
+class Delayed : public Evaluator {
+public:
+    Delayed(std::unique_ptr<Evaluator> inner, double seconds) : inner_(std::move(inner)), delay_(seconds) {}
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any wake;
+        wake.wait_for(lock, context.stop, delay_, [] { return false; });
+        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+        return inner_->evaluate(configuration, context);
+    }
+    [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
+
+private:
+    std::unique_ptr<Evaluator> inner_;
+    std::chrono::duration<double> delay_;
+};
+
+void check_objective(const StudyFile& file, const MeasuredTable& table) {
+    std::set<std::string> metrics;
+    for (const MeasuredTable::Row& row : table.rows)
+        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
+            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
+    if (metrics.contains(file.objective.metric)) return;
+    const std::vector<std::string> known(metrics.begin(), metrics.end());
+    throw ParseError(file.file.string() + ": 'objective': " + table.source + " has no metric '" + file.objective.metric +
+                     "'; it has: " + listed(nearest_first(file.objective.metric, known)));
+}
+
+std::string text_of(const Workload& workload) {
+    std::string result = "kind=" + std::to_string(static_cast<int>(workload.dataset.kind)) + " path=" + workload.dataset.path;
+    const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
+        if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
+    };
+    add("input", workload.dataset.input_tokens);
+    add("output", workload.dataset.output_tokens);
+    add("min", workload.dataset.min_tokens);
+    add("max_prompt", workload.dataset.max_prompt_tokens);
+    add("max_total", workload.dataset.max_total_tokens);
+    add("prefix", workload.dataset.prefix_tokens);
+    add("groups", workload.dataset.prefix_groups);
+    add("turns", workload.dataset.turns);
+    add("requests", workload.requests);
+    const Arrival& arrival = workload.arrival;
+    result += " range_ratio=" + servetune::text_of(workload.dataset.range_ratio) +
+              " arrival=" + std::to_string(static_cast<int>(arrival.kind)) + "," + servetune::text_of(arrival.requests_per_second) + "," +
+              servetune::text_of(arrival.burstiness) + "," + servetune::text_of(arrival.to_requests_per_second) + "," +
+              std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
+              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + servetune::text_of(workload.weight);
+    return result;
+}
+
+std::string text_of(const Assignment& assignment) { return Configuration::of(assignment).text(); }
+
+}  // namespace
+
+StudySetup set_up(StudyFile file) {
+    StudySetup setup;
+    const MeasuredTable table = read_table(file.replay.table);
+    check_objective(file, table);
+    std::vector<Constraint> constraints = file.composition->constraints();
+    const bool has_workloads = !table.rows.front().workload.empty();
+    if (file.replay.exclude_unmeasured) {
+        const SearchSpace whole(file.composition->parameters());
+        std::vector<std::string> names;
+        if (has_workloads)
+            for (const Workload& workload : file.workloads) names.push_back(workload.name);
+        constraints.emplace_back(ReplayEvaluator::measured_only(table, whole, names));
+    }
+    setup.problem =
+        std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective, file.decision);
+    ReplayEvaluator::Options options{{}, file.replay.noise_cv};
+    if (has_workloads) options.workloads = file.weighted_workloads();
+    auto replay = std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
+    setup.problem->replicates_inform = replay->replicates_inform();
+    if (file.replay.delay_seconds > 0) setup.evaluator = std::make_unique<Delayed>(std::move(replay), file.replay.delay_seconds);
+    else setup.evaluator = std::move(replay);
+    if (file.strategy.name == "random") setup.strategy = std::make_unique<Random>();
+    else if (file.strategy.name == "exhaustive") setup.strategy = std::make_unique<Exhaustive>();
+    else setup.strategy = std::make_unique<Staged>(file.strategy.staged);
+    setup.file = std::move(file);
+    return setup;
+}
+
+std::map<std::string, std::string> StudySetup::definition() const {
+    std::map<std::string, std::string> result{
+        {"study", file.name},
+        {"model", file.model},
+        {"hardware", file.hardware},
+        {"seed", std::to_string(file.seed)},
+        {"audit", file.audit},
+        {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
+        {"min_gain", servetune::text_of(file.decision.min_gain)},
+        {"noise_cv", servetune::text_of(file.decision.noise_cv)},
+        {"objective", (file.objective.direction == Direction::maximize ? "maximize " : "minimize ") + file.objective.metric},
+        {"strategy", file.strategy.name}};
+    for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
+        result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
+    for (const Parameter& parameter : problem->space.parameters()) {
+        std::string text = parameter.domain_text() + ", default " + servetune::text_of(parameter.default_value);
+        for (const Condition& condition : parameter.active_when) {
+            text += ", when " + condition.parent + "=";
+            for (std::size_t i = 0; i < condition.values.size(); ++i) text += (i == 0 ? "" : "|") + servetune::text_of(condition.values[i]);
+        }
+        result["space." + parameter.name] = text;
+    }
+    const auto& constraints = problem->space.constraints();
+    for (std::size_t i = 0; i < constraints.size(); ++i)
+        result["constraints[" + std::to_string(i) + "]"] = servetune::text_of(constraints[i]);
+    for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of(workload);
+    for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of(workload);
+    if (file.strategy.name == "staged") {
+        result["strategy.replicates"] = std::to_string(file.strategy.staged.replicates);
+        for (std::size_t i = 0; i < file.strategy.staged.stages.size(); ++i) {
+            const Stage& stage = file.strategy.staged.stages[i];
+            std::string text = stage.carried ? "carried:" : "not carried:";
+            for (const std::string& name : stage.product) text += " " + name;
+            for (const Assignment& candidate : stage.candidates) text += " {" + text_of(candidate) + "}";
+            result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
+        }
+    }
+    result["command"] = command(problem->space.default_configuration()).text();
+    result["evaluator.replay"] =
+        fingerprint_of(read_file(file.replay.table)).text() + " noise_cv=" + servetune::text_of(file.replay.noise_cv);
+    return result;
+}
+
+}  // namespace servetune

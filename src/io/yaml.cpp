@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/io/yaml.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/files.hpp"
+
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <set>
+#include <utility>
+
+namespace servetune {
+
+/// Makes our tree from yaml-cpp's, within bounds: an alias may make a small file large.
+class YamlBuilder {
+public:
+    explicit YamlBuilder(std::string name) : file_(std::make_shared<const std::string>(std::move(name))) {}
+
+    Yaml build(const YAML::Node& node, const std::string& path, int depth) {
+        constexpr std::size_t most_nodes = 1'000'000;
+        constexpr int deepest = 100;
+        Yaml result;
+        result.file_ = file_;
+        result.path_ = path;
+        result.line_ = node.Mark().line + 1;
+        result.column_ = node.Mark().column + 1;
+        if (++nodes_ > most_nodes) result.fail("the file expands to more than " + std::to_string(most_nodes) + " nodes");
+        if (depth > deepest) result.fail("nested more than " + std::to_string(deepest) + " deep");
+        if (node.IsScalar()) {
+            result.kind_ = Yaml::Kind::scalar;
+            result.quoted_ = node.Tag() == "!";
+            result.scalar_ = expanded(node.Scalar(), result);
+        } else if (node.IsSequence()) {
+            result.kind_ = Yaml::Kind::sequence;
+            for (std::size_t i = 0; i < node.size(); ++i)
+                result.items_.push_back(build(node[i], path + "[" + std::to_string(i) + "]", depth + 1));
+        } else if (node.IsMap()) {
+            result.kind_ = Yaml::Kind::mapping;
+            std::set<std::string> seen;
+            for (const auto& entry : node) {
+                if (!entry.first.IsScalar()) result.fail("a key must be a plain word");
+                const std::string key = entry.first.Scalar();
+                Yaml child = build(entry.second, path.empty() ? key : path + "." + key, depth + 1);
+                if (entry.second.Mark().line < 0 || entry.second.IsNull()) {
+                    child.line_ = entry.first.Mark().line + 1;
+                    child.column_ = entry.first.Mark().column + 1;
+                }
+                if (!seen.insert(key).second) {
+                    child.line_ = entry.first.Mark().line + 1;
+                    child.column_ = entry.first.Mark().column + 1;
+                    child.fail("the key stands twice");
+                }
+                result.entries_.emplace_back(key, std::move(child));
+            }
+        }
+        return result;
+    }
+
+private:
+    static std::string expanded(const std::string& text, const Yaml& at) {
+        std::string result;
+        for (std::size_t i = 0; i < text.size();) {
+            if (text.compare(i, 3, "$${") == 0) {
+                result += "${";
+                i += 3;
+            } else if (text.compare(i, 2, "${") == 0) {
+                const auto end = text.find('}', i);
+                if (end == std::string::npos) at.fail("'${' without '}'");
+                const std::string inside = text.substr(i + 2, end - i - 2);
+                const auto dash = inside.find(":-");
+                const std::string name = inside.substr(0, dash);
+                if (const char* value = std::getenv(name.c_str())) result += value;
+                else if (dash != std::string::npos) result += inside.substr(dash + 2);
+                else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
+                i = end + 1;
+            } else result += text[i++];
+        }
+        return result;
+    }
+
+    std::shared_ptr<const std::string> file_;
+    std::size_t nodes_ = 0;
+};
+
+Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
+
+Yaml Yaml::parse(std::string_view text, const std::string& name) {
+    try {
+        return YamlBuilder(name).build(YAML::Load(std::string(text)), "", 0);
+    } catch (const YAML::Exception& error) {
+        throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" + std::to_string(error.mark.column + 1) +
+                         ": not YAML: " + error.msg);
+    }
+}
+
+std::string Yaml::place() const { return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_); }
+
+void Yaml::fail(const std::string& message) const {
+    throw ParseError(place() + ": " + (path_.empty() ? "" : "'" + path_ + "': ") + message);
+}
+
+void Yaml::fail_wanted(std::string_view wanted) const {
+    const std::string got = kind_ == Kind::null       ? "nothing"
+                            : kind_ == Kind::scalar   ? "'" + scalar_ + "'"
+                            : kind_ == Kind::sequence ? "a list"
+                                                      : "a mapping";
+    fail(std::string(wanted) + " wanted, got " + got);
+}
+
+void Yaml::check_keys(std::span<const Key> known) const {
+    std::vector<std::string> names;
+    for (const Key& key : known) names.emplace_back(key.name);
+    for (const auto& [key, child] : entries())
+        if (std::find(names.begin(), names.end(), key) == names.end())
+            child.fail("unknown key; known: " + listed(nearest_first(key, names)));
+    for (const Key& key : known)
+        if (key.required && find(key.name) == nullptr)
+            fail("the key '" + std::string(key.name) + "' is missing (" + std::string(key.doc) + ")");
+}
+
+const Yaml* Yaml::find(std::string_view key) const {
+    for (const auto& [name, child] : entries_)
+        if (name == key) return &child;
+    return nullptr;
+}
+
+const std::vector<std::pair<std::string, Yaml>>& Yaml::entries() const {
+    if (!is_mapping()) fail_wanted("a mapping");
+    return entries_;
+}
+
+const std::vector<Yaml>& Yaml::items() const {
+    if (!is_sequence()) fail_wanted("a list");
+    return items_;
+}
+
+std::string Yaml::text() const {
+    if (!is_scalar()) fail_wanted("text");
+    return scalar_;
+}
+
+Value Yaml::value() const {
+    if (!is_scalar()) fail_wanted("a value");
+    return quoted_ ? Value(scalar_) : value_of(scalar_);
+}
+
+bool Yaml::boolean() const {
+    if (is_scalar() && !quoted_ && (scalar_ == "true" || scalar_ == "false")) return scalar_ == "true";
+    fail_wanted("true or false");
+}
+
+std::int64_t Yaml::integer() const {
+    if (is_scalar() && !quoted_)
+        if (const auto result = integer_of(scalar_)) return *result;
+    fail_wanted("an integer");
+}
+
+double Yaml::real() const {
+    if (is_scalar() && !quoted_)
+        if (const auto result = real_of(scalar_)) return *result;
+    fail_wanted("a number");
+}
+
+double Yaml::seconds() const {
+    static constexpr std::array<std::pair<std::string_view, double>, 5> units{
+        {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}}};
+    if (is_scalar())
+        for (const auto& [unit, factor] : units)
+            if (scalar_.ends_with(unit))
+                if (const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size())); number && *number >= 0)
+                    return *number * factor;
+    fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+}
+
+double Yaml::fraction() const {
+    if (is_scalar()) {
+        const bool percent = scalar_.ends_with('%');
+        if (const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - (percent ? 1 : 0))); number && *number >= 0)
+            return percent ? *number / 100 : *number;
+    }
+    fail_wanted("a share such as 1% or 0.01");
+}
+
+std::vector<Value> Yaml::values() const {
+    if (!is_sequence()) return {value()};
+    std::vector<Value> result;
+    for (const Yaml& item : items()) result.push_back(item.value());
+    return result;
+}
+
+Yaml Yaml::overlaid(const Yaml& over, std::string_view merged) const {
+    Yaml result = over;
+    result.entries_ = entries();
+    for (const auto& [key, child] : over.entries()) {
+        const auto old =
+            std::find_if(result.entries_.begin(), result.entries_.end(), [k = key](const auto& entry) { return entry.first == k; });
+        if (old == result.entries_.end()) result.entries_.emplace_back(key, child);
+        else old->second = key == merged ? old->second.overlaid(child, "") : child;
+    }
+    return result;
+}
+
+Yaml Yaml::without(std::string_view key) const {
+    Yaml result = *this;
+    std::erase_if(result.entries_, [&](const auto& entry) { return entry.first == key; });
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace servetune::test {
+
+/// A program run by a test, from an argument vector, its output in files. Killed and waited for at the end of its life.
+class ChildProcess {
+public:
+    ChildProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder)
+        : out_(folder / "child.out"), err_(folder / "child.err") {
+        std::vector<char*> words;
+        for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+        words.push_back(nullptr);
+        pid_ = fork();
+        if (pid_ < 0) throw std::runtime_error("cannot fork");
+        if (pid_ == 0) {
+            const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+            const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+            if (chdir(folder.c_str()) != 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
+            execv(words[0], words.data());
+            _exit(127);
+        }
+    }
+    ~ChildProcess() {
+        if (pid_ > 0) {
+            signal(SIGKILL);
+            wait();
+        }
+    }
+    ChildProcess(const ChildProcess&) = delete;
+    ChildProcess& operator=(const ChildProcess&) = delete;
+
+    void signal(int number) const { kill(pid_, number); }
+    /// The exit code, or 128 + the signal that ended it.
+    int wait() {
+        int status = 0;
+        if (pid_ > 0) waitpid(pid_, &status, 0);
+        pid_ = -1;
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    }
+    [[nodiscard]] std::string out() const { return content(out_); }
+    [[nodiscard]] std::string err() const { return content(err_); }
+
+private:
+    static std::string content(const std::filesystem::path& file) {
+        std::ifstream stream(file, std::ios::binary);
+        return {std::istreambuf_iterator<char>(stream), {}};
+    }
+    pid_t pid_ = -1;
+    std::filesystem::path out_;
+    std::filesystem::path err_;
+};
+
+}  // namespace servetune::test

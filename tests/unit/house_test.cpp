@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// The rules of the house that a machine can check (docs/architecture.md).
+#include "support/test.hpp"
+
+#include "../src/io/keys.hpp"
+#include "servetune/io/files.hpp"
+
+#include <map>
+#include <regex>
+#include <set>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path source = SERVETUNE_SOURCE;
+
+const std::map<std::string, int> floors{{"base", 0},  {"space", 1},       {"traffic", 1},  {"trial", 2},    {"model", 2},
+                                        {"perf", 2},  {"acquisition", 2}, {"strategy", 3}, {"evaluate", 3}, {"load", 3},
+                                        {"study", 4}, {"engine", 4},      {"io", 5}};
+
+/// Neighbours on a floor are blind to each other, but for the acquisition, which stands on the model.
+bool may_include(const std::string& from, const std::string& to) {
+    return from == to || floors.at(to) < floors.at(from) || (from == "acquisition" && to == "model");
+}
+
+std::vector<std::pair<fs::path, std::string>> files_below(const fs::path& folder) {
+    std::vector<std::pair<fs::path, std::string>> result;
+    for (const auto& entry : fs::recursive_directory_iterator(folder))
+        if (entry.is_regular_file()) result.emplace_back(entry.path(), read_file(entry.path()));
+    return result;
+}
+
+std::vector<std::string> includes(const std::string& text) {
+    static const std::regex include(R"(#\s*include\s*[<"]([^>"]+)[>"])");
+    std::vector<std::string> result;
+    for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at) result.push_back((*at)[1]);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("house: an include goes down, or stays in its own folder") {
+    std::size_t arrows = 0;
+    for (const fs::path& root : {source / "include/servetune", source / "src"})
+        for (const auto& [file, text] : files_below(root)) {
+            const std::string from = fs::relative(file, root).begin()->string();
+            if (from == "servetune.hpp") continue;
+            INFO(file.string());
+            REQUIRE(floors.contains(from));
+            for (const std::string& included : includes(text)) {
+                if (!included.starts_with("servetune/")) continue;
+                const std::string to = std::next(fs::path(included).begin())->string();
+                INFO(included);
+                REQUIRE(floors.contains(to));
+                CHECK(may_include(from, to));
+                ++arrows;
+            }
+        }
+    CHECK(arrows > 100);
+    CHECK_FALSE(may_include("strategy", "evaluate"));
+    CHECK_FALSE(may_include("space", "trial"));
+}
+
+TEST_CASE("house: public headers show no third-party library, the core no clock, file or environment") {
+    const std::set<std::string> core{"base", "space", "traffic", "trial", "model", "acquisition", "strategy", "evaluate", "study"};
+    const std::regex third_party(R"(nlohmann|yaml-cpp|spdlog|fmt/|CLI/|sqlite3|curl|boost/(process|asio|beast))");
+    const std::regex world(R"(^(chrono|fstream|iostream|cstdio|filesystem|unistd\.h|thread)$)");
+    for (const auto& [file, text] : files_below(source / "include/servetune")) {
+        INFO(file.string());
+        for (const std::string& included : includes(text)) {
+            INFO(included);
+            CHECK_FALSE(std::regex_search(included, third_party));
+            if (core.contains(file.parent_path().filename().string())) CHECK_FALSE(std::regex_search(included, world));
+        }
+    }
+}
+
+TEST_CASE("house: files carry their licence, headers are guarded, public headers stay readable") {
+    for (const char* folder : {"include", "src", "examples", "tests", "cmake", "search_spaces", "scripts"})
+        for (const auto& [file, text] : files_below(source / folder)) {
+            const std::string extension = file.extension().string();
+            if (extension != ".hpp" && extension != ".cpp" && extension != ".cmake" && extension != ".yaml") continue;
+            INFO(file.string());
+            CHECK(text.find("SPDX-License-Identifier: Apache-2.0") < 60);
+            if (extension == ".hpp") CHECK(text.find("#pragma once") < 200);
+            if (file.string().find("/include/") != std::string::npos) CHECK(std::count(text.begin(), text.end(), '\n') <= 300);
+        }
+}
+
+TEST_CASE("house: every header is listed in CMakeLists.txt, so that it is installed and verified") {
+    const std::string cmake = read_file(source / "CMakeLists.txt");
+    for (const auto& [file, text] : files_below(source / "include")) {
+        INFO(file.string());
+        CHECK(cmake.find(fs::relative(file, source).string()) != std::string::npos);
+    }
+}
+
+TEST_CASE("house: FORMAT.md documents every key that the readers accept, and none that they do not") {
+    const std::string format = read_file(source / "search_spaces/FORMAT.md");
+    std::set<std::string> known;
+    const auto check = [&](const char* section, const auto& table) {
+        const auto at = format.find(std::string("### ") + section + "\n");
+        INFO(section);
+        REQUIRE(at != std::string::npos);
+        const std::string text = format.substr(at, format.find("\n#", at + 4) - at);
+        for (const Key& key : table) {
+            INFO(key.name);
+            CHECK(text.find("| `" + std::string(key.name) + "` |") != std::string::npos);
+        }
+        static const std::regex row(R"(\n\| `([^`]+)` \|)");
+        std::size_t rows = 0;
+        for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) ++rows;
+        CHECK(rows == table.size());
+    };
+    check("engine", keys::engine);
+    check("ready", keys::ready);
+    check("between_runs", keys::between_runs);
+    check("failures", keys::failure);
+    check("parameter", keys::parameter);
+    check("range", keys::range);
+    check("render", keys::render);
+    check("constraint", keys::constraint);
+    check("workload", keys::workload);
+    check("dataset", keys::dataset);
+    check("arrival", keys::arrival);
+    check("ramp", keys::ramp);
+    check("study", keys::study);
+    check("objective", keys::objective);
+    check("strategy", keys::strategy);
+    check("staged", keys::staged);
+    check("stage", keys::stage);
+    check("budget", keys::budget);
+    check("evaluator", keys::evaluator);
+    check("replay", keys::replay);
+    check("published", keys::published);
+}

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+
+#include <sqlite3.h>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const StudyIdentity identity{"study", {{"space.seqs", "integer 1..4"}, {"seed", "0"}, {"old", "x"}}, "0.1.0"};
+
+void sql(const std::filesystem::path& file, const char* statement) {
+    sqlite3* handle = nullptr;
+    REQUIRE(sqlite3_open(file.c_str(), &handle) == SQLITE_OK);
+    CHECK(sqlite3_exec(handle, statement, nullptr, nullptr, nullptr) == SQLITE_OK);
+    sqlite3_close(handle);
+}
+
+}  // namespace
+
+TEST_CASE("a journal comes back as it was left") {
+    const TemporaryFolder folder;
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path() / "new/deep", identity);
+        journal.asked({0, Configuration({{"seqs", std::int64_t{2}}})});
+        journal.started(0, 1.5);
+    }
+    SqliteJournal again = SqliteJournal::open(folder.path() / "new/deep", identity);
+    REQUIRE(again.trials().size() == 1);
+    CHECK(again.trials()[0].started_at == 1.5);
+    again.told(0, Measurement{{{"x", {1}}}}, 2);
+    CHECK(SqliteJournal::read(folder.path() / "new/deep").trials()[0].told());  // beside the writer
+    CHECK(again.study_name() == "study");
+}
+
+TEST_CASE("a changed study is refused, says what changed, and can be accepted") {
+    const TemporaryFolder folder;
+    { SqliteJournal::open(folder.path(), identity); }
+    StudyIdentity changed = identity;
+    changed.definition = {{"space.seqs", "integer 1..8"}, {"seed", "0"}, {"objective", "minimize latency_mean_seconds"}};
+    CHECK(message_of<UsageError>([&] { SqliteJournal::open(folder.path(), changed); }) ==
+          "the study has changed since " + (folder.path() / "study.db").string() +
+              " was written:"
+              "\n  old: was 'x', is gone"
+              "\n  space.seqs: was 'integer 1..4', is 'integer 1..8'"
+              "\n  objective: is new: 'minimize latency_mean_seconds'"
+              "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), changed, true);
+        journal.asked({0, Configuration()});
+    }
+    CHECK_NOTHROW(SqliteJournal::open(folder.path(), changed));
+    CHECK(message_of<UsageError>([&] { SqliteJournal::open(folder.path(), identity); }).find("was 'integer 1..8', is 'integer 1..4'") !=
+          std::string::npos);
+}
+
+TEST_CASE("a journal that cannot be used is refused with the reason") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.db";
+    CHECK(message_of<IoError>([&] { SqliteJournal::read(folder.path()); }) ==
+          "there is no journal " + file.string() + "; has the study been run?");
+    { SqliteJournal::open(folder.path(), identity); }
+    {
+        const SqliteJournal writer = SqliteJournal::open(folder.path(), identity);
+        CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
+              "another process is running this study (it holds " + (folder.path() / "study.lock").string() +
+                  "); wait for it, or choose another --directory");
+    }
+    sql(file, "PRAGMA user_version = 2");
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
+          "journal " + file.string() + " has schema version 2, this program knows up to 1; use the newer program that wrote it");
+    sql(file, "PRAGMA user_version = 1; PRAGMA application_id = 7");
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
+          "journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
+    const TemporaryFolder other;
+    other.write("study.db", "this is no database, though it is long enough to have a header of a hundred bytes or more, is it not so?");
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(other.path(), identity); }) ==
+          "journal " + (other.path() / "study.db").string() + ": file is not a database");
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(file / "below", identity); }) ==
+          "cannot make the study's folder " + (file / "below").string() + ": Not a directory");
+}
+
+TEST_CASE("events that make no sense are reported, not skipped") {
+    const TemporaryFolder folder;
+    { SqliteJournal::open(folder.path(), identity).asked({0, Configuration()}); }
+    sql(folder.path() / "study.db",
+        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (0, 'told', 1, '{\"metrics\":5}', '', '')");
+    CHECK(message_of<IoError>([&] {
+              SqliteJournal::read(folder.path());
+          }).find("the 'told' event of trial 0 cannot be read: not an outcome") != std::string::npos);
+}
+
+TEST_CASE("the view for people shows one row a trial") {
+    const TemporaryFolder folder;
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        journal.asked({0, Configuration({{"seqs", std::int64_t{2}}})});
+        journal.told(0, Measurement{{{"total_tokens_per_second", {10426.27}}}}, 2);
+    }
+    sqlite3* handle = nullptr;
+    REQUIRE(sqlite3_open((folder.path() / "study.db").c_str(), &handle) == SQLITE_OK);
+    sqlite3_stmt* statement = nullptr;
+    REQUIRE(sqlite3_prepare_v2(handle, "SELECT json_extract(metrics, '$.total_tokens_per_second.value'), configuration FROM trials", -1,
+                               &statement, nullptr) == SQLITE_OK);
+    REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
+    CHECK(sqlite3_column_double(statement, 0) == 10426.27);
+    CHECK(std::string(reinterpret_cast<const char*>(sqlite3_column_text(statement, 1))) == "{\"seqs\":2}");
+    sqlite3_finalize(statement);
+    sqlite3_close(handle);
+}
+
+TEST_CASE("configurations and outcomes survive JSON; bytes that are no UTF-8 do not stop a study") {
+    const Configuration configuration({{"a", Unset{}}, {"b", 1.0}, {"c", std::int64_t{1}}, {"d", 0.1}});
+    CHECK(configuration_from_json(json_of(configuration)) == configuration);
+    CHECK(json_of(configuration) == R"({"a":null,"b":1.0,"c":1,"d":0.1})");
+    CHECK(message_of<ParseError>([] { (void)configuration_from_json("[1]"); }) == "a configuration is a JSON object, got '[1]'");
+    const Outcome broken = outcome_from_json(json_of(Outcome(Failure{FailureKind::hung, "log \xff\xfe end"})));
+    CHECK(std::get<Failure>(broken).message.find("end") != std::string::npos);
+}

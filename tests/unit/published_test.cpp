@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
+#include "servetune/io/published.hpp"
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::vector<std::string> launchers{"vllm serve", "python3 -m sglang.launch_server"};
+
+/// A block as the tools print it, on lines of its own.
+std::string block(const std::string& total, const std::string& more = "") {
+    return "============ Serving Benchmark Result ============\n"
+           "Successful requests:                     1000\n" +
+           more + "Total Token throughput (tok/s):          " + total +
+           "\n"
+           "---------------Time to First Token----------------\n"
+           "Mean TTFT (ms):                          15.12\n"
+           "P99 TTFT (ms):                           N/A\n"
+           "==================================================\n";
+}
+
+std::string without_line_breaks(std::string text) {
+    for (char& c : text)
+        if (c == '\n') c = ' ';
+    return text;
+}
+
+}  // namespace
+
+TEST_CASE("published: figures in our units, N/A and missing lines absent, what is not understood is kept") {
+    const std::string text = block("6595.66",
+                                   "Failed requests: 3\nPeak concurrent requests: 512.00\nP95 ITL (ms): 0.12\nMean E2EL (ms): "
+                                   "250\nFrobnication index: 7\nBackend: vllm\n");
+    for (const std::string& document : {text, without_line_breaks(text)}) {
+        const auto results = read_published(document, launchers);
+        REQUIRE(results.size() == 1);
+        const BenchmarkResult& result = results[0].result;
+        CHECK(result.successful_requests == 1000);
+        CHECK(result.failed_requests == 3);
+        CHECK(result.peak_concurrent_requests == 512);
+        CHECK(result.total_tokens_per_second == 6595.66);
+        CHECK(result.time_to_first_token.mean == 0.01512);  // exactly the double nearest to the decimal
+        CHECK_FALSE(result.time_to_first_token.p99.has_value());
+        CHECK_FALSE(result.output_tokens.has_value());
+        CHECK(result.inter_token_latency.p95 == 0.00012);
+        CHECK(result.latency.mean == 0.25);
+        CHECK(results[0].unread == std::map<std::string, std::string>{{"frobnication index", "7"}, {"backend", "vllm"}});
+    }
+}
+
+TEST_CASE("published: fenced commands, comments of flags and comments of workloads") {
+    const auto results =
+        read_published("# Title\n## Engines\nvLLM\n```bash\nvllm serve org/Model-8B\n```\n```\n" + block("1") +
+                           "```\n"
+                           "## Backends\n```bash\npython3 -m sglang.launch_server --model-path org/Model-8B-FP8 "
+                           "--attention-backend=fa3\n```\n```\n# fa3\n" +
+                           block("2") + "\n# --attention-backend=triton\n" + block("3") +
+                           "```\n## Others\n```bash\nvllm serve org/Model-8B \\\n  --max-num-seqs=512\n```\n```bash\n# random 4K input\n" +
+                           block("4") + "```\n",
+                       launchers);
+    REQUIRE(results.size() == 4);
+    CHECK(results[0].arguments == "vllm serve org/Model-8B");
+    CHECK(results[0].sections == std::vector<std::string>{"Title", "Engines"});
+    CHECK(results[1].labels.front() == "fa3");
+    CHECK(results[1].arguments == "python3 -m sglang.launch_server --model-path org/Model-8B-FP8 --attention-backend=fa3");
+    CHECK(results[2].arguments == "python3 -m sglang.launch_server --model-path org/Model-8B-FP8 --attention-backend=triton");
+    CHECK(results[2].labels.front() == "Backends");
+    CHECK(results[3].arguments == "vllm serve org/Model-8B --max-num-seqs=512");
+    CHECK(results[3].labels.front() == "random 4K input");
+    CHECK(results[3].result.total_tokens_per_second == 4);
+}
+
+TEST_CASE("published: headings, profiles and fences of flags where all line breaks are lost") {
+    const auto results = read_published(
+        without_line_breaks("# Title ## Results ### Prefix Cache - Profile: `ShareGPT` - Parameters: ```bash --enable-prefix-caching "
+                            "--config={\"a\":1} ``` ??? info \"r\" ``` " +
+                            block("1") +
+                            " ``` - Summary: faster by 3 ### Max Seqs #### Seqs 512 - Profile: `Long` ```bash --max-num-seqs=512 ``` ``` " +
+                            block("2") + " ``` #### Throughput Profile - Baseline ```bash --x=1 ``` ``` " + block("3")),
+        launchers);
+    REQUIRE(results.size() == 3);
+    CHECK(results[0].sections == std::vector<std::string>{"Title", "Results", "Prefix Cache"});
+    CHECK(results[0].labels.front() == "ShareGPT");
+    CHECK(results[0].arguments == "--enable-prefix-caching --config={\"a\":1}");
+    CHECK(results[1].sections == std::vector<std::string>{"Title", "Results", "Max Seqs", "Seqs 512"});
+    CHECK(results[1].labels.front() == "Long");
+    CHECK(results[2].labels.front() == "Throughput Profile");
+}
+
+TEST_CASE("published: a command that is printed once, other checkpoints of the family derived and said so") {
+    const auto results = read_published("vllm serve /models/Model-8B --served-model-name m\nModel-8B\n- high\n" + block("1") + "- low\n" +
+                                            block("2") + "Model-8B-FP8\n- high\n" + block("3") + "Other-8B\n- high\n" + block("4"),
+                                        launchers);
+    REQUIRE(results.size() == 4);
+    CHECK_FALSE(results[0].arguments_derived);
+    CHECK(results[1].labels.front() == "low");
+    CHECK(results[1].arguments == "vllm serve /models/Model-8B --served-model-name m");
+    CHECK(results[2].arguments == "vllm serve /models/Model-8B-FP8 --served-model-name m");
+    CHECK(results[2].arguments_derived);
+    CHECK(results[3].arguments == "vllm serve /models/Model-8B-FP8 --served-model-name m");  // another family: not guessed
+}
+
+TEST_CASE("published: what is cut off, empty or no document") {
+    CHECK(read_published("", launchers).empty());
+    CHECK(read_published("no block here: 5", launchers).empty());
+    const std::string whole = block("12345.67");
+    for (std::size_t length = 0; length < whole.size(); ++length) CHECK(read_published(whole.substr(0, length), launchers).size() <= 1);
+    CHECK(read_published("Serving Benchmark Result Serving Benchmark Result:", launchers).size() == 2);
+}

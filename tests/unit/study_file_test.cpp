@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// What users write, and every way of writing it wrong: the exact messages.
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/study_file.hpp"
+#include "servetune/io/yaml.hpp"
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const char* const engine_yaml = R"(engine: toy
+launch: [toy, "{model}"]
+parameters:
+  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
+  tokens: {flag: --tokens, int: {low: 16, high: 4096, scale: log2}, default: engine, engine_default: 512}
+  mode: {flag: --mode, choice: [engine, fast, slow]}
+  depth: {flag: --depth, int: {low: 1, high: 4}, default: 2, when: {mode: fast}}
+constraints:
+  - {require: "tokens >= seqs", because: "the toy says so"}
+)";
+const char* const study_yaml = R"(study: s
+model: org/m
+engine: toy
+workloads:
+  - {workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}
+objective: {maximize: total_tokens_per_second}
+space:
+  seqs: {choice: [8, 16]}
+others: default
+strategy: exhaustive
+evaluator: {replay: t.csv}
+)";
+const char* const table_csv = "seqs,status,total_tokens_per_second\n8,ok,100\n16,ok,110\n";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+    const auto at = text.find(what);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, what.size(), with);
+}
+
+/// Three files that fit together, one of them changed; the message says `DIR` for their folder.
+std::string error_of(const std::string& engine, const std::string& study, const std::string& table = table_csv) {
+    const TemporaryFolder folder;
+    folder.write("toy.yaml", engine);
+    folder.write("t.csv", table);
+    const auto file = folder.write("study.yaml", study);
+    std::string message = message_of<Error>([&] { (void)set_up(load_study(file, Catalogue(folder.path()))); });
+    for (auto at = message.find(folder.path().string()); at != std::string::npos; at = message.find(folder.path().string()))
+        message.replace(at, folder.path().string().size(), "DIR");
+    return message;
+}
+std::string study_error(const std::string& what, const std::string& with) {
+    return error_of(engine_yaml, replaced(study_yaml, what, with));
+}
+std::string engine_error(const std::string& what, const std::string& with) {
+    return error_of(replaced(engine_yaml, what, with), study_yaml);
+}
+
+}  // namespace
+
+TEST_CASE("the study that the others are made wrong from is right") { CHECK(error_of(engine_yaml, study_yaml).empty()); }
+
+TEST_CASE("bad input: unknown keys, with the nearest known one first") {
+    CHECK(study_error("others: default", "othres: default").starts_with("DIR/study.yaml:9:9: 'othres': unknown key; known: others, "));
+    CHECK(engine_error("flag: --seqs", "flagg: --seqs")
+              .starts_with("DIR/toy.yaml:4:17: 'parameters.seqs.flagg': unknown key; known: flag, "));
+    CHECK(study_error("maximize", "maximise").starts_with("DIR/study.yaml:6:23: 'objective.maximise': unknown key; known: maximize, "));
+}
+
+TEST_CASE("bad input: wrong types and values") {
+    CHECK(study_error("engine: toy", "engine: [toy]") == "DIR/study.yaml:3:9: 'engine': text wanted, got a list");
+    CHECK(study_error("input_tokens: 8", "input_tokens: many") ==
+          "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer wanted, got 'many'");
+    CHECK(study_error("input_tokens: 8", "input_tokens: 0") ==
+          "DIR/study.yaml:5:57: 'workloads[0].dataset.input_tokens': an integer of at least 1 wanted, got '0'");
+    CHECK(study_error("others: default", "budget: {wall_clock: 8}") ==
+          "DIR/study.yaml:9:22: 'budget.wall_clock': a duration such as 500ms, 90s, 20min, 8h or 2d wanted, got '8'");
+    CHECK(study_error("others: default", "min_gain: much") ==
+          "DIR/study.yaml:9:11: 'min_gain': a share such as 1% or 0.01 wanted, got 'much'");
+    CHECK(study_error("others: default", "others: none") == "DIR/study.yaml:9:9: 'others': search or default wanted, got 'none'");
+    CHECK(study_error("strategy: exhaustive", "strategy: exhaustiv") ==
+          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, staged, random");
+    CHECK(
+        study_error("{maximize: total_tokens_per_second}", "{maximize: total_tokens_per_second, limits: [\"success_ratio > 1\"]}") ==
+        "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or 'metric <= number', got 'success_ratio > 1'");
+    CHECK(study_error("model: org/m\n", "") == "DIR/study.yaml:1:1: the key 'model' is missing (what is served)");
+    CHECK(study_error("study: s", "study: ../s").starts_with("DIR/study.yaml:1:8: 'study': a study's name is its folder's"));
+}
+
+TEST_CASE("bad input: domains and defaults") {
+    CHECK(engine_error("{low: 1, high: 64, scale: log2}", "{low: 1024, high: 8}") ==
+          "DIR/toy.yaml:4:9: 'seqs': low <= high must hold, got low=1024 high=8");
+    CHECK(engine_error("default: 8", "default: 9") ==
+          "DIR/toy.yaml:4:9: 'seqs': the default '9' is outside its domain (integer 1..64 (log2))");
+    CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "flag2: x").find("unknown key") != std::string::npos);
+    CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "default: 8") ==
+          "DIR/toy.yaml:4:9: 'parameters.seqs': a parameter needs bool, int, real or choice");
+    CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
+          "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
+    CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==
+          "DIR/study.yaml:8:3: 'space': 'seqs': toy does not take 128 for 'seqs' (integer 1..64 (log2)) and no checkpoint serves it");
+}
+
+TEST_CASE("bad input: conditions, circles, constraints") {
+    CHECK(engine_error("when: {mode: fast}", "when: {mood: fast}") ==
+          "DIR/toy.yaml:7:75: 'parameters.depth.when.mood': 'mood' is not a parameter of toy; known: mode, seqs, tokens, depth");
+    CHECK(engine_error("choice: [engine, fast, slow]}", "choice: [engine, fast, slow], when: {depth: 2}}") ==
+          "DIR/toy.yaml:4:3: conditions go in a circle: mode -> depth -> mode");
+    CHECK(engine_error("tokens >= seqs", "tokens >= ") ==
+          "DIR/toy.yaml:9:15: 'constraints[0].require': 'tokens >= ': column 11: a number, a 'string', a name or '(' wanted, got the end");
+    CHECK(engine_error("tokens >= seqs", "tokens >= seq") ==
+          "DIR/toy.yaml:9:5: 'constraints[0]': 'seq' is not a parameter of toy; known: seqs, mode, depth, tokens");
+    CHECK(study_error("others: default",
+                      "others: default\nconstraints: [{require: \"seqs > 8\"}, {require: \"seqs < 16\", because: \"no room\"}]") ==
+          "the space is empty: no configuration satisfies 'require seqs > 8' and 'require seqs < 16' (no room)");
+    CHECK(study_error("others: default", "others: default\nconstraints: [{require: \"seqs > 8\"}]") ==
+          "the default configuration (seqs=8) is not feasible: require seqs > 8");
+}
+
+TEST_CASE("bad input: a key twice") {
+    CHECK(error_of(std::string(engine_yaml) + "  \n", study_yaml).empty());
+    CHECK(engine_error("  mode: {flag: --mode, ", "  seqs: {flag: --mode, ") ==
+          "DIR/toy.yaml:6:3: 'parameters.seqs': the key stands twice");
+}
+
+TEST_CASE("bad input: files that are missing, unreadable or do not fit") {
+    CHECK(message_of<IoError>([] { (void)load_study("/nowhere/study.yaml", Catalogue("/nowhere")); }) ==
+          "cannot read /nowhere/study.yaml: No such file or directory");
+    CHECK(study_error("engine: toy", "engine: toi") ==
+          "DIR/study.yaml:3:9: 'engine': there is no 'toi' among the engines in DIR/engines; known: ");
+    CHECK(study_error("engine: toy", "engine: ./toi.yaml") == "DIR/study.yaml:3:9: 'engine': there is no file DIR/./toi.yaml");
+    CHECK(study_error("replay: t.csv", "replay: u.csv") == "cannot read DIR/u.csv: No such file or directory");
+    CHECK(error_of(engine_yaml, study_yaml, "seqs,total_tokens_per_second\n8,100\n") ==
+          "DIR/t.csv:1: the table has no column 'status' (left of it: parameters, right of it: metrics)");
+    CHECK(study_error("total_tokens_per_second", "output_tokens_per_second") ==
+          "DIR/study.yaml: 'objective': DIR/t.csv has no metric 'output_tokens_per_second'; it has: total_tokens_per_second");
+    CHECK(study_error("  seqs: {choice: [8, 16]}", "  mode: {choice: [engine, fast]}") ==
+          "DIR/t.csv: the table has no column 'mode', which the space varies; fix it or measure it");
+    CHECK(error_of(engine_yaml, "study: [s\n") == "DIR/study.yaml:2:1: not YAML: end of sequence flow not found");
+    CHECK(error_of(engine_yaml, "- s\n") == "DIR/study.yaml:1:1: a mapping of keys wanted, got a list");
+}
+
+TEST_CASE("environment variables in values") {
+    setenv("SERVETUNE_TEST_VARIABLE", "org/from-environment", 1);
+    unsetenv("SERVETUNE_TEST_UNSET");
+    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").find("a")->text() == "x-org/from-environment");
+    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").find("a")->text() == "default");
+    CHECK(Yaml::parse("a: $${HOME}", "f").find("a")->text() == "${HOME}");
+    CHECK(study_error("model: org/m", "model: ${SERVETUNE_TEST_UNSET}") ==
+          "DIR/study.yaml:2:8: 'model': the environment variable 'SERVETUNE_TEST_UNSET' is not set; set it, or write "
+          "${SERVETUNE_TEST_UNSET:-default}");
+}
+
+TEST_CASE("units and types of scalars") {
+    const Yaml node = Yaml::parse("{h: 8h, ms: 500ms, min: 20min, p: 0.5%, s: 0.02, q: '512', i: 512, b: true, e: engine}", "f");
+    CHECK(node.find("h")->seconds() == 28800);
+    CHECK(node.find("ms")->seconds() == 0.5);
+    CHECK(node.find("min")->seconds() == 1200);
+    CHECK(node.find("p")->fraction() == 0.005);
+    CHECK(node.find("s")->fraction() == 0.02);
+    CHECK(node.find("q")->value() == Value("512"));
+    CHECK(node.find("i")->value() == Value(std::int64_t{512}));
+    CHECK(node.find("b")->value() == Value(true));
+    CHECK(node.find("e")->value() == Value(Unset{}));
+}
+
+TEST_CASE("aliases may not explode") {
+    std::string bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n";
+    for (int i = 1; i < 9; ++i) {
+        const std::string before = "*a" + std::to_string(i - 1);
+        bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + before;
+        for (int k = 1; k < 10; ++k) bomb += ", " + before;
+        bomb += "]\n";
+    }
+    CHECK(message_of<ParseError>([&] { (void)Yaml::parse(bomb, "f"); }).find("the file expands to more than 1000000 nodes") !=
+          std::string::npos);
+}
+
+TEST_CASE("a study may start from another: keys replace, the space merges") {
+    const TemporaryFolder folder;
+    folder.write("toy.yaml", engine_yaml);
+    folder.write("t.csv", "seqs,mode,status,total_tokens_per_second\n8,fast,ok,100\n16,fast,ok,110\n");
+    folder.write("base.yaml", study_yaml);
+    const auto file = folder.write("study.yaml", "use: base.yaml\nstudy: other\nspace: {mode: fast}\nbudget: {trials: 7}\n");
+    const StudyFile study = load_study(file, Catalogue(folder.path()));
+    CHECK(study.name == "other");
+    CHECK(study.model == "org/m");
+    CHECK(study.budget.trials == 7);
+    CHECK(SearchSpace(study.composition->parameters()).default_configuration().text() == "mode=fast seqs=8");
+    folder.write("base.yaml", "use: study.yaml\nstudy: circle\n");
+    CHECK(message_of<ParseError>([&] {
+              (void)load_study(file, Catalogue(folder.path()));
+          }).find("more than 10 studies use each other; is it a circle?") != std::string::npos);
+}
+
+TEST_CASE("stages are read, resolved and checked") {
+    const auto with = [](const std::string& stages) {
+        return replaced(study_yaml, "strategy: exhaustive", "strategy: {staged: {compare_with: baseline, stages: " + stages + "}}");
+    };
+    CHECK(error_of(engine_yaml, with("[seqs, {stage: big, candidates: [{seqs: 16}]}]")).empty());
+    CHECK(error_of(engine_yaml, with("[seq]")) ==
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': 'seq' is not a parameter of this study; known: seqs");
+    CHECK(error_of(engine_yaml, with("[{stage: x, candidates: [{seqs: 32}]}]")) ==
+          "DIR/study.yaml:10:85: 'strategy.staged.stages[0].candidates[0].seqs': 32 is outside the domain of 'seqs' (one of 8, 16)");
+    CHECK(error_of(engine_yaml, with("[{stage: x}]")) ==
+          "DIR/study.yaml:10:54: 'strategy.staged.stages[0]': a stage has either a product or candidates");
+}
+
+TEST_CASE("the definition names what decides, and changes with it") {
+    const TemporaryFolder folder;
+    folder.write("toy.yaml", engine_yaml);
+    folder.write("t.csv", table_csv);
+    const auto definition = [&](const std::string& text) {
+        return set_up(load_study(folder.write("study.yaml", text), Catalogue(folder.path()))).definition();
+    };
+    const auto one = definition(study_yaml);
+    CHECK(one.at("space.seqs") == "one of 8, 16, default 8");
+    CHECK(one.at("command") == "toy org/m");
+    CHECK(definition(std::string(study_yaml) + "budget: {trials: 99}\n") == one);
+    CHECK(definition(std::string(study_yaml) + "seed: 1\n") != one);
+    folder.write("t.csv", "seqs,status,total_tokens_per_second\n8,ok,100\n16,ok,111\n");
+    CHECK(definition(study_yaml) != one);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
+#include "servetune/trial/standings.hpp"
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+Trial told(std::uint64_t id, std::int64_t setting, Outcome outcome) {
+    Trial trial{id, Configuration({{"seqs", setting}})};
+    trial.outcome = std::move(outcome);
+    return trial;
+}
+Measurement tokens(double value) { return {{{"total_tokens_per_second", {value}}}}; }
+
+}  // namespace
+
+TEST_CASE("limits are read, and judged on every workload") {
+    const Limit limit = Limit::parse("success_ratio >= 0.99");
+    CHECK(limit.text() == "success_ratio >= 0.99");
+    CHECK(limit.holds({{"success_ratio", {1.0}}}) == true);
+    CHECK(limit.holds({{"success_ratio", {0.514}}}) == false);
+    CHECK(limit.holds({{"other", {0.5}}}) == std::nullopt);
+    CHECK(limit.holds({{"success_ratio", {1.0}}, {"success_ratio@long", {0.9}}}) == false);
+    CHECK(limit.holds({{"success_ratio_of_something", {0.1}}}) == std::nullopt);
+    CHECK_FALSE(Limit::parse("latency_p99_seconds<=2").at_least);
+    for (const char* bad : {"", "success_ratio", "success_ratio > 0.9", ">= 1", "a b >= 1", "x >= many"})
+        CHECK(message_of<ParseError>([&] { (void)Limit::parse(bad); }) ==
+              "a limit is written 'metric >= number' or 'metric <= number', got '" + std::string(bad) + "'");
+}
+
+TEST_CASE("several workloads combine to a weighted geometric mean and the smallest success ratio") {
+    const Metrics a{{"total_tokens_per_second", {100}}, {"success_ratio", {1}}, {"only_here", {5}}};
+    const Metrics b{{"total_tokens_per_second", {400}}, {"success_ratio", {0.9}}};
+    const Metrics both = combined({{"short", 1, a}, {"long", 1, b}});
+    CHECK(both.at("total_tokens_per_second").value == Approx(200));
+    CHECK(both.at("success_ratio").value == 0.9);
+    CHECK(both.at("total_tokens_per_second@long").value == 400);
+    CHECK_FALSE(both.contains("only_here"));
+    CHECK(combined({{"short", 3, a}, {"long", 1, b}}).at("total_tokens_per_second").value ==
+          Approx(std::pow(100.0, 0.75) * std::pow(400.0, 0.25)));
+    CHECK(combined({{"short", 1, a}}) == a);
+}
+
+TEST_CASE("a gain has an interval, and the rule says whether it counts") {
+    const Objective objective;
+    const Gain gain = gain_between(objective, {102, 0.01, 1}, {100, 0.01, 1});
+    CHECK(gain.value == Approx(0.02));
+    CHECK(gain.low == Approx(1.02 * std::exp(-1.959964 * 0.01 * std::sqrt(2.0)) - 1));
+    CHECK_FALSE(gain.significant());
+    CHECK(worth_it({Decision::Rule::published, 0.01}, gain));
+    CHECK_FALSE(worth_it({Decision::Rule::significant, 0.01}, gain));
+    CHECK_FALSE(worth_it({Decision::Rule::published, 0.03}, gain));
+    CHECK(Objective{"latency_mean_seconds", Direction::minimize}.gain(0.5, 1) == Approx(1.0));
+}
+
+TEST_CASE("noise: the assumption gives way to replicates") {
+    CHECK(pooled_noise(0.01, {{100}, {50}}) == Approx(0.01));
+    std::vector<double> spread;
+    for (int i = 0; i < 200; ++i) spread.push_back(i % 2 == 0 ? 95 : 105);
+    CHECK(pooled_noise(0.01, {spread}) == Approx(0.05).epsilon(0.03));
+}
+
+TEST_CASE("the probability to be the best: equal ones share it, two have a closed form") {
+    const Objective objective;
+    const Estimate a{100, 0.01, 1};
+    CHECK(probability_best(objective, {a, a, a, a}, 2) == Approx(0.25).epsilon(1e-6));
+    const Estimate b{101, 0.02, 1};
+    const double z = std::log(1.01) / std::hypot(0.01, 0.02);
+    CHECK(probability_best(objective, {a, b}, 1) == Approx(0.5 * std::erfc(-z / std::sqrt(2.0))).epsilon(1e-6));
+    CHECK(probability_best(objective, {{100, 0, 1}, {90, 0, 1}}, 0) == 1);
+    CHECK(probability_best({"latency_mean_seconds", Direction::minimize}, {{1, 0.01, 1}, {2, 0.01, 1}}, 0) == Approx(1));
+}
+
+TEST_CASE("standings: what passes, what is refused and why, whatever the order of telling") {
+    Objective objective;
+    objective.limits = {Limit::parse("success_ratio >= 0.99"), Limit::parse("latency_p99_seconds <= 2")};
+    Measurement survivors = tokens(15059.89);
+    survivors.metrics["success_ratio"] = {0.514};
+    Measurement impossible = tokens(99999);
+    impossible.validity = {Verdict::unsound, {{"physics"}}};
+    std::vector<Trial> history{
+        told(0, 1, tokens(100)), told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
+        told(3, 4, impossible),  told(4, 5, Measurement{}), told(5, 1, tokens(104)),
+        told(6, 6, tokens(-1))};
+    for (int round = 0; round < 2; ++round) {
+        const Standings standings(history, objective, {});
+        REQUIRE(standings.all().size() == 6);
+        CHECK(standings.all()[0].passes());
+        CHECK(standings.all()[0].estimate.mean == 102);
+        CHECK(standings.all()[0].estimate.replicates == 2);
+        CHECK(standings.all()[0].unknown == std::vector<std::string>{"success_ratio >= 0.99", "latency_p99_seconds <= 2"});
+        CHECK(standings.all()[1].refused == "limit success_ratio >= 0.99 broken: 0.514");
+        CHECK(standings.all()[2].refused == "out_of_memory: no room");
+        CHECK(standings.all()[3].refused == "unsound measurement: physics");
+        CHECK(standings.all()[4].refused == "the result has no total_tokens_per_second");
+        CHECK(standings.all()[5].refused == "total_tokens_per_second = -1 is not positive");
+        CHECK(standings.best() == &standings.all()[0]);
+        std::reverse(history.begin(), history.end());
+    }
+    Decision trusting;
+    trusting.enforce_audit = false;
+    CHECK(Standings(history, objective, trusting).best()->estimate.mean == 99999);
+}
