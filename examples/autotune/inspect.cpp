@@ -4,7 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "servetune/study/study.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -62,6 +62,21 @@ int print_validation(const StudySetup& setup, bool json) {
     return done;
 }
 
+/// Why a study that ran ended, as far as its journal tells; empty while there is something left to do.
+std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials) {
+    std::vector<Trial> search;
+    std::size_t told = 0;
+    for (const Trial& trial : trials) {
+        if (!trial.told()) return "";
+        if (trial.of_search() && setup.problem->space.feasible(trial.configuration)) search.push_back(trial);
+        told += trial.of_search() ? 1 : 0;
+    }
+    if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
+    Rng rng(0);
+    const bool finished = !search.empty() && std::holds_alternative<Finished>(setup.strategy->ask(*setup.problem, search, rng));
+    return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
+}
+
 }  // namespace
 
 int validate(const StudyArguments& arguments) {
@@ -79,7 +94,7 @@ int status(const StudyArguments& arguments) {
     const std::filesystem::path folder = arguments.folder(setup.file);
     const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
     if (arguments.json) {
-        fmt::print("{}\n", json_report(setup, trials, ""));
+        fmt::print("{}\n", json_report(setup, trials, ended_because(setup, trials)));
         return done;
     }
     std::size_t told = 0;
@@ -108,7 +123,9 @@ int status(const StudyArguments& arguments) {
 int report(const StudyArguments& arguments) {
     const StudySetup setup = set_up(arguments.load());
     const std::vector<Trial> trials = SqliteJournal::read(arguments.folder(setup.file)).trials();
-    fmt::print("{}{}", arguments.json ? json_report(setup, trials, "") : markdown_report(setup, trials, ""), arguments.json ? "\n" : "");
+    const std::string_view ended = ended_because(setup, trials);
+    fmt::print("{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
+               arguments.json ? "\n" : "");
     return done;
 }
 

@@ -264,7 +264,10 @@ TEST_CASE("validate says what the space is; status and report read a study that 
     CHECK(autotune({"status", study}, folder.path()).out ==
           "qwen3-14b-h100: 15 trials told, 0 of them failed, 0 pending\n"
           "  so far recommended, +58.1 % over the default: python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8\n");
-    CHECK(autotune({"report", study}, folder.path()).out.find("# qwen3-14b-h100: Qwen/Qwen3-14B on one NVIDIA H100 SXM") == 0);
+    const std::string report = autotune({"report", study}, folder.path()).out;
+    CHECK(report == read_file(folder.path() / "qwen3-14b-h100/report.md"));
+    CHECK(report.find("# qwen3-14b-h100: Qwen/Qwen3-14B on one NVIDIA H100 SXM") == 0);
+    CHECK(report.find("ended: strategy_finished") != std::string::npos);
     CHECK(Json::parse(autotune({"report", study, "--json"}, folder.path()).out)["recommended"]["keep_default"] == false);
 }
 
