@@ -34,6 +34,11 @@ struct RenderArguments : StudyArguments {
     std::vector<std::string> settings{};  ///< name=value
 };
 
+struct EnginesArguments {
+    std::string name{};  ///< empty: all
+    bool json = false;
+};
+
 struct ImportArguments {
     std::filesystem::path document;
     std::optional<std::filesystem::path> study{};
@@ -47,6 +52,7 @@ int validate(const StudyArguments& arguments);
 int status(const StudyArguments& arguments);
 int report(const StudyArguments& arguments);
 int render(const RenderArguments& arguments);
+int engines(const EnginesArguments& arguments);
 int import_document(const ImportArguments& arguments);
 
 }  // namespace autotune

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/io/flag_facts.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/study/study.hpp"
@@ -9,7 +10,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
+#include <optional>
 
 namespace autotune {
 
@@ -29,8 +33,36 @@ std::string conditions_text(const Parameter& parameter) {
     return result;
 }
 
-int print_validation(const StudySetup& setup, bool json) {
+/// Whether the versions that the study names take its commands: the default's and those of many random configurations.
+std::vector<std::string> flag_problems(const StudySetup& setup, const Catalogue& catalogue) {
+    constexpr int draws = 300;
+    std::map<std::string, std::optional<FlagFacts>> facts;
+    for (const Engine& engine : setup.file.composition->engines()) {
+        const std::string version = setup.file.composition->version_of(engine);
+        if (!version.empty()) facts[engine.name] = facts_for(catalogue.root(), engine.name, version);
+        else if (auto known = known_versions(catalogue.root(), engine.name); !known.empty()) facts[engine.name] = known.back();
+    }
+    std::vector<std::string> result;
+    Rng rng(setup.file.seed);
+    for (int i = 0; i <= draws; ++i) {
+        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.sample(rng);
+        const Engine& engine = setup.file.composition->engine_of(configuration);
+        if (!facts[engine.name]) continue;
+        for (std::string& problem : facts[engine.name]->problems(setup.command(configuration), engine))
+            if (std::find(result.begin(), result.end(), problem) == result.end()) result.push_back(std::move(problem));
+    }
+    return result;
+}
+
+int print_validation(const StudySetup& setup, const Catalogue& catalogue, bool json) {
     const Problem& problem = *setup.problem;
+    const std::vector<std::string> problems = flag_problems(setup, catalogue);
+    if (!problems.empty()) {
+        if (json) fmt::print("{}\n", Json{{"valid", false}, {"error", problems.front()}, {"problems", problems}}.dump(2));
+        else
+            for (const std::string& text : problems) fmt::print(stderr, "autotune: {}\n", text);
+        return answer_is_no;
+    }
     const Command command = setup.command(problem.space.default_configuration());
     if (json) {
         Json object{{"valid", true}, {"study", setup.file.name}, {"parameters", Json::array()}, {"constraints", Json::array()}};
@@ -81,7 +113,7 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
 
 int validate(const StudyArguments& arguments) {
     try {
-        return print_validation(set_up(arguments.load()), arguments.json);
+        return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments.json);
     } catch (const Error& error) {
         if (arguments.json) fmt::print("{}\n", Json{{"valid", false}, {"error", error.what()}}.dump(2));
         else fmt::print(stderr, "autotune: {}\n", error.what());

@@ -16,7 +16,8 @@ using namespace autotune;
 CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {
     CLI::App* command = app.add_subcommand(name, what);
     command->add_option("STUDY", arguments.study, "The study's YAML file")->required();
-    command->add_option("--strategy", arguments.strategy, "Search with this strategy instead of the study's: staged, random, exhaustive");
+    command->add_option("--strategy", arguments.strategy,
+                        "Search with this strategy instead of the study's: staged, random, exhaustive, quasi_random, local_search");
     command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }
@@ -49,6 +50,11 @@ int dispatch(int argc, char** argv) {
     CLI::App* render_command = add_study_command(app, "render", "The command of a configuration", render_arguments);
     render_command->add_option("--set", render_arguments.settings, "name=value; the rest keeps its default")->allow_extra_args(false);
 
+    EnginesArguments engines_arguments;
+    CLI::App* engines_command = app.add_subcommand("engines", "The engines that are known, or one engine's parameters");
+    engines_command->add_option("NAME", engines_arguments.name, "One engine");
+    engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
+
     ImportArguments import_arguments;
     CLI::App* import_command = app.add_subcommand("import", "Published results into a table of measured configurations");
     import_command->add_option("DOCUMENT", import_arguments.document, "Text or Markdown with result blocks")->required();
@@ -67,6 +73,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
+    if (app.got_subcommand("engines")) return engines(engines_arguments);
     return import_document(import_arguments);
 }
 

@@ -6,6 +6,8 @@
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/space/neighbours.hpp"
 #include "servetune/strategy/exhaustive.hpp"
+#include "servetune/strategy/local_search.hpp"
+#include "servetune/strategy/quasi_random.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/strategy/staged.hpp"
 #include "servetune/study/study.hpp"

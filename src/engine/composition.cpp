@@ -3,8 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-
-#include <nlohmann/json.hpp>
+#include "servetune/engine/version.hpp"
 
 #include <algorithm>
 #include <set>
@@ -15,6 +14,7 @@ namespace {
 /// Whether an engine takes `value` for a parameter. Steps and powers of two are where a search looks, not what the engine takes.
 bool admits(const Parameter& declared, const Value& value) {
     if (is_unset(value)) return declared.offers_unset;
+    if (std::holds_alternative<TextDomain>(declared.domain)) return !text_of(value).empty();
     if (const auto* range = std::get_if<IntegerDomain>(&declared.domain)) {
         const auto* integer = std::get_if<std::int64_t>(&value);
         return integer != nullptr && *integer >= range->low && *integer <= range->high;
@@ -26,6 +26,7 @@ std::vector<Value> ends_or_values(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return {range->low, range->high};
     if (const auto* interval = std::get_if<RealDomain>(&domain)) return {interval->low, interval->high};
     if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values;
+    if (std::holds_alternative<TextDomain>(domain)) return {};
     return {false, true};
 }
 
@@ -83,6 +84,7 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
             if (engine.find(added.parameter.name) == nullptr) engine.parameters.push_back(std::move(added));
         }
     }
+    for (Engine& engine : engines) keep_version(engine);
     check_entries();
     for (std::size_t i = 0; i < engines.size(); ++i) add_engine(i);
 
@@ -91,18 +93,21 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         changed = false;
         for (auto at = parameters_.begin(); at != parameters_.end(); ++at) {
             bool possible = true;
+            std::string needed;
             for (Condition& condition : at->active_when) {
+                std::string wanted;
+                for (const Value& value : condition.values) wanted += (wanted.empty() ? "" : "|") + text_of(value);
                 const auto parent =
                     std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == condition.parent; });
                 std::erase_if(condition.values,
                               [&](const Value& value) { return parent == parameters_.end() || !parent->level_of(value); });
+                if (condition.values.empty() && possible) needed = condition.parent + "=" + wanted;
                 possible = possible && !condition.values.empty();
             }
             if (possible) continue;
             for (const SpaceEntry& entry : description_.entries)
                 if (entry.name == at->name)
-                    throw SpaceError("'" + entry.name +
-                                     "' can never be active: its conditions ask for values that this study does not offer");
+                    throw SpaceError("'" + entry.name + "' can never be active: it needs " + needed + ", which this study does not offer");
             for (auto& [engine, names] : names_)
                 for (auto& [local, where] : names.locals)
                     if (where.name_in_space == at->name) where.name_in_space.clear();
@@ -122,6 +127,57 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
             constraints_.emplace_back(std::move(renamed));
         } else constraints_.push_back(constraint);
     }
+}
+
+/// Drops what the version of the study does not have: parameters, and values of choices.
+void Composition::keep_version(Engine& engine) const {
+    const std::string version = version_of(engine);
+    for (const SpaceEntry& entry : description_.entries) {
+        const bool qualified = entry.name.starts_with(engine.name + ".");
+        const EngineParameter* declared = engine.find(qualified ? entry.name.substr(engine.name.size() + 1) : entry.name);
+        if (declared == nullptr || version_within(version, declared->since, declared->until)) continue;
+        if (!qualified && description_.engines.size() > 1) continue;  // shared: other engines may have it
+        throw SpaceError("'" + entry.name + "': " + engine.name + " has it" + (declared->since.empty() ? "" : " from " + declared->since) +
+                         (declared->until.empty() ? "" : " to " + declared->until) + ", and the study is for " +
+                         (version.empty() ? "the newest (name another under 'engine_versions')" : version));
+    }
+    std::set<std::string> gone;
+    std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
+        const bool absent = !version_within(version, declared.since, declared.until);
+        if (absent) gone.insert(declared.parameter.name);
+        return absent;
+    });
+    for (EngineParameter& declared : engine.parameters) {
+        auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain);
+        const auto drop = [&](const std::map<std::string, std::vector<Value>>& bounds, bool since) {
+            for (const auto& [bound, values] : bounds)
+                if (!version_within(version, since ? bound : "", since ? "" : bound))
+                    std::erase_if(choice->values, [&, &list = values](const Value& value) { return contains(list, value); });
+        };
+        if (choice == nullptr) continue;
+        drop(declared.values_since, true);
+        drop(declared.values_until, false);
+        for (Condition& condition : declared.parameter.active_when)
+            if (gone.contains(condition.parent)) condition.values.clear();
+    }
+    std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
+        const auto& conditions = declared.parameter.active_when;
+        return std::any_of(conditions.begin(), conditions.end(),
+                           [&](const Condition& condition) { return gone.contains(condition.parent); });
+    });
+    const auto speaks_of_gone = [&](const Constraint& constraint) {
+        const std::vector<std::string> names = names_of(constraint);
+        return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return engine.find(name) == nullptr; });
+    };
+    std::erase_if(engine.constraints, speaks_of_gone);
+    for (JsonFlag& flag : engine.json_flags)
+        std::erase_if(flag.fields, [&](const auto& field) { return engine.find(field.second) == nullptr; });
+}
+
+const Destination& Composition::destination_of(const Engine& engine, const EngineParameter& declared) const {
+    const std::string version = version_of(engine);
+    const bool old = !version.empty() && !declared.earlier_until.empty() && compare_to_bound(version, declared.earlier_until) <= 0;
+    return old ? declared.earlier : declared.destination;
 }
 
 bool Composition::knows(const Engine& engine, const SpaceEntry& entry) const {
@@ -156,7 +212,8 @@ void Composition::add_engine(std::size_t which) {
     names_[engine.name];
     for (const EngineParameter& declared : engine.parameters) {
         const SpaceEntry* entry = entry_for(engine, declared);
-        const bool held = entry != nullptr ? entry->fixed && is_unset(*entry->default_value) : !description_.others_searched;
+        const bool text = std::holds_alternative<TextDomain>(declared.parameter.domain);  // never searched
+        const bool held = entry != nullptr ? entry->fixed && is_unset(*entry->default_value) : text || !description_.others_searched;
         const bool shared = description_.engines.size() > 1 && entry != nullptr && entry->name.find('.') == std::string::npos;
         Local local{&declared, held ? "" : shared ? entry->name : prefix(engine) + declared.parameter.name};
         if (entry != nullptr) local.checkpoints = entry->checkpoints;
@@ -244,223 +301,6 @@ std::string Composition::resolve(std::string_view name) const {
     if (found.size() == 1) return found.front();
     if (found.size() > 1) throw SpaceError("'" + std::string(name) + "' is ambiguous: write one of " + listed(found));
     throw SpaceError("'" + std::string(name) + "' is not a parameter of this study; known: " + listed(nearest_first(name, known)));
-}
-
-// ----------------------------------------------------------------------------------------------------------- rendering
-
-const Engine& Composition::engine_of(const Configuration& configuration) const {
-    const Value* chosen = configuration.find("engine");
-    for (const Engine& engine : description_.engines)
-        if (chosen == nullptr || text_of(*chosen) == engine.name) return engine;
-    throw SpaceError("there is no engine '" + text_of(*chosen) + "' in this study");
-}
-
-Value Composition::value_of_local(const Engine& engine, std::string_view name, const Configuration& configuration, bool& active) const {
-    const auto& locals = names_.at(engine.name).locals;
-    const auto found = locals.find(name);
-    if (found == locals.end()) throw SpaceError(engine.name + " renders '" + std::string(name) + "', which is none of its parameters");
-    const Local& local = found->second;
-    const Value* value = local.name_in_space.empty() ? nullptr : configuration.find(local.name_in_space);
-    active = value != nullptr || local.name_in_space.empty();
-    return value != nullptr ? *value : local.parameter->parameter.default_value;
-}
-
-Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
-    const Engine& engine = engine_of(configuration);
-    Command command;
-    std::vector<std::string> flags;
-    std::string model = target.model;
-    const auto add = [&](const std::string& flag, const std::string& value) {
-        if (engine.flag_style == Engine::FlagStyle::equals) flags.push_back(flag + "=" + value);
-        else flags.insert(flags.end(), {flag, value});
-    };
-    for (const EngineParameter& declared : engine.parameters) {
-        bool active = false;
-        const Value value = value_of_local(engine, declared.parameter.name, configuration, active);
-        const auto& checkpoints = names_.at(engine.name).locals.at(declared.parameter.name).checkpoints;
-        if (const auto checkpoint = checkpoints.find(text_of(value)); active && checkpoint != checkpoints.end()) {
-            model = checkpoint->second;
-            continue;
-        }
-        if (!active || is_unset(value) || value == declared.parameter.default_value) continue;
-        if (!declared.environment.empty()) command.environment[declared.environment] = text_of(value);
-        else if (const bool* on = std::get_if<bool>(&value); on != nullptr && !declared.flag.empty()) {
-            const std::string& word = *on ? declared.flag : declared.off_flag;
-            if (!word.empty()) flags.push_back(word);
-        } else if (!declared.flag.empty()) add(declared.flag, text_of(value));
-    }
-    for (const JsonFlag& group : engine.json_flags) {
-        bool wanted = true;
-        for (const Condition& condition : group.when) {
-            bool active = false;
-            const Value value = value_of_local(engine, condition.parent, configuration, active);
-            wanted = wanted && active && contains(condition.values, value);
-        }
-        if (!wanted) continue;
-        nlohmann::ordered_json object;
-        for (const auto& [key, name] : group.fields) {
-            bool active = false;
-            const Value value = value_of_local(engine, name, configuration, active);
-            if (!active || is_unset(value)) continue;
-            std::visit(
-                [&, k = key](const auto& v) {
-                    if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, Unset>) object[k] = v;
-                },
-                value);
-        }
-        add(group.flag, object.dump());
-    }
-    const auto substitute = [](std::string word, const std::string& key, const std::string& value) {
-        for (auto at = word.find(key); at != std::string::npos; at = word.find(key, at + value.size())) word.replace(at, key.size(), value);
-        return word;
-    };
-    for (const std::string& word : engine.launch) {
-        if (target.host.empty() && (word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos)) {
-            if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
-            continue;
-        }
-        command.argv.push_back(
-            substitute(substitute(substitute(word, "{model}", model), "{host}", target.host), "{port}", std::to_string(target.port)));
-    }
-    command.argv.insert(command.argv.end(), flags.begin(), flags.end());
-    if (const auto always = description_.arguments.find(engine.name); always != description_.arguments.end())
-        command.argv.insert(command.argv.end(), always->second.begin(), always->second.end());
-    return command;
-}
-
-std::string Command::text() const {
-    const auto quoted = [](const std::string& word) {
-        constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
-        if (!word.empty() && word.find_first_not_of(safe) == std::string::npos) return word;
-        std::string result = "'";
-        for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
-        return result + "'";
-    };
-    std::string result;
-    for (const auto& [name, value] : environment) result += name + "=" + quoted(value) + " ";
-    for (std::size_t i = 0; i < argv.size(); ++i) result += (i == 0 ? "" : " ") + quoted(argv[i]);
-    return result;
-}
-
-// ------------------------------------------------------------------------------------------------------------- parsing
-
-Composition::Parsed Composition::parse(const std::vector<std::string>& words, const std::string& model) const {
-    Parsed best;
-    for (const Engine& engine : description_.engines) {
-        std::size_t prefix_length = 0;
-        while (prefix_length < engine.launch.size() && engine.launch[prefix_length].find('{') == std::string::npos &&
-               !engine.launch[prefix_length].starts_with("--"))
-            ++prefix_length;
-        const bool whole = words.size() >= prefix_length &&
-                           std::equal(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(prefix_length), engine.launch.begin());
-        if (whole) return parse_flags(engine, words, prefix_length, model);
-        if (!words.empty() && !words.front().starts_with("-")) continue;
-        Parsed parsed = parse_flags(engine, words, 0, model);
-        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty())) best = std::move(parsed);
-    }
-    if (best.engine == nullptr) best.unknown = words;
-    return best;
-}
-
-Composition::Parsed Composition::parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
-                                             const std::string& model) const {
-    Parsed result{&engine};
-    if (description_.engines.size() > 1) result.values["engine"] = engine.name;
-    const auto& locals = names_.at(engine.name).locals;
-    const auto set = [&](const std::string& local_name, Value value, const std::string& word) {
-        const Local& local = locals.at(local_name);
-        if (local.name_in_space.empty()) {
-            if (value != local.parameter->parameter.default_value) result.unknown.push_back(word);
-            return;
-        }
-        const auto parameter =
-            std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
-        if (parameter->contains(value)) result.values[local.name_in_space] = std::move(value);
-        else result.unknown.push_back(word);
-    };
-    const auto serve = [&](const std::string& served) {
-        if (served == model) return;
-        for (const auto& [name, local] : locals)
-            for (const auto& [value, checkpoint] : local.checkpoints)
-                if (checkpoint == served) return set(name, value_of(value), served);
-        result.unknown.push_back(served);
-    };
-    const auto model_at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
-    const std::string model_flag =
-        model_at != engine.launch.begin() && model_at != engine.launch.end() && (model_at - 1)->starts_with("--") ? *(model_at - 1) : "";
-    const auto always = description_.arguments.find(engine.name);
-    for (std::size_t i = from; i < words.size(); ++i) {
-        const std::string& word = words[i];
-        if (always != description_.arguments.end() && std::find(always->second.begin(), always->second.end(), word) != always->second.end())
-            continue;
-        const auto equals = word.find('=');
-        const std::string flag = word.substr(0, equals);
-        const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
-        const auto argument = [&] { return equals != std::string::npos ? word.substr(equals + 1) : has_next ? words[++i] : ""; };
-        if (!word.starts_with("-")) {
-            if (model_flag.empty()) serve(word);
-            else result.unknown.push_back(word);
-            continue;
-        }
-        if (flag == model_flag) {
-            serve(argument());
-            continue;
-        }
-        const auto declared = std::find_if(engine.parameters.begin(), engine.parameters.end(), [&](const EngineParameter& p) {
-            return p.flag == flag || (!p.off_flag.empty() && p.off_flag == flag);
-        });
-        const auto group =
-            std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
-        if (declared != engine.parameters.end()) {
-            const bool is_switch = std::holds_alternative<BoolDomain>(declared->parameter.domain);
-            if (is_switch) set(declared->parameter.name, flag == declared->flag, word);
-            else set(declared->parameter.name, value_of(argument()), word);
-        } else if (group != engine.json_flags.end()) {
-            const auto object = nlohmann::json::parse(argument(), nullptr, false);
-            if (!object.is_object()) {
-                result.unknown.push_back(word);
-                continue;
-            }
-            for (const auto& [key, value] : object.items()) {
-                const auto field =
-                    std::find_if(group->fields.begin(), group->fields.end(), [k = key](const auto& f) { return f.first == k; });
-                if (field == group->fields.end()) result.unknown.push_back(flag + " " + key);
-                else set(field->second, value_of(value.is_string() ? value.get<std::string>() : value.dump()), flag + " " + key);
-            }
-        } else result.unknown.push_back(word);
-    }
-    return result;
-}
-
-std::vector<std::string> shell_words(std::string_view line) {
-    std::vector<std::string> words;
-    std::string word;
-    bool in_word = false;
-    char quote = 0;
-    for (std::size_t i = 0; i < line.size(); ++i) {
-        const char c = line[i];
-        const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
-        if (quote != 0) {
-            if (c == quote) quote = 0;
-            else word += c;
-        } else if (c == '\\') {
-            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != ' ') word += line[i + 1], in_word = true;
-            ++i;
-        } else if ((c == '\'' || c == '"') && !in_word) {
-            quote = c;
-            in_word = true;
-        } else if (!blank) {
-            word += c;
-            in_word = true;
-        }
-        if (blank && quote == 0 && in_word) {
-            words.push_back(std::move(word));
-            word.clear();
-            in_word = false;
-        }
-    }
-    if (in_word) words.push_back(std::move(word));
-    return words;
 }
 
 }  // namespace servetune

@@ -54,6 +54,7 @@ Engine read_engine(const Yaml& file) {
         if (style->text() != "equals" && style->text() != "separate") style->fail_wanted("equals or separate");
         engine.flag_style = style->text() == "equals" ? Engine::FlagStyle::equals : Engine::FlagStyle::separate;
     }
+    if (const Yaml* flag = file.find("options_flag")) engine.options_flag = flag->text();
     if (const Yaml* ready = file.find("ready")) {
         ready->check_keys(keys::ready);
         engine.ready_path = ready->find("http_get")->text();
@@ -76,6 +77,8 @@ Engine read_engine(const Yaml& file) {
             engine.failures.push_back({kind.text(), words(*item.find("match"))});
         }
     for (const auto& [name, node] : file.find("parameters")->entries()) engine.parameters.push_back(read_parameter(name, node));
+    for (const auto& [name, node] : file.find("parameters")->entries())
+        if (node.find("option") != nullptr && engine.options_flag.empty()) node.find("option")->fail("the engine has no options_flag");
     if (const Yaml* list = file.find("render"))
         for (const Yaml& item : list->items()) {
             item.check_keys(keys::render);

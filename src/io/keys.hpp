@@ -15,6 +15,7 @@ inline constexpr std::array engine{
     Key{"versions", "text", "the versions this file was checked for"},
     Key{"launch", "list of words", "the command, with {model}, {host} and {port}", true},
     Key{"flag_style", "equals | separate", "how a flag takes its value: --flag=value or --flag value"},
+    Key{"options_flag", "text", "the flag that takes the engine's options file"},
     Key{"ready", "mapping", "how the engine says that it serves"},
     Key{"api", "mapping of text", "style and paths of its HTTP interface"},
     Key{"between_runs", "list", "what to POST so that one run does not serve the next from its cache"},
@@ -41,6 +42,7 @@ inline constexpr std::array parameter{
     Key{"int", "{low, high, step, scale}", "an integer range"},
     Key{"real", "{low, high, scale}", "a real interval"},
     Key{"choice", "list of values", "one of these; `engine` among them: passing no flag is a level too"},
+    Key{"text", "{}", "any text, such as a path: fixed by a study, never searched"},
     Key{"ordered", "bool", "of a choice: the list goes from less to more"},
     Key{"default", "value", "`engine`: pass no flag; a value: what the engine does by itself"},
     Key{"engine_default", "value", "what the engine uses when no flag is passed, where known"},
@@ -48,12 +50,23 @@ inline constexpr std::array parameter{
     Key{"flag", "text", "the flag; of a bool: passed when true"},
     Key{"off_flag", "text", "of a bool: passed when false"},
     Key{"env", "text", "an environment variable instead of a flag"},
+    Key{"option", "dotted path", "a place in the engine's options file instead of a flag"},
+    Key{"earlier", "mapping", "how it is passed in earlier versions"},
     Key{"concept", "text", "the idea it shares with parameters of other engines"},
     Key{"doc", "text", "one sentence: what it trades"},
     Key{"source", "text", "where flag, values and default were checked"},
     Key{"since", "version", "first version that has it"},
     Key{"until", "version", "last version that has it"},
+    Key{"values_since", "version -> list", "values of a choice that came with a version"},
+    Key{"values_until", "version -> list", "values of a choice last seen in a version"},
     Key{"checkpoints", "mapping of text", "in a study: value -> model to serve instead of passing the flag"},
+};
+inline constexpr std::array earlier{
+    Key{"until", "version", "last version in which it is so", true},
+    Key{"flag", "text", "the flag then"},
+    Key{"off_flag", "text", "of a bool, then"},
+    Key{"env", "text", "the environment variable then"},
+    Key{"option", "dotted path", "the place in the options file then"},
 };
 inline constexpr std::array range{
     Key{"low", "number", "smallest, included", true},
@@ -112,10 +125,12 @@ inline constexpr std::array study{
     Key{"hardware", "text", "what it runs on"},
     Key{"engine", "name or file", "the engine"},
     Key{"engines", "list", "several: the engine becomes a parameter, the first is the default"},
+    Key{"engine_versions", "mapping of text", "engine -> version; its flags are those of that version (the newest known)"},
     Key{"workloads", "list", "names, files or mappings", true},
     Key{"report_workloads", "list", "measured for the default and the recommendation only"},
     Key{"objective", "mapping", "what for", true},
     Key{"space", "mapping", "parameter -> fixed value, or what it is narrowed to"},
+    Key{"preset", "name or file", "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default"},
     Key{"others", "search | default", "parameters that `space` does not name (search)"},
     Key{"constraints", "list", "rules of this study, beside the engines' own"},
     Key{"arguments", "list of words, or engine -> list", "added to every command as they are"},
@@ -130,6 +145,13 @@ inline constexpr std::array study{
     Key{"notes", "list of text", "printed at the end of the report"},
     Key{"published", "mapping", "what a published document printed, shown beside ours"},
 };
+inline constexpr std::array preset{
+    Key{"preset", "text", "its name", true},
+    Key{"doc", "text", "what it is for", true},
+    Key{"leaves_out", "text", "what it does not search, and why", true},
+    Key{"others", "search | default", "what the study's `others` becomes (default)"},
+    Key{"space", "mapping", "engine -> entries as under a study's `space`", true},
+};
 inline constexpr std::array objective{
     Key{"maximize", "metric", "the more the better"},
     Key{"minimize", "metric", "the less the better"},
@@ -139,6 +161,8 @@ inline constexpr std::array strategy{
     Key{"staged", "mapping", "one stage after the other"},
     Key{"random", "{}", "uniform over the feasible configurations"},
     Key{"exhaustive", "{}", "all of them"},
+    Key{"quasi_random", "{}", "spread evenly by a Sobol sequence"},
+    Key{"local_search", "{}", "uphill from the default, with random restarts"},
 };
 inline constexpr std::array staged{
     Key{"compare_with", "incumbent | baseline", "what a stage's candidates are set on and compared with (incumbent)"},

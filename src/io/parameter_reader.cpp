@@ -30,6 +30,25 @@ Value read_value(const Yaml& node, const Domain& domain) {
     return value;
 }
 
+Destination read_destination(const Yaml& node) {
+    return {text_or_empty(node, "flag"), text_or_empty(node, "off_flag"), text_or_empty(node, "env"), text_or_empty(node, "option")};
+}
+
+std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, std::string_view key, const Domain& domain) {
+    std::map<std::string, std::vector<Value>> result;
+    const Yaml* versions = node.find(key);
+    if (versions == nullptr) return result;
+    const auto* choice = std::get_if<ChoiceDomain>(&domain);
+    if (choice == nullptr) versions->fail("only a choice has values that come and go");
+    for (const auto& [version, list] : versions->entries()) {
+        result[version] = list.values();
+        for (const Value& value : result[version])
+            if (std::find(choice->values.begin(), choice->values.end(), value) == choice->values.end())
+                list.fail("'" + text_of(value) + "' is not in the choice");
+    }
+    return result;
+}
+
 /// Lets the space itself judge the parameter, and adds where it stands.
 void check(const Parameter& parameter, const Yaml& node) {
     try {
@@ -54,7 +73,10 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
         parameter.default_value = choice->values.empty() ? Value{} : choice->values.front();
     else if (const auto* range = std::get_if<IntegerDomain>(&read.domain)) parameter.default_value = range->low;
     else if (const auto* interval = std::get_if<RealDomain>(&read.domain)) parameter.default_value = interval->low;
-    else parameter.default_value = false;
+    else if (std::holds_alternative<TextDomain>(read.domain)) {
+        parameter.offers_unset = true;
+        parameter.default_value = Unset{};
+    } else parameter.default_value = false;
     if (const Yaml* engine_default = node.find("engine_default")) parameter.value_when_unset = read_value(*engine_default, read.domain);
 }
 
@@ -63,7 +85,7 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
 std::optional<ReadDomain> read_domain(const Yaml& node) {
     std::optional<ReadDomain> result;
     const auto set = [&](const Yaml& at, ReadDomain domain) {
-        if (result) at.fail("a parameter is one of bool, int, real, choice; this one is two");
+        if (result) at.fail("a parameter is one of bool, int, real, choice, text; this one is two");
         result = std::move(domain);
     };
     if (const Yaml* at = node.find("bool")) set(*at, {BoolDomain{}});
@@ -79,6 +101,7 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
         if (const Yaml* step = at->find("step")) step->fail("a real has no step");
         set(*at, {RealDomain{at->find("low")->real(), at->find("high")->real(), read_scale(*at)}});
     }
+    if (const Yaml* at = node.find("text")) set(*at, {TextDomain{}});
     if (const Yaml* at = node.find("choice")) {
         ChoiceDomain choice;
         choice.values = at->values();
@@ -104,15 +127,20 @@ std::map<std::string, std::string> read_texts(const Yaml& node) {
 EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     node.check_keys(keys::parameter);
     const auto read = read_domain(node);
-    if (!read) node.fail("a parameter needs bool, int, real or choice");
+    if (!read) node.fail("a parameter needs bool, int, real, choice or text");
     EngineParameter result{{name, {}, {}}};
     read_levels(node, *read, result.parameter);
     if (const Yaml* when = node.find("when")) result.parameter.active_when = read_conditions(*when);
     result.parameter.concept_name = text_or_empty(node, "concept");
     result.parameter.doc = text_or_empty(node, "doc");
-    result.flag = text_or_empty(node, "flag");
-    result.off_flag = text_or_empty(node, "off_flag");
-    result.environment = text_or_empty(node, "env");
+    result.destination = read_destination(node);
+    if (const Yaml* earlier = node.find("earlier")) {
+        earlier->check_keys(keys::earlier);
+        result.earlier = read_destination(*earlier);
+        result.earlier_until = earlier->find("until")->text();
+    }
+    result.values_since = read_values_by_version(node, "values_since", read->domain);
+    result.values_until = read_values_by_version(node, "values_until", read->domain);
     result.since = text_or_empty(node, "since");
     result.until = text_or_empty(node, "until");
     result.source = text_or_empty(node, "source");
@@ -138,8 +166,8 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         if (node.find("default") != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
     } else if (const Yaml* given = node.find("default")) result.default_value = given->value();
     if (const Yaml* checkpoints = node.find("checkpoints")) result.checkpoints = read_texts(*checkpoints);
-    if (node.find("flag") != nullptr || node.find("env") != nullptr) {
-        if (!read) node.fail("a parameter of the study's own needs bool, int, real or choice");
+    if (node.find("flag") != nullptr || node.find("env") != nullptr || node.find("option") != nullptr) {
+        if (!read) node.fail("a parameter of the study's own needs bool, int, real, choice or text");
         result.added = read_parameter(name, node.without("checkpoints"));
     }
     return result;

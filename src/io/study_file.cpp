@@ -5,6 +5,7 @@
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/engine/version.hpp"
 #include "servetune/io/yaml.hpp"
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array strategy_names{"staged", "random", "exhaustive"};
+constexpr std::array strategy_names{"staged", "random", "exhaustive", "quasi_random", "local_search"};
 
 /// `use:` chains, the nearest file last; a circle ends at the depth bound. Keys are checked once all is laid together.
 Yaml resolved(const Yaml& node, int depth = 0) {
@@ -159,6 +160,41 @@ ReplayChoice read_replay(const Yaml& node) {
     return result;
 }
 
+/// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
+void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
+    fs::path file;
+    try {
+        file = catalogue.find("presets", named.text(), fs::path(named.file()).parent_path());
+    } catch (const IoError& error) {
+        named.fail(error.what());
+    }
+    const Yaml preset = Yaml::load(file);
+    preset.check_keys(keys::preset);
+    const Yaml* others = preset.find("others");
+    description.others_searched = others != nullptr && choice_of_two(*others, "search", "default");
+    const Yaml& spaces = *preset.find("space");
+    const std::size_t own = description.entries.size();
+    for (const Engine& engine : description.engines) {
+        const Yaml* space = spaces.find(engine.name);
+        if (space == nullptr) {
+            if (!spaces.entries().empty()) named.fail("the preset has nothing for " + engine.name);
+            continue;
+        }
+        const Yaml* version = versions != nullptr ? versions->find(engine.name) : nullptr;
+        for (const auto& [name, node] : space->entries()) {
+            const EngineParameter* declared = engine.find(name);
+            if (declared == nullptr) node.fail("'" + name + "' is not a parameter of " + engine.name);
+            if (!version_within(version != nullptr ? version->text() : "", declared->since, declared->until)) continue;
+            const auto said = [&, n = name](const SpaceEntry& entry) {
+                return entry.name == n || entry.name == engine.name + "." + n || entry.name == declared->parameter.concept_name;
+            };
+            const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
+            if (std::any_of(description.entries.begin(), end, said)) continue;
+            description.entries.push_back(read_space_entry(description.engines.size() > 1 ? engine.name + "." + name : name, node));
+        }
+    }
+}
+
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue) {
     SpaceDescription description;
     const Yaml* engine = root.find("engine");
@@ -172,8 +208,10 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
         }
     const Yaml* space = root.find("space");
+    const Yaml* versions = root.find("engine_versions");
     if (space != nullptr)
         for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
+    if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
     if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
     if (const Yaml* constraints = root.find("constraints"))
         for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
@@ -183,6 +221,15 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             description.arguments[description.engines.front().name] = texts(*arguments);
         } else
             for (const auto& [name, words] : arguments->entries()) description.arguments[name] = texts(words);
+    }
+    if (versions != nullptr) {
+        description.versions = read_texts(*versions);
+        for (const auto& [name, version] : versions->entries()) {
+            const auto same = [&, wanted = name](const Engine& e) { return e.name == wanted; };
+            if (std::none_of(description.engines.begin(), description.engines.end(), same))
+                version.fail("'" + name + "' is none of the study's engines");
+            if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
+        }
     }
     try {
         return std::make_unique<Composition>(std::move(description));

@@ -5,7 +5,8 @@
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/random.hpp"
+#include "servetune/strategy/local_search.hpp"
+#include "servetune/strategy/quasi_random.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -96,6 +97,8 @@ StudySetup set_up(StudyFile file) {
     else setup.evaluator = std::move(replay);
     if (file.strategy.name == "random") setup.strategy = std::make_unique<Random>();
     else if (file.strategy.name == "exhaustive") setup.strategy = std::make_unique<Exhaustive>();
+    else if (file.strategy.name == "quasi_random") setup.strategy = std::make_unique<QuasiRandom>();
+    else if (file.strategy.name == "local_search") setup.strategy = std::make_unique<LocalSearch>();
     else setup.strategy = std::make_unique<Staged>(file.strategy.staged);
     setup.file = std::move(file);
     return setup;

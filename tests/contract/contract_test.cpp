@@ -7,6 +7,8 @@
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/strategy/exhaustive.hpp"
+#include "servetune/strategy/local_search.hpp"
+#include "servetune/strategy/quasi_random.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/strategy/staged.hpp"
 
@@ -30,6 +32,8 @@ TEST_CASE("contract: strategies") {
             problem.replicates_inform = replicates_inform;
             check_strategy([] { return std::make_unique<Random>(); }, problem);
             check_strategy([] { return std::make_unique<Exhaustive>(); }, problem);
+            check_strategy([] { return std::make_unique<QuasiRandom>(); }, problem);
+            check_strategy([] { return std::make_unique<LocalSearch>(); }, problem);
             check_strategy(
                 [] {
                     return std::make_unique<Staged>(

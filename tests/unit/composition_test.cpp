@@ -18,11 +18,11 @@ Engine alpha() {
         return parameter;
     };
     engine.parameters = {
-        {concept_of(Parameter::choice("quantization", {"none", "fp8"}), "quantization"), "--quantization"},
-        {concept_of(Parameter::integer("max_num_seqs", 1, 4096, Scale::log2).or_unset(), "max_concurrent_sequences"), "--max-num-seqs"},
-        {Parameter::integer("max_tokens", 1, 1 << 20, Scale::log2).or_unset(8192), "--max-tokens"},
-        {Parameter::boolean("cache", true), "--cache", "--no-cache"},
-        {Parameter::choice("backend", {"a", "b"}), "", "", "ALPHA_BACKEND"},
+        {concept_of(Parameter::choice("quantization", {"none", "fp8"}), "quantization"), {"--quantization"}},
+        {concept_of(Parameter::integer("max_num_seqs", 1, 4096, Scale::log2).or_unset(), "max_concurrent_sequences"), {"--max-num-seqs"}},
+        {Parameter::integer("max_tokens", 1, 1 << 20, Scale::log2).or_unset(8192), {"--max-tokens"}},
+        {Parameter::boolean("cache", true), {"--cache", "--no-cache"}},
+        {Parameter::choice("backend", {"a", "b"}), {"", "", "ALPHA_BACKEND"}},
         {Parameter::choice("method", {"none", "ngram", "mtp"})},
         {Parameter::integer("guesses", 1, 8).with_default(3).when("method", {"ngram", "mtp"})},
     };
@@ -40,8 +40,8 @@ Engine beta() {
     Parameter requests = Parameter::integer("max_requests", 1, 4096, Scale::log2).or_unset();
     requests.concept_name = "max_concurrent_sequences";
     engine.parameters = {{Parameter::choice("quantization", {"none"})},
-                         {requests, "--max-requests"},
-                         {Parameter::choice("backend", {"fa3", "triton"}).or_unset(), "--backend"}};
+                         {requests, {"--max-requests"}},
+                         {Parameter::choice("backend", {"fa3", "triton"}).or_unset(), {"--backend"}}};
     return engine;
 }
 
@@ -138,7 +138,7 @@ TEST_CASE("an entry that makes no sense is refused") {
     SpaceDescription never{{alpha()}};
     never.entries = {fixed("method", "none"), fixed("guesses", std::int64_t{4})};
     CHECK(message_of<SpaceError>([&] { Composition{never}; }) ==
-          "'guesses' can never be active: its conditions ask for values that this study does not offer");
+          "'guesses' can never be active: it needs method=ngram|mtp, which this study does not offer");
 }
 
 TEST_CASE("what is rendered can be read back") {

@@ -120,6 +120,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     check("between_runs", keys::between_runs);
     check("failures", keys::failure);
     check("parameter", keys::parameter);
+    check("earlier", keys::earlier);
     check("range", keys::range);
     check("render", keys::render);
     check("constraint", keys::constraint);
@@ -128,6 +129,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     check("arrival", keys::arrival);
     check("ramp", keys::ramp);
     check("study", keys::study);
+    check("preset", keys::preset);
     check("objective", keys::objective);
     check("strategy", keys::strategy);
     check("staged", keys::staged);

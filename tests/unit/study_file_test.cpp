@@ -82,7 +82,7 @@ TEST_CASE("bad input: wrong types and values") {
           "DIR/study.yaml:9:11: 'min_gain': a share such as 1% or 0.01 wanted, got 'much'");
     CHECK(study_error("others: default", "others: none") == "DIR/study.yaml:9:9: 'others': search or default wanted, got 'none'");
     CHECK(study_error("strategy: exhaustive", "strategy: exhaustiv") ==
-          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, staged, random");
+          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, staged, random, local_search, quasi_random");
     CHECK(
         study_error("{maximize: total_tokens_per_second}", "{maximize: total_tokens_per_second, limits: [\"success_ratio > 1\"]}") ==
         "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or 'metric <= number', got 'success_ratio > 1'");
@@ -97,7 +97,7 @@ TEST_CASE("bad input: domains and defaults") {
           "DIR/toy.yaml:4:9: 'seqs': the default '9' is outside its domain (integer 1..64 (log2))");
     CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "flag2: x").find("unknown key") != std::string::npos);
     CHECK(engine_error("int: {low: 1, high: 64, scale: log2}, default: 8", "default: 8") ==
-          "DIR/toy.yaml:4:9: 'parameters.seqs': a parameter needs bool, int, real or choice");
+          "DIR/toy.yaml:4:9: 'parameters.seqs': a parameter needs bool, int, real, choice or text");
     CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
           "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
     CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==

@@ -32,12 +32,14 @@ struct SpaceDescription {
     bool others_searched = true;  ///< false: parameters without an entry stay at their defaults and out of the space
     std::vector<Constraint> constraints{};
     std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
+    std::map<std::string, std::string> versions{};                ///< engine -> its version; without: the newest that its file covers
 };
 
 /// A command to start: words, never a shell line.
 struct Command {
     std::vector<std::string> argv;
     std::map<std::string, std::string> environment{};
+    std::map<std::string, std::string> files{};  ///< name, as it stands in argv -> content, to be written where it is started
 
     /// As a person types it into a POSIX shell, quoted where needed; environment first.
     [[nodiscard]] std::string text() const;
@@ -58,11 +60,16 @@ struct LaunchTarget {
 /// as `concept_name`, which links them.
 class Composition {
 public:
-    /// Throws SpaceError: an entry no engine knows, values outside an engine's domain (unless a checkpoint serves them), an
+    /// Throws SpaceError: an entry no engine knows (in the version named), values outside an engine's domain (unless a checkpoint serves them), an
     /// entry that could never be active.
     explicit Composition(SpaceDescription description);
 
     [[nodiscard]] const std::vector<Engine>& engines() const { return description_.engines; }
+    /// The version that the study names; empty: the newest.
+    [[nodiscard]] std::string version_of(const Engine& engine) const {
+        const auto named = description_.versions.find(engine.name);
+        return named == description_.versions.end() ? "" : named->second;
+    }
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
     [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
 
@@ -91,6 +98,7 @@ private:
     struct EngineNames {
         std::map<std::string, Local, std::less<>> locals;
     };
+    void keep_version(Engine& engine) const;
     void add_engine(std::size_t which);
     void add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry);
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
@@ -98,6 +106,7 @@ private:
     void add_constraints(const Engine& engine);
     void check_entries() const;
     [[nodiscard]] std::string prefix(const Engine& engine) const { return description_.engines.size() > 1 ? engine.name + "." : ""; }
+    [[nodiscard]] const Destination& destination_of(const Engine& engine, const EngineParameter& declared) const;
     [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration,
                                        bool& active) const;
     [[nodiscard]] Parsed parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,

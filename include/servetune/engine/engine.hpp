@@ -12,15 +12,25 @@
 
 namespace servetune {
 
-/// A parameter of an engine and how it reaches the engine's command line.
-struct EngineParameter {
-    Parameter parameter;
+/// Where a value goes: a flag, an environment variable, or a place in the engine's options file.
+struct Destination {
     std::string flag{};         ///< `--max-num-seqs`; of a bool: passed when it is true
     std::string off_flag{};     ///< of a bool: passed when it is false; empty: nothing is passed then
-    std::string environment{};  ///< name of an environment variable instead of a flag
-    std::string since{};        ///< first engine version that has it; empty: all that the file covers
-    std::string until{};        ///< last engine version that has it
-    std::string source{};       ///< where it was checked
+    std::string environment{};  ///< name of an environment variable
+    std::string option{};       ///< dotted path in the options file: `kv_cache_config.dtype`
+};
+
+/// A parameter of an engine and how it reaches the engine.
+struct EngineParameter {
+    Parameter parameter;
+    Destination destination{};
+    Destination earlier{};  ///< how it was passed in versions up to `earlier_until`
+    std::string earlier_until{};
+    std::map<std::string, std::vector<Value>> values_since{};  ///< version -> values of a choice that came with it
+    std::map<std::string, std::vector<Value>> values_until{};  ///< version -> values last seen in it
+    std::string since{};                                       ///< first engine version that has it; empty: all that the file covers
+    std::string until{};                                       ///< last engine version that has it
+    std::string source{};                                      ///< where it was checked
 };
 
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.
@@ -44,7 +54,8 @@ struct Engine {
     std::string versions{};
     std::vector<std::string> launch{};  ///< words, with {model}, {host} and {port} to fill in
     FlagStyle flag_style = FlagStyle::equals;
-    std::string ready_path{};  ///< answers 200 once the engine serves
+    std::string options_flag{};  ///< takes the options file; empty: the engine has none
+    std::string ready_path{};    ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
     std::map<std::string, std::string> api{};
     std::vector<std::pair<std::string, std::map<std::string, std::string>>> between_runs{};  ///< path to POST to -> environment it needs

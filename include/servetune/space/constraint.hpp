@@ -116,4 +116,20 @@ bool broken(const Constraint& constraint, const Slots& slots, const Known& known
     return std::none_of(allow.rows.begin(), allow.rows.end(), fits);
 }
 
+/// Whether a (perhaps half made) configuration certainly keeps the rule, whatever the undecided parameters become. The
+/// arguments are those of `broken`. An `Allow` is settled only when nothing is undecided.
+template <class Slots, class Known>
+bool settled(const Constraint& constraint, const Slots& slots, const Known& known) {
+    if (const auto* require = std::get_if<Require>(&constraint)) return require->expression.evaluate(known) == true;
+    const auto* forbid = std::get_if<Forbid>(&constraint);
+    if (forbid == nullptr) return false;
+    std::size_t i = 0;
+    for (const auto& [name, values] : forbid->values) {
+        const Slot slot = slots(i++);
+        if (slot.state == Slot::State::undecided) continue;
+        if (slot.state == Slot::State::inactive || std::find(values.begin(), values.end(), *slot.value) == values.end()) return true;
+    }
+    return false;
+}
+
 }  // namespace servetune

@@ -3,36 +3,39 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
+#include "servetune/space/decision_order.hpp"
 #include "servetune/space/search_space.hpp"
+#include "servetune/space/value_classes.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 namespace servetune {
 
-/// The feasible configurations of a search space: how many there are, the i-th, and one drawn uniformly.
+/// The feasible configurations of a search space: how many there are, the i-th, all of them, and one drawn uniformly.
 ///
-///     const FeasibleSet feasible(space);
-///     for (double i = 0; i < feasible.size(); ++i) use(feasible.at(i));
-///     const Configuration drawn = feasible.sample(rng);
+///     feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
 ///
-/// The parameters are decided one after the other, parents first. Two half made configurations that agree on every value
-/// that a later condition or constraint still looks at have the same completions; these are counted once and remembered
-/// (a decision diagram). So the cost follows the number of different such states, not the size of the product, and neither
-/// `at` nor `sample` ever walks into a dead end. A broken constraint cuts a branch as soon as its value is certain.
+/// The parameters are decided one after the other (decision_order.hpp). Half made configurations after which every open rule is
+/// in the same state have the same completions; these are counted once and remembered (a decision diagram). So the cost
+/// follows the number of different states, not the size of the product, and neither `at` nor `sample` nor `for_each` ever
+/// walks into a dead end. A broken constraint cuts a branch as soon as its value is certain.
 ///
 /// A continuous parameter counts as one level here; `sample` then draws its real uniformly on its scale.
 /// The space must outlive this object. Constant and safe to share between threads once made.
 class FeasibleSet {
 public:
-    /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other.
-    explicit FeasibleSet(const SearchSpace& space) : FeasibleSet(space, MayBeEmpty{}) {
+    /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other, or when
+    /// the constraints tie so many parameters together that more than `most_states` states would have to be remembered (about
+    /// 150 bytes each).
+    explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000) : FeasibleSet(space, most_states, MayBeEmpty{}) {
         if (size_ == 0) throw SpaceError("the space is empty: no configuration satisfies " + conflict());
     }
 
@@ -40,9 +43,21 @@ public:
     [[nodiscard]] double size() const { return size_; }
     /// Whether `size()` says it all: no continuous parameter.
     [[nodiscard]] bool finite() const { return finite_; }
+    /// How many states the diagram has; what counting cost.
+    [[nodiscard]] std::size_t states() const { return counts_.size(); }
 
-    /// The i-th of [0, size()), in lexicographic order of levels, parents first. Throws UsageError unless finite.
+    /// The i-th of [0, size()), in the order of `for_each`. Throws UsageError unless finite.
     [[nodiscard]] Configuration at(double index) const;
+
+    /// Calls `visit(configuration)` for each feasible configuration, lexicographic in the order of decision, until it returns
+    /// false. Throws UsageError unless finite.
+    template <class Visit>
+    void for_each(const Visit& visit) const;
+
+    /// The configuration at a point of [0, 1)^parameters: coordinate k chooses at the k-th decision in proportion to how many
+    /// configurations lie below each choice; of a continuous parameter it is the place on its scale. Uniform points give
+    /// uniform configurations. Constraints on reals are not looked at. Throws UsageError for a wrong number of coordinates.
+    [[nodiscard]] Configuration at_point(const std::vector<double>& point) const;
 
     /// Uniform over the feasible configurations (reals: uniform on their scale, given the rest; drawn again while a constraint
     /// on reals is broken). Throws SpaceError when `attempts` draws of the reals all break one.
@@ -50,125 +65,143 @@ public:
 
 private:
     struct MayBeEmpty {};
-    FeasibleSet(const SearchSpace& space, MayBeEmpty);
+    FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty);
 
     using Key = std::vector<std::uint32_t>;
+    struct KeyHash {
+        std::size_t operator()(const Key& key) const {
+            std::uint64_t hash = key.size();
+            for (const std::uint32_t word : key) hash = mix64(hash ^ word);
+            return static_cast<std::size_t>(hash);
+        }
+    };
     static constexpr std::uint32_t inactive = 0xffffffffU;
     static constexpr std::uint32_t real = 0xfffffffeU;
+    static constexpr std::uint32_t settled = 0xfffffffdU;
 
-    /// A half made configuration: the first `depth` parameters (in parents-first order) are decided.
+    /// A half made configuration.
     struct Prefix {
         std::vector<Value> values;
         std::vector<Slot> slots;
         std::vector<std::uint32_t> levels;
     };
 
-    [[nodiscard]] Prefix empty_prefix() const;
-    [[nodiscard]] std::vector<std::uint32_t> choices(const Prefix& prefix, std::size_t depth) const;
+    [[nodiscard]] std::size_t depth_end() const { return order_.sequence.size(); }
+    [[nodiscard]] Prefix empty_prefix() const {
+        return {std::vector<Value>(depth_end()), std::vector<Slot>(depth_end()), std::vector<std::uint32_t>(depth_end(), inactive)};
+    }
+    [[nodiscard]] std::uint32_t choice_count(const Prefix& prefix, std::size_t depth) const;
+    [[nodiscard]] std::uint32_t choice(std::size_t depth, std::uint32_t i, std::uint32_t count) const;
     bool decide(Prefix& prefix, std::size_t depth, std::uint32_t level) const;
-    void undo(Prefix& prefix, std::size_t depth) const { prefix.slots[space_.parents_first()[depth]] = {}; }
+    void undo(Prefix& prefix, std::size_t depth) const { prefix.slots[order_.sequence[depth]] = {}; }
+    void append_state(const Prefix& prefix, std::size_t which, Key& key) const;
     [[nodiscard]] Key key(const Prefix& prefix, std::size_t depth) const;
-    double count(Prefix& prefix, std::size_t depth);
-    [[nodiscard]] double known_count(const Prefix& prefix, std::size_t depth) const;
+    double count(Prefix& prefix, std::size_t depth, std::size_t most_states);
+    [[nodiscard]] double known_count(const Prefix& prefix, std::size_t depth) const {
+        return depth == depth_end() ? 1 : counts_.at(key(prefix, depth));
+    }
     [[nodiscard]] Prefix walk(double index) const;
+    [[nodiscard]] Configuration made(const Prefix& prefix) const;
+    template <class Visit>
+    bool visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const;
     [[nodiscard]] std::string conflict() const;
 
     const SearchSpace& space_;
-    std::vector<std::vector<std::size_t>> relevant_;  ///< by depth: earlier parameters that something later looks at
-    std::vector<std::vector<std::size_t>> checks_;    ///< by depth: constraints that speak of the parameter decided there
-    std::map<Key, double> counts_;
+    DecisionOrder order_;
+    ValueClasses classes_;
+    std::unordered_map<Key, double, KeyHash> counts_;
     double size_ = 0;
     bool finite_ = true;
 };
 
-inline FeasibleSet::FeasibleSet(const SearchSpace& space, MayBeEmpty) : space_(space) {
-    const std::vector<std::size_t>& order = space.parents_first();
-    std::vector<std::size_t> depth_of(order.size());
-    for (std::size_t depth = 0; depth < order.size(); ++depth) depth_of[order[depth]] = depth;
-
-    // The last depth at which something still looks at a parameter: a child of it, or the last parameter of a shared constraint.
-    std::vector<std::size_t> last_look(order.size(), 0);
-    checks_.resize(order.size());
-    for (std::size_t i = 0; i < order.size(); ++i) {
-        const Parameter& parameter = space.parameters()[i];
-        if (parameter.continuous()) finite_ = false;
-        for (const Condition& condition : parameter.active_when) {
-            std::size_t& look = last_look[space.index_of(condition.parent)];
-            look = std::max(look, depth_of[i]);
-        }
-    }
-    for (std::size_t which = 0; which < space.constraints().size(); ++which) {
-        std::size_t last = 0;
-        for (const std::size_t i : space.scope(which)) last = std::max(last, depth_of[i]);
-        for (const std::size_t i : space.scope(which)) {
-            last_look[i] = std::max(last_look[i], last);
-            checks_[depth_of[i]].push_back(which);
-        }
-    }
-    relevant_.resize(order.size() + 1);
-    for (std::size_t depth = 0; depth <= order.size(); ++depth)
-        for (std::size_t earlier = 0; earlier < depth; ++earlier)
-            if (last_look[order[earlier]] >= depth) relevant_[depth].push_back(order[earlier]);
-
+inline FeasibleSet::FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty)
+    : space_(space), order_(space), classes_(space) {
+    for (const Parameter& parameter : space.parameters()) finite_ = finite_ && !parameter.continuous();
     Prefix prefix = empty_prefix();
-    size_ = count(prefix, 0);
+    size_ = count(prefix, 0, most_states);
 }
 
-inline FeasibleSet::Prefix FeasibleSet::empty_prefix() const {
-    const std::size_t n = space_.parameters().size();
-    return {std::vector<Value>(n), std::vector<Slot>(n), std::vector<std::uint32_t>(n, inactive)};
+inline std::uint32_t FeasibleSet::choice_count(const Prefix& prefix, std::size_t depth) const {
+    const Parameter& parameter = space_.parameters()[order_.sequence[depth]];
+    if (!space_.is_active(parameter, [&](std::size_t i) { return prefix.slots[i]; })) return 0;
+    return static_cast<std::uint32_t>(parameter.level_count()) + (parameter.continuous() ? 1U : 0U);
 }
 
-inline std::vector<std::uint32_t> FeasibleSet::choices(const Prefix& prefix, std::size_t depth) const {
-    const Parameter& parameter = space_.parameters()[space_.parents_first()[depth]];
-    if (!space_.is_active(parameter, [&](std::size_t i) { return prefix.slots[i]; })) return {inactive};
-    std::vector<std::uint32_t> result(parameter.level_count());
-    for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<std::uint32_t>(i);
-    if (parameter.continuous()) result.push_back(real);
-    return result;
+inline std::uint32_t FeasibleSet::choice(std::size_t depth, std::uint32_t i, std::uint32_t count) const {
+    if (count == 0) return inactive;
+    return i + 1 == count && space_.parameters()[order_.sequence[depth]].continuous() ? real : i;
 }
 
 /// Sets the parameter at `depth`; false when that certainly breaks a constraint. A real stays undecided.
 inline bool FeasibleSet::decide(Prefix& prefix, std::size_t depth, std::uint32_t level) const {
-    const std::size_t i = space_.parents_first()[depth];
+    const std::size_t i = order_.sequence[depth];
     prefix.levels[i] = level;
     if (level == inactive) prefix.slots[i] = {Slot::State::inactive, nullptr};
     else if (level != real) {
         prefix.values[i] = space_.parameters()[i].level(level);
         prefix.slots[i] = {Slot::State::active, &prefix.values[i]};
     }
-    return std::none_of(checks_[depth].begin(), checks_[depth].end(), [&](std::size_t which) {
+    const std::vector<std::size_t>& checks = order_.constraints_of[i];
+    return std::none_of(checks.begin(), checks.end(), [&](std::size_t which) {
         return space_.is_broken(which, [&](std::size_t parameter) { return prefix.slots[parameter]; });
     });
 }
 
+/// What an open constraint still remembers of the decided parameters in its scope.
+inline void FeasibleSet::append_state(const Prefix& prefix, std::size_t which, Key& key) const {
+    const auto slot_of = [&](std::size_t i) { return prefix.slots[i]; };
+    if (space_.is_settled(which, slot_of)) {
+        key.push_back(settled);
+        return;
+    }
+    const std::vector<std::size_t>& scope = space_.scope(which);
+    for (std::size_t k = 0; k < scope.size(); ++k) {
+        const std::uint32_t level = prefix.levels[scope[k]];
+        if (prefix.slots[scope[k]].state == Slot::State::undecided) key.push_back(real);
+        else key.push_back(classes_.of(which, k, level == inactive ? std::nullopt : std::optional(level)));
+    }
+}
+
 inline FeasibleSet::Key FeasibleSet::key(const Prefix& prefix, std::size_t depth) const {
     Key result{static_cast<std::uint32_t>(depth)};
-    for (const std::size_t i : relevant_[depth]) result.push_back(prefix.levels[i]);
+    for (const std::size_t which : order_.open_constraints[depth]) append_state(prefix, which, result);
+    for (const std::size_t child : order_.open_children[depth])
+        result.push_back(space_.may_be_active(space_.parameters()[child], [&](std::size_t i) { return prefix.slots[i]; }) ? 1 : 0);
     return result;
 }
 
-inline double FeasibleSet::count(Prefix& prefix, std::size_t depth) {
-    if (depth == space_.parameters().size()) return 1;
-    const Key state = key(prefix, depth);
+inline double FeasibleSet::count(Prefix& prefix, std::size_t depth, std::size_t most_states) {
+    if (depth == depth_end()) return 1;
+    Key state = key(prefix, depth);
     if (const auto known = counts_.find(state); known != counts_.end()) return known->second;
+    if (counts_.size() >= most_states)
+        throw SpaceError("the constraints tie too many parameters together: over " + std::to_string(most_states) +
+                         " states; name fewer parameters ('others: default'), or list candidates");
     double total = 0;
-    for (const std::uint32_t level : choices(prefix, depth)) {
-        if (decide(prefix, depth, level)) total += count(prefix, depth + 1);
-        undo(prefix, depth);
-    }
-    return counts_[state] = total;
-}
-
-inline double FeasibleSet::known_count(const Prefix& prefix, std::size_t depth) const {
-    return depth == space_.parameters().size() ? 1 : counts_.at(key(prefix, depth));
+    const std::uint32_t choices = choice_count(prefix, depth);
+    if (choices > 0 && order_.is_free[depth]) total = choices * count(prefix, depth + 1, most_states);
+    else
+        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
+            if (decide(prefix, depth, choice(depth, i, choices))) total += count(prefix, depth + 1, most_states);
+            undo(prefix, depth);
+        }
+    return counts_[std::move(state)] = total;
 }
 
 inline FeasibleSet::Prefix FeasibleSet::walk(double index) const {
     Prefix prefix = empty_prefix();
-    for (std::size_t depth = 0; depth < space_.parameters().size(); ++depth) {
-        for (const std::uint32_t level : choices(prefix, depth)) {
-            if (decide(prefix, depth, level)) {
+    for (std::size_t depth = 0; depth < depth_end(); ++depth) {
+        const std::uint32_t choices = choice_count(prefix, depth);
+        if (choices > 0 && order_.is_free[depth]) {
+            // All choices have as many completions: no need to try them.
+            const double below = known_count(prefix, depth + 1);
+            const double taken = std::min(std::floor(index / below), choices - 1.0);
+            index -= taken * below;
+            (void)decide(prefix, depth, choice(depth, static_cast<std::uint32_t>(taken), choices));
+            continue;
+        }
+        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
+            if (decide(prefix, depth, choice(depth, i, choices))) {
                 const double below = known_count(prefix, depth + 1);
                 if (index < below) break;
                 index -= below;
@@ -179,44 +212,84 @@ inline FeasibleSet::Prefix FeasibleSet::walk(double index) const {
     return prefix;
 }
 
+inline Configuration FeasibleSet::at_point(const std::vector<double>& point) const {
+    if (point.size() != depth_end())
+        throw UsageError(std::to_string(depth_end()) + " coordinates wanted, got " + std::to_string(point.size()));
+    Prefix prefix = empty_prefix();
+    for (std::size_t depth = 0; depth < depth_end(); ++depth) {
+        const std::uint32_t choices = choice_count(prefix, depth);
+        double left = point[depth] * known_count(prefix, depth);
+        std::uint32_t last = inactive;  // the last possible choice, should rounding leave something over
+        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
+            const std::uint32_t level = choice(depth, i, choices);
+            const bool possible = decide(prefix, depth, level);
+            const double below = possible ? known_count(prefix, depth + 1) : 0;
+            if (below > 0) last = level;
+            undo(prefix, depth);
+            if (below > 0 && left < below) break;
+            left -= below;
+        }
+        (void)decide(prefix, depth, last);
+        const std::size_t i = order_.sequence[depth];
+        if (last == real) prefix.values[i] = space_.parameters()[i].at_position(point[depth]);
+    }
+    return made(prefix);
+}
+
+inline Configuration FeasibleSet::made(const Prefix& prefix) const {
+    std::vector<Configuration::Entry> entries;
+    for (std::size_t i = 0; i < prefix.levels.size(); ++i)
+        if (prefix.levels[i] != inactive) entries.emplace_back(space_.parameters()[i].name, prefix.values[i]);
+    return Configuration(std::move(entries));
+}
+
 inline Configuration FeasibleSet::at(double index) const {
     if (!finite_) throw UsageError("a space with continuous parameters cannot be listed");
     if (!(index >= 0 && index < size_))
         throw UsageError("the space has " + text_of(size_) + " configurations, asked for number " + text_of(index));
-    const Prefix prefix = walk(std::floor(index));
-    std::vector<Configuration::Entry> entries;
-    for (std::size_t i = 0; i < prefix.slots.size(); ++i)
-        if (prefix.slots[i].state == Slot::State::active) entries.emplace_back(space_.parameters()[i].name, prefix.values[i]);
-    return Configuration(std::move(entries));
+    return made(walk(std::floor(index)));
+}
+
+template <class Visit>
+bool FeasibleSet::visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const {
+    if (depth == depth_end()) return visit(made(prefix));
+    const std::uint32_t choices = choice_count(prefix, depth);
+    for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
+        const bool possible = decide(prefix, depth, choice(depth, i, choices)) && known_count(prefix, depth + 1) > 0;
+        const bool go_on = !possible || visit_below(prefix, depth + 1, visit);
+        undo(prefix, depth);
+        if (!go_on) return false;
+    }
+    return true;
+}
+
+template <class Visit>
+void FeasibleSet::for_each(const Visit& visit) const {
+    if (!finite_) throw UsageError("a space with continuous parameters cannot be listed");
+    Prefix prefix = empty_prefix();
+    visit_below(prefix, 0, visit);
 }
 
 inline Configuration FeasibleSet::sample(Rng& rng, std::size_t attempts) const {
     for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
         Prefix prefix = walk(std::min(std::floor(rng.uniform() * size_), size_ - 1));
-        std::vector<Configuration::Entry> entries;
-        for (std::size_t i = 0; i < prefix.slots.size(); ++i) {
-            const Parameter& parameter = space_.parameters()[i];
-            if (prefix.levels[i] == real) prefix.values[i] = parameter.at_position(rng.uniform());
-            if (prefix.levels[i] != inactive) entries.emplace_back(parameter.name, prefix.values[i]);
-        }
-        Configuration drawn(std::move(entries));
+        for (std::size_t i = 0; i < prefix.levels.size(); ++i)
+            if (prefix.levels[i] == real) prefix.values[i] = space_.parameters()[i].at_position(rng.uniform());
+        Configuration drawn = made(prefix);
         if (finite_ || space_.feasible(drawn)) return drawn;
     }
-    throw SpaceError("no feasible configuration in " + std::to_string(attempts) +
-                     " draws: the constraints on real parameters leave almost nothing");
+    throw SpaceError("no feasible configuration in " + std::to_string(attempts) + " draws: constraints on reals leave almost nothing");
 }
 
 /// A set of constraints that cannot be met together though any one less could (deletion filter).
 inline std::string FeasibleSet::conflict() const {
     std::vector<Constraint> needed = space_.constraints();
-    const auto empty_without = [&](std::size_t left_out) {
+    for (std::size_t i = needed.size(); i-- > 0;) {
         std::vector<Constraint> rest = needed;
-        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(left_out));
+        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
         const SearchSpace relaxed(space_.parameters(), rest);
-        return FeasibleSet(relaxed, MayBeEmpty{}).size_ == 0;
-    };
-    for (std::size_t i = needed.size(); i-- > 0;)
-        if (empty_without(i)) needed.erase(needed.begin() + static_cast<std::ptrdiff_t>(i));
+        if (FeasibleSet(relaxed, 2'000'000, MayBeEmpty{}).size_ == 0) needed = std::move(rest);
+    }
     std::string result;
     for (const Constraint& constraint : needed)
         result += (result.empty() ? "'" : " and '") + text_of(constraint) + "'" +

@@ -40,7 +40,10 @@ struct ChoiceDomain {
     bool ordered = false;
 };
 
-using Domain = std::variant<BoolDomain, IntegerDomain, RealDomain, ChoiceDomain>;
+/// Any text but the empty one, such as a path: it can be fixed, but has no levels to search.
+struct TextDomain {};
+
+using Domain = std::variant<BoolDomain, IntegerDomain, RealDomain, ChoiceDomain, TextDomain>;
 
 /// "The parent is active and has one of these values." A parameter is active when all its conditions hold.
 struct Condition {
@@ -101,7 +104,7 @@ struct Parameter {
     /// Whether neighbouring levels are alike (numbers, ordered choices).
     [[nodiscard]] bool ordered() const {
         const auto* choice = std::get_if<ChoiceDomain>(&domain);
-        return choice != nullptr ? choice->ordered : !std::holds_alternative<BoolDomain>(domain);
+        return choice != nullptr ? choice->ordered : std::holds_alternative<IntegerDomain>(domain) || continuous();
     }
 
     /// Number of levels, `Unset` included; of a continuous parameter 0 or 1.
@@ -127,6 +130,7 @@ inline std::size_t Parameter::domain_levels() const {
     struct {
         std::size_t operator()(BoolDomain) const { return 2; }
         std::size_t operator()(const RealDomain&) const { return 0; }
+        std::size_t operator()(TextDomain) const { return 0; }
         std::size_t operator()(const ChoiceDomain& choice) const { return choice.values.size(); }
         std::size_t operator()(const IntegerDomain& range) const {
             if (range.scale != Scale::log2) return static_cast<std::size_t>((range.high - range.low) / range.step) + 1;
@@ -166,7 +170,7 @@ inline std::optional<std::size_t> Parameter::level_of(const Value& value) const 
         return std::nullopt;
     }
     const auto* boolean = std::get_if<bool>(&value);
-    if (boolean == nullptr || continuous()) return std::nullopt;
+    if (boolean == nullptr || !std::holds_alternative<BoolDomain>(domain)) return std::nullopt;
     return first + (*boolean ? 1U : 0U);
 }
 
@@ -175,6 +179,8 @@ inline bool Parameter::contains(const Value& value) const {
         const auto* number = std::get_if<double>(&value);
         return number != nullptr && *number >= range->low && *number <= range->high;
     }
+    if (const auto* text = std::get_if<std::string>(&value); text != nullptr && std::holds_alternative<TextDomain>(domain))
+        return !text->empty();
     return level_of(value).has_value();
 }
 
@@ -195,6 +201,7 @@ inline std::string Parameter::domain_text() const {
     struct {
         static std::string scale(Scale scale) { return scale == Scale::linear ? "" : scale == Scale::log ? " (log)" : " (log2)"; }
         std::string operator()(BoolDomain) const { return "true or false"; }
+        std::string operator()(TextDomain) const { return "any text"; }
         std::string operator()(const IntegerDomain& range) const {
             return "integer " + std::to_string(range.low) + ".." + std::to_string(range.high) +
                    (range.step == 1 ? "" : " by " + std::to_string(range.step)) + scale(range.scale);

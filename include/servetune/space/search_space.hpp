@@ -69,10 +69,18 @@ public:
     /// Whether constraint `which` is certainly broken; `slot_of(index)` answers for its parameters.
     template <class SlotOf>
     [[nodiscard]] bool is_broken(std::size_t which, const SlotOf& slot_of) const;
+    /// As `is_active` while some parents are undecided: whether no decided parent rules it out.
+    template <class SlotOf>
+    [[nodiscard]] bool may_be_active(const Parameter& parameter, const SlotOf& slot_of) const;
+    /// Whether constraint `which` is certainly kept, whatever the undecided parameters become.
+    template <class SlotOf>
+    [[nodiscard]] bool is_settled(std::size_t which, const SlotOf& slot_of) const;
     /// The parameters (indices) that constraint `which` speaks of.
     [[nodiscard]] const std::vector<std::size_t>& scope(std::size_t which) const { return scopes_[which]; }
 
 private:
+    template <class SlotOf>
+    [[nodiscard]] const Value* known_value(std::size_t parameter, const SlotOf& slot_of) const;
     void check_domain(const Parameter& parameter) const;
     void check_conditions(const Parameter& parameter) const;
     void order_parents_first();
@@ -194,17 +202,38 @@ bool SearchSpace::is_active(const Parameter& parameter, const SlotOf& slot_of) c
 }
 
 template <class SlotOf>
+bool SearchSpace::may_be_active(const Parameter& parameter, const SlotOf& slot_of) const {
+    return std::all_of(parameter.active_when.begin(), parameter.active_when.end(), [&](const Condition& condition) {
+        const Slot parent = slot_of(index_of(condition.parent));
+        return parent.state == Slot::State::undecided ||
+               (parent.state == Slot::State::active &&
+                std::find(condition.values.begin(), condition.values.end(), *parent.value) != condition.values.end());
+    });
+}
+
+template <class SlotOf>
+const Value* SearchSpace::known_value(std::size_t parameter, const SlotOf& slot_of) const {
+    const Slot slot = slot_of(parameter);
+    if (slot.state != Slot::State::active) return nullptr;
+    if (!is_unset(*slot.value)) return slot.value;
+    const auto& engine_default = parameters_[parameter].value_when_unset;
+    return engine_default ? &*engine_default : nullptr;
+}
+
+template <class SlotOf>
 bool SearchSpace::is_broken(std::size_t which, const SlotOf& slot_of) const {
     const std::vector<std::size_t>& scope = scopes_[which];
-    const auto slots = [&](std::size_t i) { return slot_of(scope[i]); };
-    const auto known = [&](std::size_t i) -> const Value* {
-        const Slot slot = slot_of(scope[i]);
-        if (slot.state != Slot::State::active) return nullptr;
-        if (!is_unset(*slot.value)) return slot.value;
-        const auto& engine_default = parameters_[scope[i]].value_when_unset;
-        return engine_default ? &*engine_default : nullptr;
-    };
-    return broken(constraints_[which], slots, known);
+    return broken(
+        constraints_[which], [&](std::size_t i) { return slot_of(scope[i]); },
+        [&](std::size_t i) { return known_value(scope[i], slot_of); });
+}
+
+template <class SlotOf>
+bool SearchSpace::is_settled(std::size_t which, const SlotOf& slot_of) const {
+    const std::vector<std::size_t>& scope = scopes_[which];
+    return settled(
+        constraints_[which], [&](std::size_t i) { return slot_of(scope[i]); },
+        [&](std::size_t i) { return known_value(scope[i], slot_of); });
 }
 
 inline std::vector<std::string> SearchSpace::violations(const Configuration& configuration) const {

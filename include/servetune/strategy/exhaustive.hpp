@@ -3,6 +3,7 @@
 
 #include "servetune/strategy/strategy.hpp"
 
+#include <optional>
 #include <set>
 
 namespace servetune {
@@ -16,11 +17,14 @@ public:
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng&) const override {
         std::set<Configuration> seen;
         for (const Trial& trial : history) seen.insert(trial.configuration);
-        for (double i = 0; i < problem.feasible.size(); ++i) {
-            Configuration next = problem.feasible.at(i);
-            if (!seen.contains(next))
-                return Proposal{std::move(next), "configuration " + text_of(i + 1) + " of " + text_of(problem.feasible.size())};
-        }
+        std::optional<Configuration> next;
+        double number = 0;
+        problem.feasible.for_each([&](const Configuration& candidate) {
+            ++number;
+            if (!seen.contains(candidate)) next = candidate;
+            return !next.has_value();
+        });
+        if (next) return Proposal{std::move(*next), "configuration " + text_of(number) + " of " + text_of(problem.feasible.size())};
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     }
 };

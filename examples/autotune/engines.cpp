@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "servetune/io/flag_facts.hpp"
+#include "servetune/io/yaml.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string goes_to(const EngineParameter& parameter) {
+    const Destination& to = parameter.destination;
+    if (!to.flag.empty()) return to.flag;
+    if (!to.option.empty()) return "option " + to.option;
+    return to.environment.empty() ? "(with others)" : "env " + to.environment;
+}
+
+std::string versions_text(const EngineParameter& parameter) {
+    if (parameter.since.empty() && parameter.until.empty()) return "";
+    return parameter.until.empty()   ? "from " + parameter.since
+           : parameter.since.empty() ? "to " + parameter.until
+                                     : parameter.since + " to " + parameter.until;
+}
+
+void print_one(const Engine& engine, bool json) {
+    if (json) {
+        Json list = Json::array();
+        for (const EngineParameter& p : engine.parameters)
+            list.push_back({{"name", p.parameter.name},
+                            {"passed", goes_to(p)},
+                            {"domain", p.parameter.domain_text()},
+                            {"default", text_of(p.parameter.default_value)},
+                            {"concept", p.parameter.concept_name},
+                            {"since", p.since},
+                            {"until", p.until},
+                            {"doc", p.parameter.doc},
+                            {"source", p.source}});
+        fmt::print("{}\n", Json{{"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}}.dump(2));
+        return;
+    }
+    fmt::print("{} {}\n\n", engine.name, engine.versions);
+    for (const EngineParameter& p : engine.parameters) {
+        const std::string versions = versions_text(p);
+        fmt::print("  {} ({}{})\n    {}; default {}\n    {}\n", p.parameter.name, goes_to(p), versions.empty() ? "" : ", " + versions,
+                   p.parameter.domain_text(), text_of(p.parameter.default_value), p.parameter.doc);
+    }
+    for (const Constraint& constraint : engine.constraints)
+        fmt::print("  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+}
+
+}  // namespace
+
+int engines(const EnginesArguments& arguments) {
+    const Catalogue catalogue = Catalogue::standard();
+    const auto load = [&](const std::string& name) { return catalogue.engine(Yaml::parse(name, "the command line")); };
+    if (!arguments.name.empty()) {
+        print_one(load(arguments.name), arguments.json);
+        return done;
+    }
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(catalogue.root() / "engines"))
+        if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+    std::sort(names.begin(), names.end());
+    Json list = Json::array();
+    for (const std::string& name : names) {
+        const Engine engine = load(name);
+        std::vector<std::string> versions;
+        for (const FlagFacts& facts : known_versions(catalogue.root(), name)) versions.push_back(facts.version);
+        if (arguments.json)
+            list.push_back({{"engine", name},
+                            {"versions", engine.versions},
+                            {"parameters", engine.parameters.size()},
+                            {"constraints", engine.constraints.size()},
+                            {"flags_known_for", versions}});
+        else
+            fmt::print("{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n", name, engine.versions,
+                       engine.parameters.size(), engine.constraints.size(), fmt::join(versions, ", "));
+    }
+    if (arguments.json) fmt::print("{}\n", list.dump(2));
+    return done;
+}
+
+}  // namespace autotune

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a command back to the parameters it sets.
+#include "servetune/engine/composition.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace servetune {
+
+Composition::Parsed Composition::parse(const std::vector<std::string>& words, const std::string& model) const {
+    Parsed best;
+    for (const Engine& engine : description_.engines) {
+        std::size_t prefix_length = 0;
+        while (prefix_length < engine.launch.size() && engine.launch[prefix_length].find('{') == std::string::npos &&
+               !engine.launch[prefix_length].starts_with("--"))
+            ++prefix_length;
+        const bool whole = words.size() >= prefix_length &&
+                           std::equal(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(prefix_length), engine.launch.begin());
+        if (whole) return parse_flags(engine, words, prefix_length, model);
+        if (!words.empty() && !words.front().starts_with("-")) continue;
+        Parsed parsed = parse_flags(engine, words, 0, model);
+        if (best.engine == nullptr || (parsed.unknown.empty() && !best.unknown.empty())) best = std::move(parsed);
+    }
+    if (best.engine == nullptr) best.unknown = words;
+    return best;
+}
+
+Composition::Parsed Composition::parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
+                                             const std::string& model) const {
+    Parsed result{&engine};
+    if (description_.engines.size() > 1) result.values["engine"] = engine.name;
+    const auto& locals = names_.at(engine.name).locals;
+    // False: the study cannot have that value. What the study holds at its default may be said, and says nothing.
+    const auto set = [&](const std::string& local_name, const Value& value) {
+        const Local& local = locals.at(local_name);
+        if (local.name_in_space.empty()) return value == local.parameter->parameter.default_value;
+        const auto parameter =
+            std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
+        if (!parameter->contains(value)) return false;
+        result.values[local.name_in_space] = value;
+        return true;
+    };
+    const auto serve = [&](const std::string& served) {
+        if (served == model) return;
+        for (const auto& [name, local] : locals)
+            for (const auto& [value, checkpoint] : local.checkpoints)
+                if (checkpoint == served && set(name, value_of(value))) return;
+        result.unknown.push_back(served);
+    };
+    const auto model_at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
+    const std::string model_flag =
+        model_at != engine.launch.begin() && model_at != engine.launch.end() && (model_at - 1)->starts_with("--") ? *(model_at - 1) : "";
+    const auto always = description_.arguments.find(engine.name);
+    for (std::size_t i = from; i < words.size(); ++i) {
+        const std::string& word = words[i];
+        if (always != description_.arguments.end() && std::find(always->second.begin(), always->second.end(), word) != always->second.end())
+            continue;
+        const auto equals = word.find('=');
+        const std::string flag = word.substr(0, equals);
+        const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
+        const auto argument = [&] { return equals != std::string::npos ? word.substr(equals + 1) : has_next ? words[++i] : ""; };
+        if (!word.starts_with("-")) {
+            if (model_flag.empty()) serve(word);
+            else result.unknown.push_back(word);
+            continue;
+        }
+        if (flag == model_flag) {
+            serve(argument());
+            continue;
+        }
+        const auto group =
+            std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
+        // Two parameters may share a flag under different conditions; which of them counts, the conditions decide.
+        std::vector<const EngineParameter*> sharing;
+        for (const EngineParameter& declared : engine.parameters) {
+            const Destination& to = destination_of(engine, declared);
+            if (to.flag == flag || (!to.off_flag.empty() && to.off_flag == flag)) sharing.push_back(&declared);
+        }
+        if (!sharing.empty()) {
+            const bool is_switch = std::holds_alternative<BoolDomain>(sharing.front()->parameter.domain);
+            const Value value = is_switch ? Value(flag == destination_of(engine, *sharing.front()).flag) : value_of(argument());
+            std::size_t taken = 0;
+            for (const EngineParameter* declared : sharing) taken += set(declared->parameter.name, value) ? 1 : 0;
+            if (taken == 0) result.unknown.push_back(word);
+        } else if (group != engine.json_flags.end()) {
+            const auto object = nlohmann::json::parse(argument(), nullptr, false);
+            if (!object.is_object()) {
+                result.unknown.push_back(word);
+                continue;
+            }
+            for (const auto& [key, value] : object.items()) {
+                const auto field =
+                    std::find_if(group->fields.begin(), group->fields.end(), [k = key](const auto& f) { return f.first == k; });
+                const Value given = value_of(value.is_string() ? value.get<std::string>() : value.dump());
+                if (field == group->fields.end() || !set(field->second, given)) result.unknown.push_back(flag + " " + key);
+            }
+        } else result.unknown.push_back(word);
+    }
+    return result;
+}
+
+std::vector<std::string> shell_words(std::string_view line) {
+    std::vector<std::string> words;
+    std::string word;
+    bool in_word = false;
+    char quote = 0;
+    for (std::size_t i = 0; i < line.size(); ++i) {
+        const char c = line[i];
+        const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+        if (quote != 0) {
+            if (c == quote) quote = 0;
+            else word += c;
+        } else if (c == '\\') {
+            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != ' ') word += line[i + 1], in_word = true;
+            ++i;
+        } else if ((c == '\'' || c == '"') && !in_word) {
+            quote = c;
+            in_word = true;
+        } else if (!blank) {
+            word += c;
+            in_word = true;
+        }
+        if (blank && quote == 0 && in_word) {
+            words.push_back(std::move(word));
+            word.clear();
+            in_word = false;
+        }
+    }
+    if (in_word) words.push_back(std::move(word));
+    return words;
+}
+
+}  // namespace servetune

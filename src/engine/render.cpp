@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// From a configuration to a command.
+#include "servetune/base/error.hpp"
+#include "servetune/engine/composition.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <type_traits>
+
+namespace servetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void set_json(Json& place, const Value& value) {
+    std::visit(
+        [&](const auto& v) {
+            if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, Unset>) place = v;
+        },
+        value);
+}
+
+/// `kv_cache_config.dtype` -> {"kv_cache_config": {"dtype": value}}.
+void set_option(Json& options, std::string_view path, const Value& value) {
+    const auto dot = path.find('.');
+    Json& place = options[std::string(path.substr(0, dot))];
+    if (dot == std::string_view::npos) set_json(place, value);
+    else set_option(place, path.substr(dot + 1), value);
+}
+
+}  // namespace
+
+const Engine& Composition::engine_of(const Configuration& configuration) const {
+    const Value* chosen = configuration.find("engine");
+    for (const Engine& engine : description_.engines)
+        if (chosen == nullptr || text_of(*chosen) == engine.name) return engine;
+    throw SpaceError("there is no engine '" + text_of(*chosen) + "' in this study");
+}
+
+Value Composition::value_of_local(const Engine& engine, std::string_view name, const Configuration& configuration, bool& active) const {
+    const auto& locals = names_.at(engine.name).locals;
+    const auto found = locals.find(name);
+    if (found == locals.end()) throw SpaceError(engine.name + " renders '" + std::string(name) + "', which is none of its parameters");
+    const Local& local = found->second;
+    const Value* value = local.name_in_space.empty() ? nullptr : configuration.find(local.name_in_space);
+    active = value != nullptr || local.name_in_space.empty();
+    return value != nullptr ? *value : local.parameter->parameter.default_value;
+}
+
+Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
+    const Engine& engine = engine_of(configuration);
+    Command command;
+    std::vector<std::string> flags;
+    Json options;
+    std::string model = target.model;
+    const auto add = [&](const std::string& flag, const std::string& value) {
+        if (engine.flag_style == Engine::FlagStyle::equals) flags.push_back(flag + "=" + value);
+        else flags.insert(flags.end(), {flag, value});
+    };
+    for (const EngineParameter& declared : engine.parameters) {
+        bool active = false;
+        const Value value = value_of_local(engine, declared.parameter.name, configuration, active);
+        const auto& checkpoints = names_.at(engine.name).locals.at(declared.parameter.name).checkpoints;
+        if (const auto checkpoint = checkpoints.find(text_of(value)); active && checkpoint != checkpoints.end()) {
+            model = checkpoint->second;
+            continue;
+        }
+        if (!active || is_unset(value) || value == declared.parameter.default_value) continue;
+        const Destination& to = destination_of(engine, declared);
+        if (!to.environment.empty()) command.environment[to.environment] = text_of(value);
+        if (!to.option.empty()) set_option(options, to.option, value);
+        if (to.flag.empty()) continue;
+        if (const bool* on = std::get_if<bool>(&value)) {
+            const std::string& word = *on ? to.flag : to.off_flag;
+            if (!word.empty()) flags.push_back(word);
+        } else add(to.flag, text_of(value));
+    }
+    if (!options.is_null()) {
+        constexpr const char* options_file = "options.yaml";  // JSON, which is YAML
+        command.files[options_file] = options.dump(2) + "\n";
+        add(engine.options_flag, options_file);
+    }
+    for (const JsonFlag& group : engine.json_flags) {
+        bool wanted = true;
+        for (const Condition& condition : group.when) {
+            bool active = false;
+            const Value value = value_of_local(engine, condition.parent, configuration, active);
+            wanted = wanted && active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
+        }
+        if (!wanted) continue;
+        Json object;
+        for (const auto& [key, name] : group.fields) {
+            bool active = false;
+            const Value value = value_of_local(engine, name, configuration, active);
+            if (!active || is_unset(value)) continue;
+            set_json(object[key], value);
+        }
+        add(group.flag, object.dump());
+    }
+    const auto substitute = [](std::string word, const std::string& key, const std::string& value) {
+        for (auto at = word.find(key); at != std::string::npos; at = word.find(key, at + value.size())) word.replace(at, key.size(), value);
+        return word;
+    };
+    for (const std::string& word : engine.launch) {
+        if (target.host.empty() && (word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos)) {
+            if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
+            continue;
+        }
+        command.argv.push_back(
+            substitute(substitute(substitute(word, "{model}", model), "{host}", target.host), "{port}", std::to_string(target.port)));
+    }
+    command.argv.insert(command.argv.end(), flags.begin(), flags.end());
+    if (const auto always = description_.arguments.find(engine.name); always != description_.arguments.end())
+        command.argv.insert(command.argv.end(), always->second.begin(), always->second.end());
+    return command;
+}
+
+std::string Command::text() const {
+    const auto quoted = [](const std::string& word) {
+        constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
+        if (!word.empty() && word.find_first_not_of(safe) == std::string::npos) return word;
+        std::string result = "'";
+        for (const char c : word) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        return result + "'";
+    };
+    std::string result;
+    for (const auto& [name, value] : environment) result += name + "=" + quoted(value) + " ";
+    for (std::size_t i = 0; i < argv.size(); ++i) result += (i == 0 ? "" : " ") + quoted(argv[i]);
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/io/flag_facts.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/engine/version.hpp"
+#include "servetune/io/files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::map<std::string, FlagFacts::Fact> read_facts(const Json& object) {
+    std::map<std::string, FlagFacts::Fact> result;
+    for (const auto& [name, fact] : object.items()) {
+        if (fact.value("removed", false)) continue;  // still known by name, to say so, but refused
+        FlagFacts::Fact read{fact.value("type", ""), {}, fact.value("negatable", false)};
+        if (fact.contains("values"))
+            for (const auto& value : fact["values"]) read.values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+        result[name] = read;
+        for (const char* spelling : {"aliases", "short", "negations"}) {
+            if (!fact.contains(spelling)) continue;
+            const Json& others = fact[spelling];
+            for (const auto& other : others.is_array() ? others : Json::array({others})) result[other.get<std::string>()] = read;
+        }
+    }
+    return result;
+}
+
+std::vector<std::string> names(const std::map<std::string, FlagFacts::Fact>& facts) {
+    std::vector<std::string> result;
+    for (const auto& entry : facts) result.push_back(entry.first);
+    return result;
+}
+
+/// Every leaf of an options file as dotted path -> text.
+void flatten(const Json& object, const std::string& path, std::map<std::string, std::string>& into) {
+    for (const auto& [key, value] : object.items()) {
+        const std::string below = path.empty() ? key : path + "." + key;
+        if (value.is_object()) flatten(value, below, into);
+        else into[below] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+}
+
+}  // namespace
+
+FlagFacts FlagFacts::load(const fs::path& file) {
+    try {
+        const Json object = Json::parse(read_file(file));
+        FlagFacts result{object.at("engine"),
+                         object.at("version"),
+                         object.value("source", ""),
+                         object.value("complete", true),
+                         read_facts(object.at("flags")),
+                         {}};
+        if (object.contains("options")) result.options = read_facts(object["options"]);
+        return result;
+    } catch (const Json::exception& error) {
+        throw ParseError(file.string() + ": not the facts of an engine's version: " + error.what());
+    }
+}
+
+std::vector<std::string> FlagFacts::problems(const Command& command, const Engine& by) const {
+    std::vector<std::string> result;
+    const std::string who = engine + " " + version;
+    const auto check_value = [&](const std::string& what, const Fact& fact, const std::string& value) {
+        if (fact.values.empty() || std::find(fact.values.begin(), fact.values.end(), value) != fact.values.end()) return;
+        result.push_back(who + " does not take '" + value + "' for " + what + "; it takes: " + listed(nearest_first(value, fact.values)));
+    };
+    for (std::size_t i = 0; i < command.argv.size(); ++i) {
+        const std::string& word = command.argv[i];
+        if (!word.starts_with("-") || std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end()) continue;
+        const auto equals = word.find('=');
+        const std::string flag = word.substr(0, equals);
+        // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be negated.
+        const std::string base = flag.substr(0, flag.find('.'));
+        auto known = flags.find(base);
+        if (known == flags.end() && base.starts_with("--no-")) {
+            known = flags.find("--" + base.substr(5));
+            if (known != flags.end() && !known->second.negatable) known = flags.end();
+        }
+        if (known == flags.end()) {
+            if (complete) result.push_back(who + " has no flag " + base + "; nearest: " + listed(nearest_first(base, names(flags)), 3));
+            continue;
+        }
+        if (base != flag || known->second.type == "bool") continue;
+        if (equals != std::string::npos) check_value(flag, known->second, word.substr(equals + 1));
+        else if (by.flag_style == Engine::FlagStyle::separate && i + 1 < command.argv.size())
+            check_value(flag, known->second, command.argv[++i]);
+    }
+    for (const auto& [name, content] : command.files) {
+        std::map<std::string, std::string> leaves;
+        flatten(Json::parse(content), "", leaves);
+        for (const auto& [path, value] : leaves) {
+            const auto known = options.find(path);
+            if (known != options.end()) check_value("option " + path, known->second, value);
+            else if (complete && !options.empty())
+                result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, names(options)), 3));
+        }
+    }
+    return result;
+}
+
+std::vector<FlagFacts> known_versions(const fs::path& root, const std::string& engine) {
+    std::vector<FlagFacts> result;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(root / "engines/versions", error)) {
+        const std::string stem = entry.path().stem().string();
+        if (entry.path().extension() != ".json" || !stem.starts_with(engine + "-") ||
+            version_numbers(stem.substr(engine.size() + 1)).empty())
+            continue;
+        result.push_back(FlagFacts::load(entry.path()));
+    }
+    std::sort(result.begin(), result.end(), [](const FlagFacts& a, const FlagFacts& b) {
+        return version_numbers(a.version) != version_numbers(b.version) ? version_numbers(a.version) < version_numbers(b.version)
+                                                                        : a.version < b.version;
+    });
+    return result;
+}
+
+std::optional<FlagFacts> facts_for(const fs::path& root, const std::string& engine, const std::string& version) {
+    std::optional<FlagFacts> best;
+    for (FlagFacts& facts : known_versions(root, engine)) {
+        if (facts.version == version) return std::move(facts);
+        if (version_numbers(facts.version) <= version_numbers(version)) best = std::move(facts);
+    }
+    return best;
+}
+
+}  // namespace servetune

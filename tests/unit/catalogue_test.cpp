@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+// The engine files that we ship, against the flags of every version that is stored.
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/engine/version.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/flag_facts.hpp"
+#include "servetune/io/study_file.hpp"
+#include "servetune/io/yaml.hpp"
+#include "servetune/space/feasible_set.hpp"
+
+#include <set>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
+
+Engine engine(const std::string& name) { return Catalogue(root).engine(Yaml::parse(name, "test")); }
+
+SpaceEntry fixed(std::string name, Value value) {
+    SpaceEntry entry{std::move(name)};
+    entry.fixed = true;
+    entry.default_value = std::move(value);
+    return entry;
+}
+
+/// What the checks before a GPU is spent say to some settings of an engine in a version.
+std::string refusal(const std::string& name, const std::string& version, const std::vector<std::pair<std::string, Value>>& settings) {
+    try {
+        SpaceDescription description{{engine(name)}};
+        description.others_searched = false;
+        description.versions = {{name, version}};
+        for (const auto& [parameter, value] : settings) description.entries.push_back(fixed(parameter, value));
+        const Composition composition(description);
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const auto violations = space.violations(space.default_configuration());
+        if (!violations.empty()) return violations.front();
+        const auto facts = facts_for(root, name, version);
+        const auto problems =
+            facts->problems(composition.render(space.default_configuration(), {"org/model"}), composition.engines().front());
+        return problems.empty() ? "" : problems.front();
+    } catch (const SpaceError& error) {
+        return error.what();
+    }
+}
+
+}  // namespace
+
+TEST_CASE("versions compare as far as a bound is precise") {
+    CHECK(version_numbers("0.5.5.post1") == std::vector<std::uint64_t>{0, 5, 5});
+    CHECK(version_numbers("b11669") == std::vector<std::uint64_t>{11669});
+    CHECK(version_numbers("1.2.0rc1") == std::vector<std::uint64_t>{1, 2, 0});
+    CHECK(version_numbers("latest").empty());
+    CHECK(version_within("0.12.3", "", "0.12"));
+    CHECK_FALSE(version_within("0.13.0", "", "0.12"));
+    CHECK(version_within("1.2.0rc1", "1.2", ""));
+    CHECK_FALSE(version_within("0.9", "0.10", ""));
+    CHECK(version_within("", "0.17", ""));
+    CHECK_FALSE(version_within("", "", "0.17"));
+}
+
+TEST_CASE("every engine file says where each parameter was checked") {
+    for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
+        for (const EngineParameter& parameter : engine(name).parameters) {
+            INFO(name << " " << parameter.parameter.name);
+            CHECK_FALSE(parameter.parameter.doc.empty());
+            CHECK_FALSE(parameter.source.empty());
+        }
+}
+
+TEST_CASE("1000 random configurations of every engine and version render to commands that the version takes, and read back") {
+    for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
+        const auto versions = known_versions(root, name);
+        REQUIRE_FALSE(versions.empty());
+        for (const FlagFacts& facts : versions) {
+            INFO(name << " " << facts.version);
+            SpaceDescription description{{engine(name)}};
+            description.versions = {{name, facts.version}};
+            const Composition composition(description);
+            const SearchSpace space(composition.parameters(), composition.constraints());
+            const FeasibleSet feasible(space);
+            CHECK(feasible.size() > 1e6);
+            Rng rng(1);
+            std::set<std::string> problems;
+            std::size_t unknown = 0;
+            for (int i = 0; i < 1000; ++i) {
+                const Configuration configuration = feasible.sample(rng);
+                const Command command = composition.render(configuration, {"org/model"});
+                for (const std::string& problem : facts.problems(command, composition.engines().front())) problems.insert(problem);
+                const auto parsed = composition.parse(command.argv, "org/model");
+                unknown += parsed.engine == nullptr ? 1 : 0;
+            }
+            for (const std::string& problem : problems) UNSCOPED_INFO(problem);
+            CHECK(problems.empty());
+            CHECK(unknown == 0);
+        }
+    }
+}
+
+TEST_CASE("the most common mistakes are refused before a GPU is spent, with a helpful message") {
+    const std::int64_t few = 256, many = 1024, tokens = 4;
+    CHECK(refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
+              .starts_with("require max_num_batched_tokens >= max_num_seqs ("));
+    CHECK(refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}}).find("fp8_e5m2") != std::string::npos);
+    CHECK(refusal("vllm", "0.11.0", {{"performance_mode", "throughput"}}) ==
+          "'performance_mode': vllm has it from 0.17, and the study is for 0.11.0");
+    CHECK(refusal("vllm", "0.17.0", {{"attention_backend", "fa3"}})
+              .starts_with("'attention_backend': vllm does not take fa3 for 'attention_backend'"));
+    CHECK(refusal("vllm", "0.17.0", {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}}).find("can never be active") !=
+          std::string::npos);
+    CHECK(refusal("vllm", "0.17.0", {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}}).find("draft_model") !=
+          std::string::npos);
+    CHECK(refusal("vllm", "0.17.0", {{"max_running_requests", many}})
+              .starts_with("'max_running_requests' is no parameter or concept of the study's engines; known: "));
+    CHECK(refusal("vllm", "0.17.0", {{"max_num_seqs", "many"}}).starts_with("'max_num_seqs': vllm does not take many for 'max_num_seqs'"));
+    CHECK(refusal("sglang", "0.5.9", {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}}).find("disable_radix_cache") !=
+          std::string::npos);
+    CHECK_FALSE(refusal("llama.cpp", "b11669", {{"flash_attention", "off"}, {"cache_type_v", "q8_0"}}).empty());
+    CHECK(refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"performance_mode", "throughput"}}).empty());
+}
+
+TEST_CASE("every preset fits every engine that it names, in every version that is stored") {
+    for (const char* preset : {"quick", "full", "latency", "throughput", "long-context", "moe"})
+        for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
+            for (const FlagFacts& facts : known_versions(root, name)) {
+                const Yaml file = Yaml::load(root / "presets" / (std::string(preset) + ".yaml"));
+                if (!file.find("space")->entries().empty() && file.find("space")->find(name) == nullptr) continue;
+                INFO(preset << " " << name << " " << facts.version);
+                const TemporaryFolder folder;
+                folder.write("t.csv", "x,status,total_tokens_per_second\n1,ok,1\n");
+                const auto study = folder.write(
+                    "s.yaml",
+                    "study: s\nmodel: m\nengine: " + std::string(name) + "\npreset: " + preset + "\nengine_versions: {" + name + ": " +
+                        facts.version +
+                        "}\nworkloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nevaluator: {replay: t.csv}\n");
+                const StudyFile read = load_study(study, Catalogue(root));
+                const SearchSpace space(read.composition->parameters(), read.composition->constraints());
+                const FeasibleSet feasible(space);
+                CHECK(feasible.size() > 10);
+                CHECK(space.feasible(space.default_configuration()));
+                if (std::string(preset) != "full") CHECK(space.parameters().size() <= 8);
+                Rng rng(1);
+                for (int i = 0; i < 20; ++i)
+                    CHECK(
+                        facts.problems(read.composition->render(feasible.sample(rng), {"m"}), read.composition->engines().front()).empty());
+            }
+}
+
+TEST_CASE("a flag is passed as its version wants it") {
+    const auto command = [](const std::string& version) {
+        SpaceDescription description{{engine("vllm")}};
+        description.others_searched = false;
+        description.versions = {{"vllm", version}};
+        description.entries = {fixed("attention_backend", "FLASHINFER")};
+        const Composition composition(description);
+        return composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"}).text();
+    };
+    CHECK(command("0.11.0") == "VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve m");
+    CHECK(command("0.17.0") == "vllm serve m --attention-backend=FLASHINFER");
+
+    SpaceDescription description{{engine("tensorrt-llm")}};
+    description.others_searched = false;
+    const std::int64_t gib = 64;
+    description.entries = {fixed("kv_cache_dtype", "fp8"), fixed("max_batch_size", gib)};
+    const Composition composition(description);
+    const Command options = composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"});
+    CHECK(options.text() == "trtllm-serve m --max_batch_size=64 --extra_llm_api_options=options.yaml");
+    CHECK(options.files.at("options.yaml") == "{\n  \"kv_cache_config\": {\n    \"dtype\": \"fp8\"\n  }\n}\n");
+}
+
+TEST_CASE("commands that a version does not take are told with the nearest flag") {
+    const auto facts = facts_for(root, "vllm", "0.17.0");
+    REQUIRE(facts.has_value());
+    const Engine vllm = engine("vllm");
+    const auto problems = facts->problems(
+        {{"vllm", "serve", "m", "--max-num-seq=4", "--kv-cache-dtype=fp9", "--no-enable-prefix-caching", "--host", "x"}}, vllm);
+    REQUIRE(problems.size() == 2);
+    CHECK(problems[0].starts_with("vllm 0.17.0 has no flag --max-num-seq; nearest: --max-num-seqs"));
+    CHECK(problems[1].starts_with("vllm 0.17.0 does not take 'fp9' for --kv-cache-dtype; it takes: fp8"));
+    CHECK(facts_for(root, "vllm", "0.18.1")->version == "0.17.0");
+    CHECK_FALSE(facts_for(root, "vllm", "0.9").has_value());
+}
