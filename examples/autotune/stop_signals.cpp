@@ -23,6 +23,7 @@ sigset_t stopping() {
 StopSignals::StopSignals() {
     const sigset_t set = stopping();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error of that write, with a message, not the end of the program
     waiter_ = std::jthread([this, set](const std::stop_token& over) {
         constexpr timespec look_up_interval{0, 50'000'000};  // how soon the end of the program is noticed
         while (!over.stop_requested()) {

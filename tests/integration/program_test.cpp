@@ -336,6 +336,34 @@ TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {
     CHECK(autotune({"run", slow_study(folder, "0s").string(), "--quiet"}, folder.path()).code == 0);
 }
 
+TEST_CASE("a disk that fills up: every size at which writing stops leaves a study that goes on") {
+    const TemporaryFolder reference;
+    const std::string study = (published / "qwen3-14b-h100/study.yaml").string();
+    REQUIRE(autotune({"run", study, "--directory", "d", "--quiet"}, reference.path()).code == 0);
+    const std::vector<Trial> whole = SqliteJournal::read(reference.path() / "d").trials();
+    int refused = 0;
+    for (rlim_t limit = 4096; limit <= 300'000; limit += 24'000) {
+        const TemporaryFolder folder;
+        ChildProcess process({SERVETUNE_PROGRAM, "run", study, "--directory", "d", "--quiet"}, folder.path(), limit);
+        const int code = process.wait();
+        INFO("limit " << limit << ": " << process.err());
+        CHECK((code == 0 || code == 3));
+        if (code == 3) {
+            ++refused;
+            CHECK(process.err().starts_with("autotune: "));
+        }
+        // With room again the study goes on where it was, unless not even its journal could be made: then it begins.
+        if (autotune({"run", study, "--directory", "d", "--quiet"}, folder.path()).code != 0) {
+            CHECK(limit < 20'000);
+            continue;
+        }
+        const std::vector<Trial> ended = SqliteJournal::read(folder.path() / "d").trials();
+        REQUIRE(ended.size() == whole.size());
+        for (std::size_t i = 0; i < whole.size(); ++i) CHECK(ended[i].outcome == whole[i].outcome);
+    }
+    CHECK(refused > 2);
+}
+
 TEST_CASE("two processes cannot run one study") {
     const TemporaryFolder folder;
     const std::string study = slow_study(folder, "2s").string();

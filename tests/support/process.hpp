@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@ namespace servetune::test {
 /// A program run by a test, from an argument vector, its output in files. Killed and waited for at the end of its life.
 class ChildProcess {
 public:
-    ChildProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder)
+    /// `largest_file`: bytes after which its writes fail, as on a full disk; 0: no limit.
+    ChildProcess(const std::vector<std::string>& argv, const std::filesystem::path& folder, rlim_t largest_file = 0)
         : out_(folder / "child.out"), err_(folder / "child.err") {
         std::vector<char*> words;
         for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
@@ -31,6 +33,8 @@ public:
             const int out = open(out_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
             const int err = open(err_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
             if (chdir(folder.c_str()) != 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
+            const rlimit limit{largest_file, largest_file};
+            if (largest_file > 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
             execv(words[0], words.data());
             _exit(127);
         }
