@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/io/schema.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -55,6 +56,10 @@ int dispatch(int argc, char** argv) {
     engines_command->add_option("NAME", engines_arguments.name, "One engine");
     engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
 
+    std::string schema_kind;
+    CLI::App* schema_command = app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset");
+    schema_command->add_option("KIND", schema_kind, "Which kind")->required();
+
     ImportArguments import_arguments;
     CLI::App* import_command = app.add_subcommand("import", "Published results into a table of measured configurations");
     import_command->add_option("DOCUMENT", import_arguments.document, "Text or Markdown with result blocks")->required();
@@ -73,6 +78,10 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
+    if (app.got_subcommand("schema")) {
+        fmt::print("{}", servetune::json_schema(schema_kind));
+        return done;
+    }
     if (app.got_subcommand("engines")) return engines(engines_arguments);
     return import_document(import_arguments);
 }

@@ -114,7 +114,7 @@ inline constexpr std::array workload{
     Key{"seed", "integer", "of everything random in it (42)"},
     Key{"ignore_eos", "bool", "every answer has exactly the tokens asked for"},
     Key{"weight", "number", "in the combined metrics of several workloads (1)"},
-    Key{"printed_as", "list of text", "what a published document calls it, for `autotune import`"},
+    Key{"printed_as", "text or list of text", "what a published document calls it, for `autotune import`"},
     Key{"input_tokens", "integer", "with use: the data set's"},
     Key{"output_tokens", "integer", "with use: the data set's"},
 };

@@ -3,7 +3,9 @@
 #include "support/test.hpp"
 
 #include "../src/io/keys.hpp"
+#include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/schema.hpp"
 
 #include <map>
 #include <regex>
@@ -96,6 +98,15 @@ TEST_CASE("house: every header is listed in CMakeLists.txt, so that it is instal
         INFO(file.string());
         CHECK(cmake.find(fs::relative(file, source).string()) != std::string::npos);
     }
+}
+
+TEST_CASE("house: the schemas beside the search spaces are the readers' own") {
+    for (const std::string& kind : schema_kinds()) {
+        INFO(kind << ": write it again with 'autotune schema " << kind << " > search_spaces/schema/" << kind << ".json'");
+        CHECK(read_file(source / ("search_spaces/schema/" + kind + ".json")) == json_schema(kind));
+    }
+    CHECK(message_of<Error>([] { (void)json_schema("studdy"); }) ==
+          "there is no schema of 'studdy'; known: study, engine, preset, workload");
 }
 
 TEST_CASE("house: FORMAT.md documents every key that the readers accept, and none that they do not") {

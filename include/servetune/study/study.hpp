@@ -68,7 +68,7 @@ public:
 
     /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads. An exception
     /// of the evaluator or the journal ends the run with StopReason::error; the trial it interrupted stays pending.
-    Summary run(Evaluator& evaluator, const Budget& budget = {}, std::stop_token stop = {}, Observer* observer = nullptr);
+    Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history()); }
@@ -195,7 +195,7 @@ inline bool Study::measure_report_workloads(Evaluator& evaluator, const std::sto
     return true;
 }
 
-inline Summary Study::run(Evaluator& evaluator, const Budget& budget, std::stop_token stop, Observer* observer) {
+inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
     Summary summary;
     try {
         if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
