@@ -30,6 +30,10 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
 };
 
+struct StatusArguments : StudyArguments {
+    bool rescue = false;  ///< copy what is readable of a damaged journal
+};
+
 struct RenderArguments : StudyArguments {
     std::vector<std::string> settings{};  ///< name=value
 };
@@ -49,7 +53,7 @@ struct ImportArguments {
 
 int run(const RunArguments& arguments);
 int validate(const StudyArguments& arguments);
-int status(const StudyArguments& arguments);
+int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);
 int render(const RenderArguments& arguments);
 int engines(const EnginesArguments& arguments);

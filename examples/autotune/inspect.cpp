@@ -121,9 +121,17 @@ int validate(const StudyArguments& arguments) {
     }
 }
 
-int status(const StudyArguments& arguments) {
+int status(const StatusArguments& arguments) {
     const StudySetup setup = set_up(arguments.load());
     const std::filesystem::path folder = arguments.folder(setup.file);
+    if (arguments.rescue) {
+        const RescuedJournal rescued = SqliteJournal::rescue(folder);
+        const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(), [](const Trial& trial) { return trial.told(); });
+        fmt::print("{} trials, {} of them told, are in {}{}\nto go on with them, move it over {} and remove that file's -wal and -shm\n",
+                   rescued.trials.size(), told, rescued.file.string(),
+                   rescued.stopped_by.empty() ? "; nothing was damaged" : "; then: " + rescued.stopped_by, (folder / "study.db").string());
+        return rescued.stopped_by.empty() ? done : answer_is_no;
+    }
     const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
     if (arguments.json) {
         fmt::print("{}\n", json_report(setup, trials, ended_because(setup, trials)));

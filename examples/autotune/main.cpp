@@ -43,8 +43,10 @@ int dispatch(int argc, char** argv) {
 
     StudyArguments validate_arguments;
     add_study_command(app, "validate", "Check a study and say what its space is; runs nothing", validate_arguments);
-    StudyArguments status_arguments;
-    add_directory(add_study_command(app, "status", "Where a study stands, also while it runs", status_arguments), status_arguments);
+    StatusArguments status_arguments;
+    CLI::App* status_command = add_study_command(app, "status", "Where a study stands, also while it runs", status_arguments);
+    add_directory(status_command, status_arguments);
+    status_command->add_flag("--rescue", status_arguments.rescue, "Copy what can still be read of a damaged journal to study.rescued.db");
     StudyArguments report_arguments;
     add_directory(add_study_command(app, "report", "The report of a study, as far as it is", report_arguments), report_arguments);
     RenderArguments render_arguments;

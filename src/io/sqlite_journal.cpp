@@ -205,33 +205,73 @@ public:
             .step();
     }
 
+    /// One event of the file into `trials_`.
+    void apply(std::uint64_t id, const std::string& event, double at, const std::string& body) {
+        try {
+            if (event == "asked") {
+                const auto object = nlohmann::json::parse(body);
+                Trial trial{id, configuration_from_json(object.at("configuration").dump()), object.at("workload").get<std::string>(),
+                            std::stoull(object.at("seed").get<std::string>()), object.at("why").get<std::string>()};
+                trial.asked_at = at;
+                check_asked(trials_, trial);
+                trials_.push_back(std::move(trial));
+                return;
+            }
+            check_open(trials_, id);
+            if (event == "started") trials_[id].started_at = at;
+            else {
+                trials_[id].outcome = outcome_from_json(body);
+                trials_[id].told_at = at;
+            }
+        } catch (const std::exception& error) {
+            throw IoError("journal " + file_.string() + ": the '" + event + "' event of trial " + std::to_string(id) +
+                          " cannot be read: " + error.what());
+        }
+    }
+
     void load() {
         Statement statement(*this, "SELECT trial, event, at, body FROM events ORDER BY sequence");
-        while (statement.step()) {
-            const std::uint64_t id = statement.integer(0);
-            const std::string event = statement.text(1);
-            const std::string body = statement.text(3);
+        while (statement.step()) apply(statement.integer(0), statement.text(1), statement.real(2), statement.text(3));
+    }
+
+    /// Copies rows of `damaged` for as long as they can be read and make sense; what stopped it, or nothing.
+    std::string copy_readable(Database& damaged) {
+        const auto as_far_as_possible = [](const auto& action) -> std::string {
             try {
-                if (event == "asked") {
-                    const auto object = nlohmann::json::parse(body);
-                    Trial trial{id, configuration_from_json(object.at("configuration").dump()), object.at("workload").get<std::string>(),
-                                std::stoull(object.at("seed").get<std::string>()), object.at("why").get<std::string>()};
-                    trial.asked_at = statement.real(2);
-                    check_asked(trials_, trial);
-                    trials_.push_back(std::move(trial));
-                    continue;
-                }
-                check_open(trials_, id);
-                if (event == "started") trials_[id].started_at = statement.real(2);
-                else {
-                    trials_[id].outcome = outcome_from_json(body);
-                    trials_[id].told_at = statement.real(2);
-                }
-            } catch (const std::exception& error) {
-                throw IoError("journal " + file_.string() + ": the '" + event + "' event of trial " + std::to_string(id) +
-                              " cannot be read: " + error.what());
+                action();
+                return "";
+            } catch (const Error& error) {
+                return error.what();
             }
-        }
+        };
+        run("BEGIN IMMEDIATE");
+        run(schema);
+        run(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
+        run(("PRAGMA user_version = " + std::to_string(schema_version)).c_str());
+        std::string stopped = as_far_as_possible([&] {
+            Statement study(damaged, "SELECT name, created_by FROM study");
+            if (study.step()) Statement(*this, "INSERT INTO study VALUES (?, ?)").bind(study.text(0)).bind(study.text(1)).step();
+        });
+        stopped += as_far_as_possible([&] {
+            Statement rows(damaged, "SELECT fingerprint, path, text FROM definitions ORDER BY rowid");
+            while (rows.step())
+                Statement(*this, "INSERT INTO definitions VALUES (?, ?, ?)")
+                    .bind(rows.text(0))
+                    .bind(rows.text(1))
+                    .bind(rows.text(2))
+                    .step();
+        });
+        stopped += as_far_as_possible([&] {
+            Statement rows(damaged, "SELECT trial, event, at, body, study_fingerprint, tool_version FROM events ORDER BY sequence");
+            while (rows.step()) {
+                apply(rows.integer(0), rows.text(1), rows.real(2), rows.text(3));
+                fingerprint_ = rows.text(4);
+                tool_version_ = rows.text(5);
+                append(rows.integer(0), rows.text(1).c_str(), rows.real(2), rows.text(3));
+            }
+        });
+        run("COMMIT");
+        return stopped;
     }
 
     bool is_new_ = false;
@@ -273,6 +313,17 @@ SqliteJournal SqliteJournal::read(const fs::path& folder) {
     database->connect(false);
     database->load();
     return SqliteJournal(std::move(database));
+}
+
+RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
+    Database damaged(folder / "study.db");
+    damaged.connect(false);
+    const fs::path file = folder / "study.rescued.db";
+    for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(file.string() + suffix);
+    Database fresh(file);
+    fresh.connect(true);
+    std::string stopped_by = fresh.copy_readable(damaged);
+    return {fresh.trials_, file, std::move(stopped_by)};
 }
 
 void SqliteJournal::asked(const Trial& trial) {

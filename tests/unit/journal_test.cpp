@@ -95,6 +95,49 @@ TEST_CASE("events that make no sense are reported, not skipped") {
           }).find("the 'told' event of trial 0 cannot be read: not an outcome") != std::string::npos);
 }
 
+TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.db";
+    constexpr std::uint64_t trials = 200;
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        for (std::uint64_t id = 0; id < trials; ++id) {
+            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}})});
+            journal.told(id, Measurement{{{"x", {static_cast<double>(id)}}}}, 1);
+        }
+    }
+    sql(file, "PRAGMA wal_checkpoint(TRUNCATE)");
+    const auto size = std::filesystem::file_size(file);
+    REQUIRE(size > 60'000);
+    {
+        std::fstream stream(file, std::ios::in | std::ios::out | std::ios::binary);
+        stream.seekp(static_cast<std::streamoff>(size / 2 / 4096 * 4096));
+        stream << std::string(4096, '\x5a');
+    }
+    CHECK(message_of<IoError>([&] { SqliteJournal::read(folder.path()); }).starts_with("journal " + file.string() + ": "));
+    const RescuedJournal rescued = SqliteJournal::rescue(folder.path());
+    CHECK_FALSE(rescued.stopped_by.empty());
+    CHECK(rescued.trials.size() > 20);
+    CHECK(rescued.trials.size() < trials);
+    for (const Trial& trial : rescued.trials)
+        if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
+    std::filesystem::rename(rescued.file, file);
+    for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(file.string() + suffix);
+    SqliteJournal again = SqliteJournal::open(folder.path(), identity);
+    CHECK(again.trials().size() == rescued.trials.size());
+    again.asked({rescued.trials.size(), Configuration()});
+}
+
+TEST_CASE("a journal of schema version 1 that was kept can be read by every later program") {
+    const TemporaryFolder folder;
+    std::filesystem::copy_file(std::filesystem::path(SERVETUNE_SOURCE) / "tests/regress/journal-v1.db", folder.path() / "study.db");
+    const std::vector<Trial> trials = SqliteJournal::read(folder.path()).trials();
+    REQUIRE(trials.size() == 15);
+    CHECK(trials[3].configuration.text() == "engine=sglang quantization=fp8 sglang.attention_backend=engine");
+    CHECK(trials[3].measurement()->metrics.at("total_tokens_per_second").value == 10426.27);
+    CHECK(trials[14].workload == "very_long_prompt");
+}
+
 TEST_CASE("the view for people shows one row a trial") {
     const TemporaryFolder folder;
     {

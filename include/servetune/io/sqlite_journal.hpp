@@ -21,6 +21,13 @@ struct StudyIdentity {
     [[nodiscard]] Fingerprint fingerprint() const;
 };
 
+/// What could still be read of a damaged journal.
+struct RescuedJournal {
+    std::vector<Trial> trials;
+    std::filesystem::path file;  ///< a whole journal with exactly these trials
+    std::string stopped_by;      ///< the damage; empty: all was readable
+};
+
 /// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction per event). The format, and what it
 /// promises to other tools, is in docs/journal-format.md. One process writes at a time (a lock that dies with it); any number may
 /// read. Not thread safe.
@@ -32,6 +39,10 @@ public:
     static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false);
     /// Opens for reading only, beside a running writer. Throws IoError.
     static SqliteJournal read(const std::filesystem::path& folder);
+
+    /// Copies the readable beginning of a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place. Events after
+    /// the damage are lost, and a trial that they told is measured again. Throws IoError when not even the beginning can be read.
+    static RescuedJournal rescue(const std::filesystem::path& folder);
 
     SqliteJournal(SqliteJournal&&) noexcept;
     SqliteJournal& operator=(SqliteJournal&&) noexcept;
