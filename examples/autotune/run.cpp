@@ -38,7 +38,7 @@ void print_conclusion(const StudySetup& setup, const Summary& summary, const std
     if (!result.best) fmt::print("nothing that was measured passes; see {}\n", (folder / "report.md").string());
     else {
         if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
-        else if (result.keep_default) fmt::print("keep the default: nothing measured gains {}\n\n", percent(setup.file.decision.min_gain));
+        else if (result.keep_default) fmt::print("keep the default: nothing measured gains {:g} %\n\n", setup.file.decision.min_gain * 100);
         else fmt::print("recommended, {} over the default:\n\n", percent(result.gain.value));
         fmt::print("  {}\n\nreport: {}\n", setup.command(result.recommended).text(), (folder / "report.md").string());
     }

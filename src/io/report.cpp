@@ -68,7 +68,7 @@ private:
     }
     [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
         const std::string text = difference_text(configuration, base);
-        return text.empty() ? "nothing changed" : text;
+        return text.empty() ? "the default" : text;
     }
 
     void conclusion() {
@@ -84,14 +84,15 @@ private:
                      : view_.standings.find(result_.default_configuration)->refused);
         else if (result_.keep_default)
             line("**Keep the default.** Nothing that was measured gains the {} that a change is worth{}.\n",
-                 percent(problem_.decision.min_gain), problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
+                 fmt::format("{:g} %", problem_.decision.min_gain * 100),
+                 problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
         else
             line("**Recommended: {} over the default** ({}).\n", percent(result_.gain.value),
                  difference(result_.recommended, result_.default_configuration));
         line("```bash\n{}\n```\n", setup_.command(result_.recommended).text());
         if (problem_.decision.rule == Decision::Rule::published)
             line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
-                 percent(problem_.decision.min_gain));
+                 fmt::format("{:g} %", problem_.decision.min_gain * 100));
         if (result_.default_passes && !result_.keep_default) {
             line(
                 "The gain's 95 % interval is {} to {} with a noise of {:.1f} % per measurement{}; the probability that this is the best of "
