@@ -114,15 +114,9 @@ std::optional<std::int64_t> positive(const Yaml& node, std::string_view key) {
 
 Dataset read_dataset(const Yaml& node) {
     node.check_keys(keys::dataset);
-    static constexpr std::array<std::pair<Dataset::Kind, std::string_view>, 6> kinds{{{Dataset::Kind::random, "random"},
-                                                                                      {Dataset::Kind::sharegpt, "sharegpt"},
-                                                                                      {Dataset::Kind::trace, "trace"},
-                                                                                      {Dataset::Kind::prompts, "prompts"},
-                                                                                      {Dataset::Kind::shared_prefix, "shared_prefix"},
-                                                                                      {Dataset::Kind::multi_turn, "multi_turn"}}};
     Dataset result;
     const Yaml& kind = *node.find("kind");
-    const auto known = named_in(kinds, kind.text());
+    const auto known = named_in(dataset_kinds, kind.text());
     if (!known) kind.fail_wanted("random, sharegpt, trace, prompts, shared_prefix or multi_turn");
     result.kind = *known;
     if (const Yaml* path = node.find("path")) result.path = path->text();

@@ -48,7 +48,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
 }
 
 std::string text_of(const Workload& workload) {
-    std::string result = "kind=" + std::to_string(static_cast<int>(workload.dataset.kind)) + " path=" + workload.dataset.path;
+    std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) + " path=" + workload.dataset.path;
     const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
         if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
     };
@@ -63,8 +63,8 @@ std::string text_of(const Workload& workload) {
     add("requests", workload.requests);
     const Arrival& arrival = workload.arrival;
     result += " range_ratio=" + servetune::text_of(workload.dataset.range_ratio) +
-              " arrival=" + std::to_string(static_cast<int>(arrival.kind)) + "," + servetune::text_of(arrival.requests_per_second) + "," +
-              servetune::text_of(arrival.burstiness) + "," + servetune::text_of(arrival.to_requests_per_second) + "," +
+              " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) + "," + servetune::text_of(arrival.requests_per_second) +
+              "," + servetune::text_of(arrival.burstiness) + "," + servetune::text_of(arrival.to_requests_per_second) + "," +
               std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
               " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + servetune::text_of(workload.weight);
     return result;

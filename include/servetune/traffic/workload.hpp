@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -24,6 +27,16 @@ struct Dataset {
     std::optional<std::int64_t> turns{};              ///< multi_turn: requests of one conversation
 };
 
+/// The kinds as they are written in YAML and in journals.
+inline constexpr std::array<std::pair<Dataset::Kind, std::string_view>, 6> dataset_kinds{{
+    {Dataset::Kind::random, "random"},
+    {Dataset::Kind::sharegpt, "sharegpt"},
+    {Dataset::Kind::trace, "trace"},
+    {Dataset::Kind::prompts, "prompts"},
+    {Dataset::Kind::shared_prefix, "shared_prefix"},
+    {Dataset::Kind::multi_turn, "multi_turn"},
+}};
+
 /// When the requests are sent.
 struct Arrival {
     enum class Kind { all_at_once, rate, concurrency, trace, ramp };
@@ -33,6 +46,15 @@ struct Arrival {
     double to_requests_per_second = 0;  ///< ramp: at the end
     std::int64_t in_flight = 0;         ///< concurrency: requests in flight at any time (closed loop)
 };
+
+/// The kinds as they are written in journals.
+inline constexpr std::array<std::pair<Arrival::Kind, std::string_view>, 5> arrival_kinds{{
+    {Arrival::Kind::all_at_once, "all_at_once"},
+    {Arrival::Kind::rate, "rate"},
+    {Arrival::Kind::concurrency, "concurrency"},
+    {Arrival::Kind::trace, "trace"},
+    {Arrival::Kind::ramp, "ramp"},
+}};
 
 /// What is sent to a server. A pure description: the load generator makes requests from it.
 struct Workload {
