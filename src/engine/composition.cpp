@@ -157,8 +157,6 @@ void Composition::keep_version(Engine& engine) const {
         if (choice == nullptr) continue;
         drop(declared.values_since, true);
         drop(declared.values_until, false);
-        for (Condition& condition : declared.parameter.active_when)
-            if (gone.contains(condition.parent)) condition.values.clear();
     }
     std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
         const auto& conditions = declared.parameter.active_when;
