@@ -217,6 +217,7 @@ void Composition::add_engine(std::size_t which) {
         if (entry != nullptr) local.checkpoints = entry->checkpoints;
         names_[engine.name].locals.emplace(declared.parameter.name, std::move(local));
     }
+    add_drafts(engine);
     for (const EngineParameter& declared : engine.parameters) add_parameter(engine, declared, entry_for(engine, declared));
 }
 
@@ -272,10 +273,11 @@ void Composition::add_constraints(const Engine& engine) {
             }
             expression = expression.renamed([&](const std::string& name) { return renames.at(name); });
             constraints_.emplace_back(Require{several ? expression.only_if("engine", engine.name) : expression, rule->because});
-        } else if (const auto* forbid = std::get_if<Forbid>(&constraint)) {
-            Forbid renamed{{}, forbid->because};
-            bool can_match = true;
-            for (const auto& [name, values] : forbid->values) {
+        } else if (const auto* declared = std::get_if<Forbid>(&constraint)) {
+            const std::optional<Forbid> forbid = without_drafts(engine, *declared);
+            Forbid renamed{{}, declared->because};
+            bool can_match = forbid.has_value();
+            for (const auto& [name, values] : can_match ? forbid->values : declared->values) {
                 const Local& local = locals.at(name);
                 if (!local.name_in_space.empty()) renamed.values[local.name_in_space] = values;
                 else can_match = can_match && contains(values, local.parameter->parameter.default_value);

@@ -26,21 +26,46 @@ Composition::Parsed Composition::parse(const std::vector<std::string>& words, co
     return best;
 }
 
+Composition::Parsed Composition::parse(const Command& command, const std::string& model) const {
+    Parsed result = parse(command.argv, model);
+    if (result.engine == nullptr) return result;
+    const Engine& engine = *result.engine;
+    const auto set = [&](const std::string& said, const std::string& text, const auto& is_its_place) {
+        bool taken = false;
+        for (const EngineParameter& declared : engine.parameters)
+            taken = (is_its_place(destination_of(engine, declared)) && set_parsed(result, declared.parameter.name, value_of(text))) || taken;
+        if (!taken) result.unknown.push_back(said);
+    };
+    for (const auto& [name, value] : command.environment)
+        set(name + "=" + value, value, [&, &wanted = name](const Destination& to) { return to.environment == wanted; });
+    for (const auto& [path, value] : command.options())
+        set(path + ": " + value, value, [&, &wanted = path](const Destination& to) { return to.option == wanted; });
+    std::erase_if(result.unknown, [&](const std::string& word) {  // the file, which is read
+        return !command.files.empty() && (word == engine.options_flag || word.starts_with(engine.options_flag + "=") ||
+                                          command.files.contains(word));
+    });
+    return result;
+}
+
+/// False: the study cannot have that value. What the study holds at its default may be said, and says nothing.
+bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const {
+    const Local& local = names_.at(parsed.engine->name).locals.at(local_name);
+    if (!local.drafted_by.empty())  // the method decides which draft model it is
+        return std::any_of(local.drafts.begin(), local.drafts.end(), [&](const auto& draft) { return draft.second == text_of(value); });
+    if (local.name_in_space.empty()) return value == local.parameter->parameter.default_value;
+    const auto parameter =
+        std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
+    if (!parameter->contains(value)) return false;
+    parsed.values[local.name_in_space] = value;
+    return true;
+}
+
 Composition::Parsed Composition::parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
                                              const std::string& model) const {
     Parsed result{&engine};
     if (description_.engines.size() > 1) result.values["engine"] = engine.name;
     const auto& locals = names_.at(engine.name).locals;
-    // False: the study cannot have that value. What the study holds at its default may be said, and says nothing.
-    const auto set = [&](const std::string& local_name, const Value& value) {
-        const Local& local = locals.at(local_name);
-        if (local.name_in_space.empty()) return value == local.parameter->parameter.default_value;
-        const auto parameter =
-            std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
-        if (!parameter->contains(value)) return false;
-        result.values[local.name_in_space] = value;
-        return true;
-    };
+    const auto set = [&](const std::string& name, const Value& value) { return set_parsed(result, name, value); };
     const auto serve = [&](const std::string& served) {
         if (served == model) return;
         for (const auto& [name, local] : locals)
@@ -67,6 +92,10 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
         }
         if (flag == model_flag) {
             serve(argument());
+            continue;
+        }
+        if (const auto ours = std::find(engine.launch.begin(), engine.launch.end(), flag); ours != engine.launch.end()) {
+            if (ours + 1 != engine.launch.end() && (ours + 1)->starts_with("{")) (void)argument();  // where it listens
             continue;
         }
         const auto group =

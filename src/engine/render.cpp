@@ -29,6 +29,14 @@ void set_option(Json& options, std::string_view path, const Value& value) {
     else set_option(place, path.substr(dot + 1), value);
 }
 
+void flatten(const Json& object, const std::string& path, std::map<std::string, std::string>& into) {
+    for (const auto& [key, value] : object.items()) {
+        const std::string below = path.empty() ? key : path + "." + key;
+        if (value.is_object()) flatten(value, below, into);
+        else into[below] = value.is_string() ? value.get<std::string>() : value.dump();
+    }
+}
+
 }  // namespace
 
 const Engine& Composition::engine_of(const Configuration& configuration) const {
@@ -43,6 +51,11 @@ Value Composition::value_of_local(const Engine& engine, std::string_view name, c
     const auto found = locals.find(name);
     if (found == locals.end()) throw SpaceError(engine.name + " renders '" + std::string(name) + "', which is none of its parameters");
     const Local& local = found->second;
+    if (!local.drafted_by.empty()) {
+        const Value method = value_of_local(engine, local.drafted_by, configuration, active);
+        const auto draft = local.drafts.find(text_of(method));
+        if (active && draft != local.drafts.end()) return draft->second;
+    }
     const Value* value = local.name_in_space.empty() ? nullptr : configuration.find(local.name_in_space);
     active = value != nullptr || local.name_in_space.empty();
     return value != nullptr ? *value : local.parameter->parameter.default_value;
@@ -127,6 +140,12 @@ std::string Command::text() const {
     std::string result;
     for (const auto& [name, value] : environment) result += name + "=" + quoted(value) + " ";
     for (std::size_t i = 0; i < argv.size(); ++i) result += (i == 0 ? "" : " ") + quoted(argv[i]);
+    return result;
+}
+
+std::map<std::string, std::string> Command::options() const {
+    std::map<std::string, std::string> result;
+    for (const auto& file : files) flatten(Json::parse(file.second), "", result);
     return result;
 }
 

@@ -39,15 +39,6 @@ std::vector<std::string> names(const std::map<std::string, FlagFacts::Fact>& fac
     return result;
 }
 
-/// Every leaf of an options file as dotted path -> text.
-void flatten(const Json& object, const std::string& path, std::map<std::string, std::string>& into) {
-    for (const auto& [key, value] : object.items()) {
-        const std::string below = path.empty() ? key : path + "." + key;
-        if (value.is_object()) flatten(value, below, into);
-        else into[below] = value.is_string() ? value.get<std::string>() : value.dump();
-    }
-}
-
 }  // namespace
 
 FlagFacts FlagFacts::load(const fs::path& file) {
@@ -94,15 +85,11 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
         else if (by.flag_style == Engine::FlagStyle::separate && i + 1 < command.argv.size())
             check_value(flag, known->second, command.argv[++i]);
     }
-    for (const auto& [name, content] : command.files) {
-        std::map<std::string, std::string> leaves;
-        flatten(Json::parse(content), "", leaves);
-        for (const auto& [path, value] : leaves) {
-            const auto known = options.find(path);
-            if (known != options.end()) check_value("option " + path, known->second, value);
-            else if (complete && !options.empty())
-                result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, names(options)), 3));
-        }
+    for (const auto& [path, value] : command.options()) {
+        const auto known = options.find(path);
+        if (known != options.end()) check_value("option " + path, known->second, value);
+        else if (complete && !options.empty())
+            result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, names(options)), 3));
     }
     return result;
 }

@@ -60,6 +60,7 @@ inline constexpr std::array parameter{
     Key{"values_since", "version -> list", "values of a choice that came with a version"},
     Key{"values_until", "version -> list", "values of a choice last seen in a version"},
     Key{"checkpoints", "mapping of text", "in a study: value -> model to serve instead of passing the flag"},
+    Key{"drafts", "mapping of text", "in a study, of the method of speculation: value -> the draft model it works with"},
 };
 inline constexpr std::array earlier{
     Key{"until", "version", "last version in which it is so", true},

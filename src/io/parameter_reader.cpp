@@ -166,9 +166,10 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         if (node.find("default") != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
     } else if (const Yaml* given = node.find("default")) result.default_value = given->value();
     if (const Yaml* checkpoints = node.find("checkpoints")) result.checkpoints = read_texts(*checkpoints);
+    if (const Yaml* drafts = node.find("drafts")) result.drafts = read_texts(*drafts);
     if (node.find("flag") != nullptr || node.find("env") != nullptr || node.find("option") != nullptr) {
         if (!read) node.fail("a parameter of the study's own needs bool, int, real, choice or text");
-        result.added = read_parameter(name, node.without("checkpoints"));
+        result.added = read_parameter(name, node.without("checkpoints").without("drafts"));
     }
     return result;
 }

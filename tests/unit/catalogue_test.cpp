@@ -86,17 +86,21 @@ TEST_CASE("1000 random configurations of every engine and version render to comm
             CHECK(feasible.size() > 1e6);
             Rng rng(1);
             std::set<std::string> problems;
-            std::size_t unknown = 0;
+            std::set<std::string> misread;
             for (int i = 0; i < 1000; ++i) {
                 const Configuration configuration = feasible.sample(rng);
-                const Command command = composition.render(configuration, {"org/model"});
+                const Command command = composition.render(configuration, {"org/model", "127.0.0.1", 8000});
                 for (const std::string& problem : facts.problems(command, composition.engines().front())) problems.insert(problem);
-                const auto parsed = composition.parse(command.argv, "org/model");
-                unknown += parsed.engine == nullptr ? 1 : 0;
+                const auto parsed = composition.parse(command, "org/model");
+                const Configuration read = space.completed(parsed.values);
+                for (const std::string& word : parsed.unknown) misread.insert("not read: " + word);
+                if (read != configuration)
+                    misread.insert(difference_text(configuration, read) + " reads back as " + difference_text(read, configuration));
             }
             for (const std::string& problem : problems) UNSCOPED_INFO(problem);
             CHECK(problems.empty());
-            CHECK(unknown == 0);
+            if (!misread.empty()) UNSCOPED_INFO(*misread.begin());
+            CHECK(misread.empty());
         }
     }
 }
@@ -170,6 +174,47 @@ TEST_CASE("a flag is passed as its version wants it") {
     const Command options = composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"});
     CHECK(options.text() == "trtllm-serve m --max_batch_size=64 --extra_llm_api_options=options.yaml");
     CHECK(options.files.at("options.yaml") == "{\n  \"kv_cache_config\": {\n    \"dtype\": \"fp8\"\n  }\n}\n");
+}
+
+TEST_CASE("a draft model follows the method of speculation, in the command and in the rules") {
+    for (const auto& [name, method, with_draft, without_draft] :
+         {std::tuple{"vllm", "speculative_method", "eagle3", "medusa"}, {"sglang", "speculative_algorithm", "EAGLE3", "STANDALONE"},
+          {"tensorrt-llm", "decoding_type", "Eagle", "DraftTarget"}, {"llama.cpp", "spec_type", "draft-eagle3", "draft-simple"}}) {
+        INFO(name);
+        SpaceDescription description{{engine(name)}};
+        description.others_searched = false;
+        SpaceEntry entry{method};
+        entry.domain = ChoiceDomain{{"none", with_draft, without_draft}};
+        entry.drafts = {{with_draft, "org/head"}};
+        description.entries = {entry};
+        const std::int64_t guesses = 4;  // TensorRT-LLM wants to be told how many
+        if (name == std::string("tensorrt-llm")) description.entries.push_back(fixed("max_draft_len", guesses));
+        const Composition composition(description);
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const Configuration drafted = space.completed({{method, with_draft}});
+        CHECK(space.feasible(drafted));
+        CHECK_FALSE(space.feasible(space.completed({{method, without_draft}})));  // needs a draft model, and has none
+        CHECK(FeasibleSet(space).size() == 2);
+        const Command command = composition.render(drafted, {"m"});
+        CHECK((command.text() + (command.files.empty() ? "" : command.files.begin()->second)).find("org/head") != std::string::npos);
+        CHECK(composition.render(space.default_configuration(), {"m"}).text().find("org/head") == std::string::npos);
+        const auto read = composition.parse(command, "m");
+        CHECK(read.unknown.empty());
+        CHECK(space.completed(read.values) == drafted);
+    }
+    const auto error = [](const char* parameter, const char* value, bool given_twice) {
+        SpaceDescription description{{engine("vllm")}};
+        SpaceEntry entry{parameter};
+        entry.drafts = {{value, "org/head"}};
+        description.entries = {entry};
+        if (given_twice) description.entries.push_back(fixed("draft_model", "org/other"));
+        return message_of<SpaceError>([&] { Composition{description}; });
+    };
+    CHECK(error("speculative_method", "eagle3", false).empty());
+    CHECK(error("speculative_method", "eagle3", true) ==
+          "the draft model is given twice: under 'drafts' of 'speculative_method' and as 'draft_model'");
+    CHECK(error("speculative_method", "ngram", false) == "'speculative_method': vllm uses no draft model with ngram");
+    CHECK(error("kv_cache_dtype", "fp8", false) == "'kv_cache_dtype': vllm uses no draft model with fp8");
 }
 
 TEST_CASE("commands that a version does not take are told with the nearest flag") {

@@ -22,6 +22,7 @@ struct SpaceEntry {
     std::optional<Value> default_value{};
     bool fixed = false;                                ///< always `default_value`
     std::map<std::string, std::string> checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
+    std::map<std::string, std::string> drafts{};       ///< of the method of speculation: value -> the draft model it works with
     std::optional<EngineParameter> added{};            ///< a parameter that no engine file has
 };
 
@@ -43,6 +44,8 @@ struct Command {
 
     /// As a person types it into a POSIX shell, quoted where needed; environment first.
     [[nodiscard]] std::string text() const;
+    /// What its files (JSON) say: dotted path -> text.
+    [[nodiscard]] std::map<std::string, std::string> options() const;
 };
 
 /// Fills the launch template: which model, and where to listen (no address flags when `host` is empty).
@@ -85,6 +88,8 @@ public:
     };
     /// `words`: a whole command, or its flags only (then the engine is the only one that knows all of them, else the first).
     [[nodiscard]] Parsed parse(const std::vector<std::string>& words, const std::string& model) const;
+    /// The same with its environment and options file.
+    [[nodiscard]] Parsed parse(const Command& command, const std::string& model) const;
 
     /// What an entry or a stage calls a parameter -> its name in the space. Throws SpaceError with the nearest names.
     [[nodiscard]] std::string resolve(std::string_view name) const;
@@ -94,6 +99,8 @@ private:
         const EngineParameter* parameter;
         std::string name_in_space;  ///< empty: not in the space, held at its default
         std::map<std::string, std::string> checkpoints{};
+        std::string drafted_by{};                      ///< of a draft model that follows the method of speculation: the method
+        std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
     };
     struct EngineNames {
         std::map<std::string, Local, std::less<>> locals;
@@ -104,6 +111,8 @@ private:
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
     [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
     void add_constraints(const Engine& engine);
+    void add_drafts(const Engine& engine);
+    [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine, const Forbid& rule) const;
     void check_entries() const;
     [[nodiscard]] std::string prefix(const Engine& engine) const { return description_.engines.size() > 1 ? engine.name + "." : ""; }
     [[nodiscard]] const Destination& destination_of(const Engine& engine, const EngineParameter& declared) const;
@@ -111,6 +120,7 @@ private:
                                        bool& active) const;
     [[nodiscard]] Parsed parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,
                                      const std::string& model) const;
+    bool set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const;
 
     SpaceDescription description_;
     std::map<std::string, EngineNames> names_;
