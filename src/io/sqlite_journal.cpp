@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 // "servetun" read as ASCII would not fit 32 bits; these four letters mark the file in its header.
 constexpr int application_id = 0x53545545;  // "STUE"
 
-constexpr const char* schema = R"(
+constexpr const char* tables = R"(
 CREATE TABLE study (name TEXT NOT NULL, created_by TEXT NOT NULL);
 CREATE TABLE definitions (fingerprint TEXT NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (fingerprint, path));
 CREATE TABLE events (
@@ -35,9 +35,13 @@ CREATE TABLE events (
   study_fingerprint TEXT NOT NULL,
   tool_version TEXT NOT NULL);
 CREATE UNIQUE INDEX once ON events (trial, event) WHERE event IN ('asked', 'told');
+)";
+
+constexpr const char* view = R"(
 CREATE VIEW trials AS
   SELECT a.trial AS id, json_extract(a.body, '$.configuration') AS configuration, json_extract(a.body, '$.workload') AS workload,
-         json_extract(a.body, '$.why') AS why, json_extract(t.body, '$.metrics') AS metrics, json_extract(t.body, '$.verdict') AS verdict,
+         json_extract(a.body, '$.seed') AS seed, json_extract(a.body, '$.why') AS why, json_extract(t.body, '$.metrics') AS metrics,
+         json_extract(t.body, '$.verdict') AS verdict, json_extract(t.body, '$.findings') AS findings,
          json_extract(t.body, '$.failure') AS failure, json_extract(t.body, '$.message') AS message, a.at AS asked_at,
          (SELECT max(at) FROM events s WHERE s.trial = a.trial AND s.event = 'started') AS started_at, t.at AS told_at
   FROM events a LEFT JOIN events t ON t.trial = a.trial AND t.event = 'told' WHERE a.event = 'asked';
@@ -137,18 +141,37 @@ public:
             throw IoError("journal " + file_.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
                           std::to_string(schema_version) + "; use the newer program that wrote it");
         is_new_ = tables == 0;
+        version_ = is_new_ ? schema_version : version;
         if (is_new_ && !writable) throw IoError("journal " + file_.string() + " is empty");
         if (!writable) return;
         run("PRAGMA journal_mode = WAL");
         run("PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
     }
 
-    void create(const StudyIdentity& identity) {
-        run("BEGIN IMMEDIATE");
-        run(schema);
-        Statement(*this, "INSERT INTO study VALUES (?, ?)").bind(identity.name).bind(identity.tool_version).step();
+    void make_tables() {
+        run(tables);
+        run(view);
         run(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
         run(("PRAGMA user_version = " + std::to_string(schema_version)).c_str());
+    }
+
+    /// To the newest schema, whole or not at all. Reading needs none of it: the events are the same in every version so far.
+    void migrate() {
+        if (version_ == schema_version) return;
+        run("BEGIN IMMEDIATE");
+        if (version_ < 2) {  // 2: the view has seed and findings
+            run("DROP VIEW trials");
+            run(view);
+        }
+        run(("PRAGMA user_version = " + std::to_string(schema_version)).c_str());
+        run("COMMIT");
+        version_ = schema_version;
+    }
+
+    void create(const StudyIdentity& identity) {
+        run("BEGIN IMMEDIATE");
+        make_tables();
+        Statement(*this, "INSERT INTO study VALUES (?, ?)").bind(identity.name).bind(identity.tool_version).step();
         insert_definition(identity);
         run("COMMIT");
     }
@@ -245,9 +268,7 @@ public:
             }
         };
         run("BEGIN IMMEDIATE");
-        run(schema);
-        run(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
-        run(("PRAGMA user_version = " + std::to_string(schema_version)).c_str());
+        make_tables();
         std::string stopped = as_far_as_possible([&] {
             Statement study(damaged, "SELECT name, created_by FROM study");
             if (study.step()) Statement(*this, "INSERT INTO study VALUES (?, ?)").bind(study.text(0)).bind(study.text(1)).step();
@@ -283,6 +304,7 @@ private:
     fs::path file_;
     sqlite3* handle_ = nullptr;
     int lock_ = -1;
+    int version_ = 0;
 };
 
 SqliteJournal::SqliteJournal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
@@ -298,7 +320,10 @@ SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& i
     database->lock();
     database->connect(true);
     if (database->is_new_) database->create(identity);
-    else database->compare_definition(identity, accept_changes);
+    else {
+        database->compare_definition(identity, accept_changes);
+        database->migrate();
+    }
     database->fingerprint_ = identity.fingerprint().text();
     database->tool_version_ = identity.tool_version;
     database->load();

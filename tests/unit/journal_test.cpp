@@ -21,6 +21,18 @@ void sql(const std::filesystem::path& file, const char* statement) {
     sqlite3_close(handle);
 }
 
+int number(const std::filesystem::path& file, const char* query) {
+    sqlite3* handle = nullptr;
+    sqlite3_stmt* statement = nullptr;
+    REQUIRE(sqlite3_open(file.c_str(), &handle) == SQLITE_OK);
+    REQUIRE(sqlite3_prepare_v2(handle, query, -1, &statement, nullptr) == SQLITE_OK);
+    REQUIRE(sqlite3_step(statement) == SQLITE_ROW);
+    const int result = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
+    sqlite3_close(handle);
+    return result;
+}
+
 }  // namespace
 
 TEST_CASE("a journal comes back as it was left") {
@@ -71,9 +83,9 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
               "another process is running this study (it holds " + (folder.path() / "study.lock").string() +
                   "); wait for it, or choose another --directory");
     }
-    sql(file, "PRAGMA user_version = 2");
+    sql(file, "PRAGMA user_version = 3");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
-          "journal " + file.string() + " has schema version 2, this program knows up to 1; use the newer program that wrote it");
+          "journal " + file.string() + " has schema version 3, this program knows up to 2; use the newer program that wrote it");
     sql(file, "PRAGMA user_version = 1; PRAGMA application_id = 7");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
           "journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
@@ -136,6 +148,29 @@ TEST_CASE("a journal of schema version 1 that was kept can be read by every late
     CHECK(trials[3].configuration.text() == "engine=sglang quantization=fp8 sglang.attention_backend=engine");
     CHECK(trials[3].measurement()->metrics.at("total_tokens_per_second").value == 10426.27);
     CHECK(trials[14].workload == "very_long_prompt");
+    CHECK(number(folder.path() / "study.db", "PRAGMA user_version") == 1);  // reading changes nothing
+
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), identity, true);
+        CHECK(journal.trials().size() == 15);
+        journal.asked({15, Configuration()});
+    }
+    CHECK(number(folder.path() / "study.db", "PRAGMA user_version") == SqliteJournal::schema_version);
+    CHECK(number(folder.path() / "study.db", "SELECT count(findings) FROM trials WHERE seed IS NOT NULL") == 15);
+    CHECK(SqliteJournal::open(folder.path(), identity).trials().size() == 16);
+}
+
+TEST_CASE("a folder that cannot be written is said at once, and a journal in it can be read") {
+    const TemporaryFolder folder;
+    { SqliteJournal::open(folder.path(), identity).asked({0, Configuration()}); }
+    // Permissions do not bind every user, a folder in the place of the lock does.
+    std::filesystem::remove(folder.path() / "study.lock");
+    std::filesystem::create_directory(folder.path() / "study.lock");
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
+          "cannot write " + (folder.path() / "study.lock").string() + ": Is a directory");
+    CHECK(SqliteJournal::read(folder.path()).trials().size() == 1);
+    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.write("file", "x") / "deep", identity); })
+              .starts_with("cannot make the study's folder "));
 }
 
 TEST_CASE("the view for people shows one row a trial") {

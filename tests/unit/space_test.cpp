@@ -4,7 +4,9 @@
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/space/neighbours.hpp"
 
+#include <array>
 #include <map>
+#include <optional>
 #include <set>
 
 using namespace servetune;
@@ -38,6 +40,42 @@ std::set<Configuration> by_brute_force(const SearchSpace& space) {
     for (const Assignment& assignment : all)
         if (Configuration made = space.completed(assignment); space.feasible(made)) result.insert(std::move(made));
     return result;
+}
+
+/// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when it contradicts itself.
+std::optional<SearchSpace> random_space(Rng& rng) {
+    std::vector<Parameter> parameters;
+    const std::size_t count = 2 + rng.index(5);
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::string name(1, static_cast<char>('a' + i));
+        const std::int64_t low = 1 + static_cast<std::int64_t>(rng.index(4));
+        Parameter parameter = rng.index(3) == 0 ? Parameter::boolean(name)
+                              : rng.index(2) == 0
+                                  ? Parameter::choice(name, {"x", "y", "z"})
+                                  : Parameter::integer(name, low, low * 4, rng.index(2) == 0 ? Scale::log2 : Scale::linear);
+        if (rng.index(3) == 0) parameter = std::move(parameter).or_unset();
+        if (i > 0 && rng.index(3) == 0) {
+            const Parameter& parent = parameters[rng.index(i)];
+            parameter = std::move(parameter).when(parent.name, {parent.level(rng.index(parent.level_count()))});
+        }
+        parameters.push_back(std::move(parameter));
+    }
+    std::vector<Constraint> constraints;
+    const auto any = [&]() -> const Parameter& { return parameters[rng.index(count)]; };
+    for (std::size_t i = rng.index(4); i > 0; --i) {
+        const Parameter& a = any();
+        const Parameter& b = any();
+        const bool numbers = std::holds_alternative<IntegerDomain>(a.domain) && std::holds_alternative<IntegerDomain>(b.domain);
+        if (numbers) constraints.push_back(require(rng.index(2) == 0 ? a.name + " <= " + b.name : a.name + " + " + b.name + " != 5"));
+        else if (a.name != b.name)
+            constraints.emplace_back(
+                Forbid{{{a.name, {a.level(rng.index(a.level_count()))}}, {b.name, {b.level(rng.index(b.level_count()))}}}});
+    }
+    try {
+        return SearchSpace(std::move(parameters), std::move(constraints));
+    } catch (const SpaceError&) {
+        return std::nullopt;
+    }
 }
 
 std::string space_error(std::vector<Parameter> parameters, std::vector<Constraint> constraints = {}) {
@@ -199,6 +237,84 @@ TEST_CASE("neighbours are feasible and mutual") {
             const auto back = neighbours(space, b);
             CHECK(std::find(back.begin(), back.end(), a) != back.end());
         }
+}
+
+TEST_CASE("random spaces keep their promises: canonical form, feasible set, neighbours, rules read back from their text") {
+    Rng rng(20261121);
+    int made = 0;
+    for (int i = 0; i < 400; ++i) {
+        const auto space = random_space(rng);
+        if (!space) continue;
+        ++made;
+        const std::set<Configuration> expected = by_brute_force(*space);
+        std::string description;
+        for (const Parameter& parameter : space->parameters()) description += parameter.name + ": " + parameter.domain_text() + "\n";
+        for (const Constraint& constraint : space->constraints()) description += text_of(constraint) + "\n";
+        INFO(description);
+        if (expected.empty()) {
+            CHECK_THROWS_AS(FeasibleSet(*space), SpaceError);
+            continue;
+        }
+        const FeasibleSet feasible(*space);
+        CHECK(feasible.size() == static_cast<double>(expected.size()));
+        std::set<Configuration> listed;
+        double at = 0;
+        feasible.for_each([&](const Configuration& configuration) {
+            CHECK(feasible.at(at++) == configuration);
+            listed.insert(configuration);
+            return true;
+        });
+        CHECK(listed == expected);
+        CHECK(expected.contains(feasible.sample(rng)));
+        std::size_t looked_at = 0;
+        for (const Configuration& a : expected) {
+            CHECK(space->completed({a.entries().begin(), a.entries().end()}) == a);
+            if (++looked_at > 10) continue;
+            for (const Configuration& b : neighbours(*space, a)) {
+                CHECK(expected.contains(b));
+                const auto back = neighbours(*space, b);
+                CHECK(std::find(back.begin(), back.end(), a) != back.end());
+            }
+        }
+        for (const Constraint& constraint : space->constraints())
+            if (const auto* rule = std::get_if<Require>(&constraint))
+                CHECK(parse_expression(rule->expression.text()).text() == rule->expression.text());
+    }
+    CHECK(made > 300);
+}
+
+TEST_CASE("one in three million of a product is feasible, a real is mixed in, and each is drawn equally often") {
+    std::vector<Parameter> parameters;
+    std::vector<Constraint> constraints;
+    for (int i = 0; i < 12; ++i) {
+        parameters.push_back(Parameter::integer("p" + std::to_string(i), 1, 10));
+        if (i > 0) constraints.push_back(require("p" + std::to_string(i) + " >= p" + std::to_string(i - 1)));
+    }
+    parameters.push_back(Parameter::real("x", 0, 1));
+    const SearchSpace space(parameters, constraints);
+    const FeasibleSet feasible(space);
+    REQUIRE(feasible.size() == 293930);
+    // With p11 = k the other eleven are a multiset out of 1..k: C(k + 10, 11) of them. 20 000 draws, judged in two ways.
+    const std::array<double, 10> ways{1, 12, 78, 364, 1365, 4368, 12376, 31824, 75582, 167960};
+    std::array<double, 10> drawn{};
+    std::array<double, 10> halves{};
+    Rng rng(7);
+    constexpr int draws = 20'000;
+    for (int i = 0; i < draws; ++i) {
+        const Configuration configuration = feasible.sample(rng);
+        const auto last = static_cast<std::size_t>(std::get<std::int64_t>(*configuration.find("p11")) - 1);
+        ++drawn[last];
+        ++halves[static_cast<std::size_t>(std::get<double>(*configuration.find("x")) * 10)];
+    }
+    double chi_square = 0;
+    for (std::size_t k = 3; k < 10; ++k) {  // cells with at least 20 expected
+        const double expected = draws * ways[k] / 293930;
+        chi_square += (drawn[k] - expected) * (drawn[k] - expected) / expected;
+    }
+    CHECK(chi_square < 24.3);  // 99.9 % point with 7 degrees of freedom
+    chi_square = 0;
+    for (const double count : halves) chi_square += (count - draws / 10.0) * (count - draws / 10.0) / (draws / 10.0);
+    CHECK(chi_square < 27.9);  // 9 degrees of freedom
 }
 
 TEST_CASE("unset sits beside the engine's own value") {

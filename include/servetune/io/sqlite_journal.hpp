@@ -56,7 +56,7 @@ public:
     /// Of the study it belongs to.
     [[nodiscard]] std::string study_name() const;
 
-    static constexpr int schema_version = 1;
+    static constexpr int schema_version = 2;
 
 private:
     class Database;
