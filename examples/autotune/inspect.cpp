@@ -96,13 +96,12 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, bool j
 
 /// Why a study that ran ended, as far as its journal tells; empty while there is something left to do.
 std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>& trials) {
-    std::vector<Trial> search;
     std::size_t told = 0;
     for (const Trial& trial : trials) {
         if (!trial.told()) return "";
-        if (trial.of_search() && setup.problem->space.feasible(trial.configuration)) search.push_back(trial);
         told += trial.of_search() ? 1 : 0;
     }
+    const std::vector<Trial> search = search_history(*setup.problem, trials);
     if (told >= setup.file.budget.trials) return name_in(stop_reasons, StopReason::trials_spent);
     Rng rng(0);
     const bool finished = !search.empty() && std::holds_alternative<Finished>(setup.strategy->ask(*setup.problem, search, rng));
@@ -148,10 +147,7 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             fmt::print("  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
                        trial.why);
-    std::vector<Trial> search;
-    for (const Trial& trial : trials)
-        if (trial.of_search() && setup.problem->space.feasible(trial.configuration)) search.push_back(trial);
-    const Recommendation result = recommend(*setup.problem, search);
+    const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
     if (result.best)
         fmt::print("  {}: {}\n",
                    result.keep_default ? "so far nothing beats the default"

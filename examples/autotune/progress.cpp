@@ -65,12 +65,9 @@ void Progress::started(const Trial& trial) {
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const Objective& objective = setup_.problem->objective;
-    std::vector<Trial> search;
+    const std::vector<Trial> search = search_history(*setup_.problem, history);
     double cost = 0;
-    for (const Trial& t : history) {
-        if (t.of_search() && setup_.problem->space.feasible(t.configuration)) search.push_back(t);
-        cost += t.cost_seconds();
-    }
+    for (const Trial& t : history) cost += t.cost_seconds();
     const Standings standings(search, objective, setup_.problem->decision);
     const Standing* base = standings.find(setup_.problem->space.default_configuration());
     const auto gain = [&](double value) {

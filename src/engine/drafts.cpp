@@ -19,9 +19,8 @@ void Composition::add_drafts(const Engine& engine) {
         const SpaceEntry* entry = entry_for(engine, method);
         if (entry == nullptr || entry->drafts.empty()) continue;
         const std::string where = "'" + entry->name + "': " + engine.name + " ";
-        const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(), [](const EngineParameter& declared) {
-            return declared.parameter.concept_name == draft_concept;
-        });
+        const auto draft = std::find_if(engine.parameters.begin(), engine.parameters.end(),
+                                        [](const EngineParameter& declared) { return declared.parameter.concept_name == draft_concept; });
         if (draft == engine.parameters.end()) throw SpaceError(where + "takes no draft model");
         const auto& conditions = draft->parameter.active_when;
         for (const auto& [value, model] : entry->drafts) {

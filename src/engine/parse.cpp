@@ -33,7 +33,8 @@ Composition::Parsed Composition::parse(const Command& command, const std::string
     const auto set = [&](const std::string& said, const std::string& text, const auto& is_its_place) {
         bool taken = false;
         for (const EngineParameter& declared : engine.parameters)
-            taken = (is_its_place(destination_of(engine, declared)) && set_parsed(result, declared.parameter.name, value_of(text))) || taken;
+            taken =
+                (is_its_place(destination_of(engine, declared)) && set_parsed(result, declared.parameter.name, value_of(text))) || taken;
         if (!taken) result.unknown.push_back(said);
     };
     for (const auto& [name, value] : command.environment)
@@ -41,8 +42,8 @@ Composition::Parsed Composition::parse(const Command& command, const std::string
     for (const auto& [path, value] : command.options())
         set(path + ": " + value, value, [&, &wanted = path](const Destination& to) { return to.option == wanted; });
     std::erase_if(result.unknown, [&](const std::string& word) {  // the file, which is read
-        return !command.files.empty() && (word == engine.options_flag || word.starts_with(engine.options_flag + "=") ||
-                                          command.files.contains(word));
+        return !command.files.empty() &&
+               (word == engine.options_flag || word.starts_with(engine.options_flag + "=") || command.files.contains(word));
     });
     return result;
 }

@@ -7,7 +7,6 @@
 #include "servetune/study/recommendation.hpp"
 #include "servetune/trial/standings.hpp"
 
-#include <algorithm>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,7 +18,7 @@ struct ReportView {
     ReportView(const StudySetup& study, std::span<const Trial> all_trials)
         : setup(study),
           trials(all_trials),
-          search(searched(study, all_trials)),
+          search(search_history(*study.problem, all_trials)),
           standings(search, study.problem->objective, study.problem->decision),
           recommendation(recommend(*study.problem, search)) {}
 
@@ -41,14 +40,6 @@ struct ReportView {
     std::vector<Trial> search;
     Standings standings;
     Recommendation recommendation;
-
-private:
-    static std::vector<Trial> searched(const StudySetup& study, std::span<const Trial> all) {
-        std::vector<Trial> result;
-        std::copy_if(all.begin(), all.end(), std::back_inserter(result),
-                     [&](const Trial& trial) { return trial.of_search() && study.problem->space.feasible(trial.configuration); });
-        return result;
-    }
 };
 
 /// The value of a metric, or nothing.

@@ -169,8 +169,9 @@ TEST_CASE("a folder that cannot be written is said at once, and a journal in it 
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
           "cannot write " + (folder.path() / "study.lock").string() + ": Is a directory");
     CHECK(SqliteJournal::read(folder.path()).trials().size() == 1);
-    CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.write("file", "x") / "deep", identity); })
-              .starts_with("cannot make the study's folder "));
+    CHECK(message_of<IoError>([&] {
+              SqliteJournal::open(folder.write("file", "x") / "deep", identity);
+          }).starts_with("cannot make the study's folder "));
 }
 
 TEST_CASE("the view for people shows one row a trial") {

@@ -49,10 +49,9 @@ std::optional<SearchSpace> random_space(Rng& rng) {
     for (std::size_t i = 0; i < count; ++i) {
         const std::string name(1, static_cast<char>('a' + i));
         const std::int64_t low = 1 + static_cast<std::int64_t>(rng.index(4));
-        Parameter parameter = rng.index(3) == 0 ? Parameter::boolean(name)
-                              : rng.index(2) == 0
-                                  ? Parameter::choice(name, {"x", "y", "z"})
-                                  : Parameter::integer(name, low, low * 4, rng.index(2) == 0 ? Scale::log2 : Scale::linear);
+        Parameter parameter = rng.index(3) == 0   ? Parameter::boolean(name)
+                              : rng.index(2) == 0 ? Parameter::choice(name, {"x", "y", "z"})
+                                                  : Parameter::integer(name, low, low * 4, rng.index(2) == 0 ? Scale::log2 : Scale::linear);
         if (rng.index(3) == 0) parameter = std::move(parameter).or_unset();
         if (i > 0 && rng.index(3) == 0) {
             const Parameter& parent = parameters[rng.index(i)];

@@ -99,7 +99,7 @@ private:
         const EngineParameter* parameter;
         std::string name_in_space;  ///< empty: not in the space, held at its default
         std::map<std::string, std::string> checkpoints{};
-        std::string drafted_by{};                      ///< of a draft model that follows the method of speculation: the method
+        std::string drafted_by{};                     ///< of a draft model that follows the method of speculation: the method
         std::map<std::string, std::string> drafts{};  ///< its value (as text) -> draft model
     };
     struct EngineNames {

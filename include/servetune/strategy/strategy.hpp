@@ -9,10 +9,13 @@
 #include "servetune/trial/objective.hpp"
 #include "servetune/trial/trial.hpp"
 
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
 namespace servetune {
 
@@ -37,6 +40,15 @@ public:
     /// Whether measuring a configuration again tells something new; false for a table's fixed rows.
     bool replicates_inform = true;
 };
+
+/// What a strategy sees of a journal: the trials of the search whose configurations the space (still) has. After a changed study was
+/// accepted a journal may hold others; they teach nothing.
+inline std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
+    std::vector<Trial> history;
+    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
+                 [&](const Trial& trial) { return trial.of_search() && problem.space.feasible(trial.configuration); });
+    return history;
+}
 
 /// A configuration to measure next, and why, in words for people.
 struct Proposal {

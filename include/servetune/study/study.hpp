@@ -14,7 +14,6 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <iterator>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -71,12 +70,11 @@ public:
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
-    [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history()); }
+    [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
     /// The strategy's word when it had nothing more to propose.
     [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
 
 private:
-    [[nodiscard]] std::vector<Trial> search_history() const;
     [[nodiscard]] std::size_t told_in_search() const;
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     [[nodiscard]] const Trial* pending() const;
@@ -92,14 +90,6 @@ private:
     std::vector<Trial> trials_;
     std::string finished_because_;
 };
-
-inline std::vector<Trial> Study::search_history() const {
-    // After a changed study was accepted, the journal may hold configurations that the space no longer has: they teach nothing.
-    std::vector<Trial> history;
-    std::copy_if(trials_.begin(), trials_.end(), std::back_inserter(history),
-                 [&](const Trial& trial) { return trial.of_search() && problem_.space.feasible(trial.configuration); });
-    return history;
-}
 
 inline std::size_t Study::told_in_search() const {
     return static_cast<std::size_t>(
@@ -118,7 +108,7 @@ inline const Trial& Study::add(Configuration configuration, std::string workload
 }
 
 inline std::optional<Trial> Study::ask() {
-    const std::vector<Trial> history = search_history();
+    const std::vector<Trial> history = search_history(problem_, trials_);
     if (history.empty()) return add(problem_.space.default_configuration(), "", "the default configuration");
     Rng rng(derive_seed(options_.seed, history.size()));
     Answer answer = strategy_.ask(problem_, history, rng);
