@@ -19,6 +19,8 @@ std::string_view flag_at_front(std::string_view text) {
     const auto end = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(dashes), text.end(), [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.';
     });
+    // `--part-*-of-it` in a description is no name.
+    if (end != text.end() && std::string_view(" \t\r,=[/(<").find(*end) == std::string_view::npos) return {};
     return text.substr(0, static_cast<std::size_t>(end - text.begin()));
 }
 
@@ -83,6 +85,10 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::
 std::set<std::string> flags_in_help(std::string_view text) {
     std::set<std::string> flags;
     for_each_line(text, [&](std::string_view line) {
+        // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a description by 24 or more.
+        if (line.starts_with("         ")) return;
+        // llama.cpp still lists what it refuses since, with these words behind it.
+        if (line.find("the argument has been removed") != std::string_view::npos) return;
         for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
             const std::string_view flag = flag_at_front(rest);
             flags.emplace(flag);

@@ -48,7 +48,8 @@ TEST_CASE("help: argparse lists a flag with its spellings, values and descriptio
                         "options:\n"
                         "  -h, --help            show this and exit\n"
                         "  --seats SEATS, -s SEATS\n"
-                        "                        How many, see --other-flag, --third-flag\n"
+                        "                        How many, see --other-flag, or\n"
+                        "                        --third-flag, -3\n"
                         "  --lights, --no-lights\n"
                         "  --dtype {auto,half,-}, -d {auto,half,-}\n"
                         "  --list [LIST ...]     Several, 1 or more, -x is none of them\n"
@@ -77,6 +78,8 @@ TEST_CASE("help: llama.cpp pads short spellings with blanks and lists the negati
                         "-kvu,  --kv-unified, -no-kvu, --no-kv-unified\n"
                         "                                        one cache, --not-this\n"
                         "-h,    --help, --usage                  print usage\r\n"
+                        "--gone N                                the argument has been removed. use the respective\n"
+                        "--part-*-of it\n"
                         "--types none,one,two                    a list, -y\n"
                         "--tab N\twide, --not-that\n") == Flags{"-fa", "--flash-attn", "-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified",
                                                                 "-h", "--help", "--usage", "--types", "--tab"});
