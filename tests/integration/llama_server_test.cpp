@@ -226,3 +226,24 @@ TEST_CASE("llama-server: 8 random configurations serve a tiny model and stop whe
         CHECK(process.wait_at_most(60s) == 0);
     }
 }
+
+TEST_CASE("llama-server: what the engine file forbids ends it at the start") {
+    const std::string program = server();
+    if (program.empty()) return;
+    const TemporaryFolder folder;
+    const std::string model = folder.write("tiny.gguf", TinyModel{}.gguf()).string();
+    const Composition composition({{engine(program)}});
+    const SearchSpace space(composition.parameters(), composition.constraints());
+    const std::int64_t few = 4, many = 8;
+    const std::vector<Assignment> forbidden{{{"flash_attention", "off"}, {"cache_type_v", "q8_0"}},
+                                            {{"parallel", many}, {"batch_size", few}}};
+    Findings findings(build_of(program, folder.path()));
+    for (const Assignment& settings : forbidden) {
+        const Configuration configuration = space.changed(space.default_configuration(), settings);
+        const Command command = composition.render(configuration, {model, "127.0.0.1", free_port()});
+        CHECK_FALSE(space.feasible(configuration));
+        ChildProcess process(command.argv, folder.path());
+        if (process.wait_at_most(60s).value_or(0) == 0) findings.add("goes on with " + command.text());
+    }
+    findings.judge();
+}
