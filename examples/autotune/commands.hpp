@@ -30,6 +30,10 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
 };
 
+struct ValidateArguments : StudyArguments {
+    bool ask_installed = true;  ///< run the engines' own --help where they are installed
+};
+
 struct StatusArguments : StudyArguments {
     bool rescue = false;  ///< copy what is readable of a damaged journal
 };
@@ -52,7 +56,7 @@ struct ImportArguments {
 };
 
 int run(const RunArguments& arguments);
-int validate(const StudyArguments& arguments);
+int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);
 int render(const RenderArguments& arguments);

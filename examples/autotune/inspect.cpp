@@ -2,6 +2,7 @@
 #include "commands.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/engine/help.hpp"
 #include "servetune/io/flag_facts.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
@@ -33,30 +34,56 @@ std::string conditions_text(const Parameter& parameter) {
     return result;
 }
 
-/// Whether the versions that the study names take its commands: the default's and those of many random configurations.
-std::vector<std::string> flag_problems(const StudySetup& setup, const Catalogue& catalogue) {
-    constexpr int draws = 300;
-    std::map<std::string, std::optional<FlagFacts>> facts;
+/// Engine -> what is known of the flags it takes: the stored facts of the version that the study names, and its own --help.
+using KnownFlags = std::multimap<std::string, FlagFacts>;
+
+KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {
+    KnownFlags facts;
     for (const Engine& engine : setup.file.composition->engines()) {
         const std::string version = setup.file.composition->version_of(engine);
-        if (!version.empty()) facts[engine.name] = facts_for(catalogue.root(), engine.name, version);
-        else if (auto known = known_versions(catalogue.root(), engine.name); !known.empty()) facts[engine.name] = known.back();
+        if (version.empty()) {
+            if (auto known = known_versions(catalogue.root(), engine.name); !known.empty()) facts.emplace(engine.name, known.back());
+        } else if (auto known = facts_for(catalogue.root(), engine.name, version)) facts.emplace(engine.name, *std::move(known));
     }
+    return facts;
+}
+
+/// Adds what the engines that are installed here say; gives one line for each engine.
+std::vector<std::string> ask_installed(const StudySetup& setup, KnownFlags& facts) {
+    std::vector<std::string> lines;
+    for (const Engine& engine : setup.file.composition->engines()) {
+        const InstalledFlags installed = installed_flags(engine);
+        if (installed.flags.empty()) lines.push_back(installed.why_not);
+        else {
+            lines.push_back(fmt::format("'{}' lists {} flags", installed.command, installed.flags.size()));
+            facts.emplace(engine.name, FlagFacts::of_installed(engine.name, installed.command, installed.flags));
+        }
+    }
+    return lines;
+}
+
+/// Whether the engines take the study's commands: the default's and those of many random configurations.
+std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags& facts) {
+    constexpr int draws = 300;
     std::vector<std::string> result;
     Rng rng(setup.file.seed);
     for (int i = 0; i <= draws; ++i) {
         const Configuration configuration = i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.sample(rng);
         const Engine& engine = setup.file.composition->engine_of(configuration);
-        if (!facts[engine.name]) continue;
-        for (std::string& problem : facts[engine.name]->problems(setup.command(configuration), engine))
-            if (std::find(result.begin(), result.end(), problem) == result.end()) result.push_back(std::move(problem));
+        const auto [first, last] = facts.equal_range(engine.name);
+        for (auto known = first; known != last; ++known)
+            for (std::string& problem : known->second.problems(setup.command(configuration), engine))
+                if (std::find(result.begin(), result.end(), problem) == result.end()) result.push_back(std::move(problem));
     }
     return result;
 }
 
-int print_validation(const StudySetup& setup, const Catalogue& catalogue, bool json) {
+int print_validation(const StudySetup& setup, const Catalogue& catalogue, const ValidateArguments& arguments) {
+    const bool json = arguments.json;
     const Problem& problem = *setup.problem;
-    const std::vector<std::string> problems = flag_problems(setup, catalogue);
+    KnownFlags facts = stored_flags(setup, catalogue);
+    const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
+    const std::vector<std::string> problems = flag_problems(setup, facts);
     if (!problems.empty()) {
         if (json) fmt::print("{}\n", Json{{"valid", false}, {"error", problems.front()}, {"problems", problems}}.dump(2));
         else
@@ -76,6 +103,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, bool j
         object["size"] = problem.feasible.size();
         object["continuous"] = !problem.feasible.finite();
         object["default_command"] = command.argv;
+        object["installed"] = asked;
         fmt::print("{}\n", object.dump(2));
         return done;
     }
@@ -91,6 +119,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, bool j
         fmt::print("  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
     fmt::print("\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
                problem.feasible.finite() ? "" : " (each real counted once)", command.text());
+    for (const std::string& line : asked) fmt::print("{}\n", line);
     return done;
 }
 
@@ -110,9 +139,9 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
 
 }  // namespace
 
-int validate(const StudyArguments& arguments) {
+int validate(const ValidateArguments& arguments) {
     try {
-        return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments.json);
+        return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
         if (arguments.json) fmt::print("{}\n", Json{{"valid", false}, {"error", error.what()}}.dump(2));
         else fmt::print(stderr, "autotune: {}\n", error.what());

@@ -41,8 +41,12 @@ int dispatch(int argc, char** argv) {
                           "Go on although the study has changed since its journal was written");
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
 
-    StudyArguments validate_arguments;
-    add_study_command(app, "validate", "Check a study and say what its space is; runs nothing", validate_arguments);
+    ValidateArguments validate_arguments;
+    CLI::App* validate_command = add_study_command(
+        app, "validate",
+        "Check a study and say what its space is; serves nothing, but asks engines that are installed here for their --help",
+        validate_arguments);
+    validate_command->add_flag("!--no-installed", validate_arguments.ask_installed, "Do not run the engines' --help");
     StatusArguments status_arguments;
     CLI::App* status_command = add_study_command(app, "status", "Where a study stands, also while it runs", status_arguments);
     add_directory(status_command, status_arguments);

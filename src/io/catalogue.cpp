@@ -50,6 +50,10 @@ Engine read_engine(const Yaml& file) {
     if (std::none_of(engine.launch.begin(), engine.launch.end(),
                      [](const std::string& word) { return word.find("{model}") != std::string::npos; }))
         file.find("launch")->fail("the command has no {model}");
+    if (const Yaml* help = file.find("help")) {
+        engine.help.clear();
+        for (const Yaml& item : help->items()) engine.help.push_back(words(item));
+    }
     if (const Yaml* style = file.find("flag_style")) {
         if (style->text() != "equals" && style->text() != "separate") style->fail_wanted("equals or separate");
         engine.flag_style = style->text() == "equals" ? Engine::FlagStyle::equals : Engine::FlagStyle::separate;

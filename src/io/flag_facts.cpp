@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 
 namespace servetune {
 namespace {
@@ -39,6 +40,11 @@ std::vector<std::string> names(const std::map<std::string, FlagFacts::Fact>& fac
     return result;
 }
 
+/// `-1` is the value of a flag.
+bool is_flag(const std::string& word) {
+    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
 }  // namespace
 
 FlagFacts FlagFacts::load(const fs::path& file) {
@@ -57,6 +63,12 @@ FlagFacts FlagFacts::load(const fs::path& file) {
     }
 }
 
+FlagFacts FlagFacts::of_installed(const std::string& engine, const std::string& source, const std::set<std::string>& flags) {
+    FlagFacts result{engine, "as installed here", source, true, {}, {}};
+    for (const std::string& flag : flags) result.flags[flag] = {};
+    return result;
+}
+
 std::vector<std::string> FlagFacts::problems(const Command& command, const Engine& by) const {
     std::vector<std::string> result;
     const std::string who = engine + " " + version;
@@ -66,7 +78,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
     };
     for (std::size_t i = 0; i < command.argv.size(); ++i) {
         const std::string& word = command.argv[i];
-        if (!word.starts_with("-") || std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end()) continue;
+        if (!is_flag(word) || std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end()) continue;
         const auto equals = word.find('=');
         const std::string flag = word.substr(0, equals);
         // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be negated.
@@ -82,7 +94,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
         }
         if (base != flag || known->second.type == "bool") continue;
         if (equals != std::string::npos) check_value(flag, known->second, word.substr(equals + 1));
-        else if (by.flag_style == Engine::FlagStyle::separate && i + 1 < command.argv.size())
+        else if (!known->second.type.empty() && by.flag_style == Engine::FlagStyle::separate && i + 1 < command.argv.size())
             check_value(flag, known->second, command.argv[++i]);
     }
     for (const auto& [path, value] : command.options()) {

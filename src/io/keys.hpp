@@ -14,6 +14,8 @@ inline constexpr std::array engine{
     Key{"engine", "text", "the engine's name", true},
     Key{"versions", "text", "the versions this file was checked for"},
     Key{"launch", "list of words", "the command, with {model}, {host} and {port}", true},
+    Key{"help", "list of lists of words",
+        "behind the program, what makes it list its flags: tried in turn until all are there ([[--help]])"},
     Key{"flag_style", "equals | separate", "how a flag takes its value: --flag=value or --flag value"},
     Key{"options_flag", "text", "the flag that takes the engine's options file"},
     Key{"ready", "mapping", "how the engine says that it serves"},

@@ -423,3 +423,50 @@ TEST_CASE("kill -9 at random moments: no told trial is lost, and the study ends 
         }
     }
 }
+
+TEST_CASE("validate asks an engine that is on the PATH for its --help, and only then") {
+    const TemporaryFolder folder;
+    const auto install = [&](const std::string& body) {
+        const fs::path file = folder.write("llama-server", "#!/bin/sh\n" + body);
+        fs::permissions(file, fs::perms::owner_all);
+    };
+    folder.write("s.yaml",
+                 "study: s\nmodel: m.gguf\nengine: llama.cpp\nothers: default\nworkloads: [{use: random}]\n"
+                 "objective: {maximize: total_tokens_per_second}\nspace: {poll: {choice: [0, 50]}, prio: {choice: [-1, 0]}}\n"
+                 "evaluator: {replay: t.csv}\n");
+    folder.write("t.csv", "poll,prio,status,total_tokens_per_second\n50,0,ok,1\n");
+    const auto validate = [&](std::vector<std::string> more = {}) {
+        std::vector<std::string> words{"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin", SERVETUNE_PROGRAM, "validate",
+                                       "s.yaml"};
+        words.insert(words.end(), more.begin(), more.end());
+        ChildProcess process(words, folder.path());
+        const int code = process.wait();
+        return Ran{code, process.out(), process.err()};
+    };
+    const std::string launch = "--model M\n--host H\n--port P\n--metrics\n";
+
+    const Ran absent = validate();
+    CHECK(absent.code == 0);
+    CHECK(absent.out.ends_with("\nllama-server is not installed here: its --help was not consulted\n"));
+
+    install("cat <<END\n" + launch + "--poll N\n--prio N\nEND\n");
+    const Ran known = validate();
+    CHECK(known.err.empty());
+    CHECK(known.code == 0);
+    CHECK(known.out.ends_with("\n'llama-server --help' lists 6 flags\n"));
+    CHECK(Json::parse(validate({"--json"}).out)["installed"] == Json{"'llama-server --help' lists 6 flags"});
+
+    install("cat <<END\n" + launch + "--polls N\n--prio N\nEND\n");
+    const Ran lacking = validate();
+    CHECK(lacking.code == 1);
+    CHECK(lacking.err == "autotune: llama.cpp as installed here has no flag --poll; nearest: --polls, --port, --host, ... (3 more)\n");
+    CHECK(validate({"--no-installed"}).code == 0);
+
+    install("touch ran; echo 'no device found' >&2; exit 2\n");
+    CHECK(validate({"--no-installed"}).code == 0);
+    CHECK_FALSE(fs::exists(folder.path() / "ran"));
+    const Ran failing = validate();
+    CHECK(failing.code == 0);
+    CHECK(failing.out.ends_with("\n'llama-server --help' ended with exit code 2, saying: no device found: it was not consulted\n"));
+    CHECK(fs::exists(folder.path() / "ran"));
+}

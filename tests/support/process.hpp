@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -54,17 +55,32 @@ public:
         int status = 0;
         if (pid_ > 0) waitpid(pid_, &status, 0);
         pid_ = -1;
-        return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+        return code_of(status);
+    }
+    /// As `wait`; nothing when it still runs after that time.
+    std::optional<int> wait_at_most(std::chrono::milliseconds time) {
+        const auto deadline = std::chrono::steady_clock::now() + time;
+        while (pid_ > 0) {
+            int status = 0;
+            if (waitpid(pid_, &status, WNOHANG) != 0) {
+                pid_ = -1;
+                code_ = code_of(status);
+            } else if (std::chrono::steady_clock::now() >= deadline) return std::nullopt;
+            else std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        return code_;
     }
     [[nodiscard]] std::string out() const { return content(out_); }
     [[nodiscard]] std::string err() const { return content(err_); }
 
 private:
+    static int code_of(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status); }
     static std::string content(const std::filesystem::path& file) {
         std::ifstream stream(file, std::ios::binary);
         return {std::istreambuf_iterator<char>(stream), {}};
     }
     pid_t pid_ = -1;
+    int code_ = 0;  ///< once it has been waited for
     std::filesystem::path out_;
     std::filesystem::path err_;
 };

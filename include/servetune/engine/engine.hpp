@@ -53,6 +53,8 @@ struct Engine {
     std::string name;
     std::string versions{};
     std::vector<std::string> launch{};  ///< words, with {model}, {host} and {port} to fill in
+    /// What makes the program list its flags; the answers are tried in turn until one is whole (engine/help.hpp).
+    std::vector<std::vector<std::string>> help{{"--help"}};
     FlagStyle flag_style = FlagStyle::equals;
     std::string options_flag{};  ///< takes the options file; empty: the engine has none
     std::string ready_path{};    ///< answers 200 once the engine serves

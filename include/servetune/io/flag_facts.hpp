@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ struct FlagFacts {
 
     /// Throws IoError and ParseError.
     static FlagFacts load(const std::filesystem::path& file);
+
+    /// Names alone, of the engine that is installed on this machine; `source` is the command that listed them.
+    static FlagFacts of_installed(const std::string& engine, const std::string& source, const std::set<std::string>& flags);
 
     /// Why this version would not take `command`, one sentence each with the nearest known flag; empty when it would.
     [[nodiscard]] std::vector<std::string> problems(const Command& command, const Engine& by) const;

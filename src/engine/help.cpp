@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/engine/help.hpp"
+
+#include "run_command.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <vector>
+
+namespace servetune {
+namespace {
+
+/// The flag at the front of `text`: one or two dashes, a letter, and what else names are made of; empty when none is there.
+std::string_view flag_at_front(std::string_view text) {
+    const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
+    if (dashes < 1 || dashes > 2 || dashes == text.size() || std::isalpha(static_cast<unsigned char>(text[dashes])) == 0) return {};
+    const auto end = std::find_if(text.begin() + static_cast<std::ptrdiff_t>(dashes), text.end(), [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '-' && c != '_' && c != '.';
+    });
+    // `--part-*-of-it` in a description is no name.
+    if (end != text.end() && std::string_view(" \t\r,=[/(<").find(*end) == std::string_view::npos) return {};
+    return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+}
+
+std::string_view without_leading_blanks(std::string_view text) {
+    text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+    return text;
+}
+
+/// From behind one spelling to the next one of the line: it stands behind a comma or a slash, before the two blanks or the tab that
+/// begin the description. Empty: there is none.
+std::string_view next_spelling(std::string_view rest) {
+    for (; !rest.empty() && !rest.starts_with("  ") && !rest.starts_with('\t'); rest.remove_prefix(1)) {
+        if (rest.front() != ',' && rest.front() != '/') continue;
+        const std::string_view next = without_leading_blanks(rest.substr(1));
+        if (!flag_at_front(next).empty()) return next;
+    }
+    return {};
+}
+
+template <class Visit>
+void for_each_line(std::string_view text, const Visit& visit) {
+    while (!text.empty()) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        visit(text.substr(0, end));
+        text.remove_prefix(std::min(end + 1, text.size()));
+    }
+}
+
+bool is_flag(const std::string& word) { return word.starts_with('-'); }
+
+/// The words of the launch command that start the program, before what they tell it: `python3 -m sglang.launch_server`.
+std::vector<std::string> program_of(const Engine& engine) {
+    const auto has_place = [](const std::string& word) { return word.find('{') != std::string::npos; };
+    std::vector<std::string> result(engine.launch.begin(), std::find_if(engine.launch.begin(), engine.launch.end(), has_place));
+    if (!result.empty() && is_flag(result.back())) result.pop_back();  // the flag that takes the first of them
+    return result;
+}
+
+/// What the last words of a failure are, for a message.
+std::string last_line(std::string_view output) {
+    std::string_view last;
+    for_each_line(output, [&](std::string_view line) {
+        if (!without_leading_blanks(line).empty()) last = without_leading_blanks(line);
+    });
+    return last.empty() ? "without a word" : fmt::format("saying: {}", last.substr(0, 200));
+}
+
+/// Why the answer is not the whole help; empty when it is.
+std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::set<std::string>& flags,
+                    const std::vector<std::string>& expected) {
+    if (ran.end == RanCommand::End::out_of_time)
+        return fmt::format("gave no answer within {} s and was stopped", std::chrono::duration<double>(limits.time).count());
+    if (ran.end == RanCommand::End::too_much_output) return fmt::format("printed more than {} bytes and was stopped", limits.output_bytes);
+    if (ran.exit_code != 0) return fmt::format("ended with exit code {}, {}", ran.exit_code, last_line(ran.output));
+    for (const std::string& flag : expected)
+        if (!flags.contains(flag)) return fmt::format("does not list {}, so not all flags", flag);
+    return {};
+}
+
+}  // namespace
+
+std::set<std::string> flags_in_help(std::string_view text) {
+    std::set<std::string> flags;
+    for_each_line(text, [&](std::string_view line) {
+        // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a description by 24 or more.
+        if (line.starts_with("         ")) return;
+        // llama.cpp still lists what it refuses since, with these words behind it.
+        if (line.find("the argument has been removed") != std::string_view::npos) return;
+        for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
+            const std::string_view flag = flag_at_front(rest);
+            flags.emplace(flag);
+            rest = next_spelling(rest.substr(flag.size()));
+        }
+    });
+    return flags;
+}
+
+InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits) {
+    const std::vector<std::string> program = program_of(engine);
+    if (program.empty()) return {"", {}, "the launch command of " + engine.name + " names no program: its --help was not consulted"};
+    const std::filesystem::path file = find_program(program.front());
+    if (file.empty()) return {program.front(), {}, program.front() + " is not installed here: its --help was not consulted"};
+    std::vector<std::string> expected;
+    for (std::size_t i = program.size(); i < engine.launch.size(); ++i)
+        if (is_flag(engine.launch[i])) expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
+
+    InstalledFlags result;
+    for (const std::vector<std::string>& words : engine.help) {
+        std::vector<std::string> argv = program;
+        argv.insert(argv.end(), words.begin(), words.end());
+        result.command = fmt::format("{}", fmt::join(argv, " "));
+        argv.front() = file.string();
+        const RanCommand ran = run_command(argv, limits.time, limits.output_bytes);
+        std::set<std::string> flags = flags_in_help(ran.output);
+        const std::string why = refusal(ran, limits, flags, expected);
+        if (why.empty()) return {result.command, std::move(flags), ""};
+        result.why_not = fmt::format("'{}' {}: it was not consulted", result.command, why);
+        if (ran.end == RanCommand::End::out_of_time) break;  // asking in other words would take as long again
+    }
+    return result;
+}
+
+}  // namespace servetune
