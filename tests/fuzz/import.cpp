@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a published document: what is found becomes tables that can be read.
-#include "fuzz/target.hpp"
 #include "servetune/io/import.hpp"
+#include "fuzz/target.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/io/utf8.hpp"
 
 #include <string>
 
@@ -14,7 +15,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     static const StudyFile study = load_study(search_spaces + "/published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     static const std::vector<std::string> launchers = launchers_of(study.composition->engines());
     (void)accepted([&] {
-        const std::vector<PublishedResult> results = read_published(text_of_input(data, size), launchers);
+        const std::vector<PublishedResult> results = read_published(utf8_text(text_of_input(data, size), "f"), launchers);
         for (std::size_t i = 0; i < results.size(); ++i) must_hold(results[i].index == i, "blocks are numbered in order");
         const std::string all = csv_of(results);
         if (!results.empty()) must_hold(parse_table(all, "all.csv").rows.size() == results.size(), "every block is a row");

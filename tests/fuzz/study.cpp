@@ -26,12 +26,15 @@ evaluator: {replay: results.csv}
 )"},
     {"engine.yaml", R"(engine: toy
 launch: [toy, "{model}"]
+options_flag: --config
 parameters:
   seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
+  outer: {option: cache, choice: [engine, small]}
+  inner: {option: cache.blocks, int: {low: 1, high: 8}, default: 2}
 )"},
     {"preset.yaml", "preset: p\ndoc: tests\nspace: {}\nothers: search\n"},
     {"workload.yaml", "workload: w\ndataset: {kind: random, input_tokens: 8, output_tokens: 8}\n"},
-    {"results.csv", "seqs,status,total_tokens_per_second\n8,ok,100\n"}};
+    {"results.csv", "seqs,outer,inner,status,total_tokens_per_second\n8,engine,2,ok,100\n"}};
 
 std::string role_of(const Yaml& root) {
     if (!root.is_mapping() || root.find("study") != nullptr) return "study.yaml";

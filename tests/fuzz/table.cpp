@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as CSV and as a table of measurements: rows fit their columns, and what is written again reads the same.
-#include "fuzz/target.hpp"
 #include "servetune/io/table.hpp"
+#include "fuzz/target.hpp"
 
 #include <cmath>
 #include <string>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as YAML: every node can be asked for everything, and line ends and a byte order mark change nothing.
-#include "fuzz/target.hpp"
 #include "servetune/io/yaml.hpp"
+#include "fuzz/target.hpp"
 
 #include <set>
 #include <string>
@@ -55,7 +55,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     (void)accepted([&] {
         const Yaml node = Yaml::parse(text, "f");
         if (size < 10'000) ask_everything(node);  // `without` copies: quadratic in the breadth
-        if (!text.starts_with("\xEF\xBB\xBF")) must_hold(same(Yaml::parse("\xEF\xBB\xBF" + std::string(text), "f"), node), "a mark is skipped");
+        if (!text.starts_with("\xEF\xBB\xBF"))
+            must_hold(same(Yaml::parse("\xEF\xBB\xBF" + std::string(text), "f"), node), "a mark is skipped");
         if (text.find('\r') != std::string_view::npos) return;
         std::string crlf;
         for (const char c : text) crlf += c == '\n' ? std::string("\r\n") : std::string(1, c);
