@@ -24,7 +24,7 @@ public:
 
     Yaml build(const YAML::Node& node, const std::string& path, int depth) {
         constexpr std::size_t most_nodes = 1'000'000;
-        constexpr std::size_t most_bytes = 64U << 20U;
+        constexpr std::size_t most_bytes = 16U << 20U;
         constexpr int deepest = 100;
         Yaml result;
         result.file_ = file_;
@@ -68,6 +68,7 @@ public:
 
 private:
     static std::string expanded(const std::string& text, const Yaml& at) {
+        if (text.find("${") == std::string::npos) return text;
         std::string result;
         for (std::size_t i = 0; i < text.size();) {
             if (text.compare(i, 3, "$${") == 0) {
