@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/import.hpp"
+#include "servetune/io/utf8.hpp"
 #include "servetune/io/yaml.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +18,8 @@ using namespace servetune;
 
 int import_document(const ImportArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
-    const std::string text = read_file(arguments.document);
+    const std::string content = read_file(arguments.document);
+    const std::string_view text = utf8_text(content, arguments.document.string());
     std::optional<StudyFile> study;
     std::vector<Engine> engines;
     if (arguments.study) {

@@ -54,7 +54,8 @@ Parameter narrowed(const Engine& engine, const Parameter& declared, const SpaceE
         result.domain = *entry.domain;
         result.offers_unset = entry.offers_unset.value_or(false);
         if (result.offers_unset) check(Unset{});
-        if (!result.contains(result.default_value)) result.default_value = ends_or_values(*entry.domain).front();
+        if (const auto values = ends_or_values(*entry.domain); !values.empty() && !result.contains(result.default_value))
+            result.default_value = values.front();
     }
     if (entry.default_value) result.default_value = *entry.default_value;
     return result;
@@ -158,11 +159,17 @@ void Composition::keep_version(Engine& engine) const {
         drop(declared.values_since, true);
         drop(declared.values_until, false);
     }
-    std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
-        const auto& conditions = declared.parameter.active_when;
-        return std::any_of(conditions.begin(), conditions.end(),
-                           [&](const Condition& condition) { return gone.contains(condition.parent); });
-    });
+    // What depends on a parameter that is gone goes too, and what depends on that.
+    for (std::size_t known = 0; known != gone.size();) {
+        known = gone.size();
+        std::erase_if(engine.parameters, [&](const EngineParameter& declared) {
+            const auto& conditions = declared.parameter.active_when;
+            const bool orphan = std::any_of(conditions.begin(), conditions.end(),
+                                            [&](const Condition& condition) { return gone.contains(condition.parent); });
+            if (orphan) gone.insert(declared.parameter.name);
+            return orphan;
+        });
+    }
     const auto speaks_of_gone = [&](const Constraint& constraint) {
         const std::vector<std::string> names = names_of(constraint);
         return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return engine.find(name) == nullptr; });
@@ -241,7 +248,11 @@ void Composition::add_parameter(const Engine& engine, const EngineParameter& dec
     parameter.active_when.clear();
     if (several) parameter.active_when.push_back({"engine", {engine.name}});
     for (const Condition& condition : declared.parameter.active_when) {
-        const Local& parent = locals.at(condition.parent);
+        const auto known = locals.find(condition.parent);
+        if (known == locals.end())
+            throw SpaceError("'" + parameter.name + "': its condition names '" + condition.parent + "', which is no parameter of " +
+                             engine.name);
+        const Local& parent = known->second;
         if (!parent.name_in_space.empty()) parameter.active_when.push_back({parent.name_in_space, condition.values});
         else if (!contains(condition.values, parent.parameter->parameter.default_value))
             parameter.active_when.push_back({parent.parameter->parameter.name, {}});

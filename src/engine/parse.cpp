@@ -114,7 +114,9 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
             for (const EngineParameter* declared : sharing) taken += set(declared->parameter.name, value) ? 1 : 0;
             if (taken == 0) result.unknown.push_back(word);
         } else if (group != engine.json_flags.end()) {
-            const auto object = nlohmann::json::parse(argument(), nullptr, false);
+            // No engine nests deeper; printing what is nested without bound would need a stack without bound.
+            const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) { return depth < 100; };
+            const auto object = nlohmann::json::parse(argument(), shallow, false);
             if (!object.is_object()) {
                 result.unknown.push_back(word);
                 continue;
@@ -142,7 +144,8 @@ std::vector<std::string> shell_words(std::string_view line) {
             if (c == quote) quote = 0;
             else word += c;
         } else if (c == '\\') {
-            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != ' ') word += line[i + 1], in_word = true;
+            if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != '\r' && line[i + 1] != ' ')
+                word += line[i + 1], in_word = true;
             ++i;
         } else if ((c == '\'' || c == '"') && !in_word) {
             quote = c;

@@ -23,6 +23,8 @@ void set_json(Json& place, const Value& value) {
 
 /// `kv_cache_config.dtype` -> {"kv_cache_config": {"dtype": value}}.
 void set_option(Json& options, std::string_view path, const Value& value) {
+    if (!options.is_null() && !options.is_object())
+        throw SpaceError("the option '..." + std::string(path) + "' stands below one that another parameter sets to a value");
     const auto dot = path.find('.');
     Json& place = options[std::string(path.substr(0, dot))];
     if (dot == std::string_view::npos) set_json(place, value);

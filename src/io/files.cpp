@@ -15,7 +15,8 @@
 namespace servetune {
 
 std::string read_file(const std::filesystem::path& file) {
-    if (std::filesystem::is_directory(file)) throw IoError("cannot read " + file.string() + ": it is a folder");
+    std::error_code unknown;  // then opening it says what is wrong
+    if (std::filesystem::is_directory(file, unknown)) throw IoError("cannot read " + file.string() + ": it is a folder");
     std::ifstream stream(file, std::ios::binary);
     if (!stream) throw IoError("cannot read " + file.string() + ": " + std::generic_category().message(errno));
     std::string content{std::istreambuf_iterator<char>(stream), {}};

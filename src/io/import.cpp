@@ -94,12 +94,12 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             imported.unplaced.push_back({result, "no workload is printed as '" + joined(result.labels, "' or '") + "'"});
         else {
             Row row{&result, workload->name, space.completed(parsed.values), figures(result.result)};
-            const auto failed = row.metrics.find("failed_requests");
-            const double requested = failed != row.metrics.end() ? row.metrics.at("successful_requests") + failed->second
+            const auto& successful = result.result.successful_requests;
+            const auto& failed = result.result.failed_requests;
+            const double requested = successful && failed                              ? *successful + *failed
                                      : workload->requests && !result.arguments_derived ? static_cast<double>(*workload->requests)
                                                                                        : 0;
-            if (requested > 0 && row.metrics.contains("successful_requests"))
-                row.metrics["success_ratio"] = row.metrics.at("successful_requests") / requested;
+            if (successful && requested > 0) row.metrics["success_ratio"] = *successful / requested;
             rows.push_back(std::move(row));
         }
     }

@@ -203,8 +203,13 @@ private:
 
     /// A title ends with its line, or, where lines are lost, with whatever Markdown begins next.
     static std::string title_of(std::string_view rest) {
-        std::size_t end = rest.size();
-        for (const std::string_view next : {"\n", " #", " - ", "???", "!!!", " |"}) end = std::min(end, rest.find(next));
+        const auto ends = [](std::string_view at) {
+            for (const std::string_view next : {"\n", " #", " - ", "???", "!!!", " |"})
+                if (at.starts_with(next)) return true;
+            return false;
+        };
+        std::size_t end = 0;  // step by step: a search for each mark would read to the end of the document for every title
+        while (end < rest.size() && !ends(rest.substr(end))) ++end;
         return std::string(trimmed(rest.substr(0, end)));
     }
 
@@ -266,7 +271,8 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         surroundings.read(text.substr(after_last, begin - after_last));
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
-        const std::size_t end = std::min({text.find(rule, content), text.find(marker, content), text.size()});
+        const std::size_t next = std::min(text.find(marker, content), text.size());
+        const std::size_t end = content + std::min(text.substr(content, next - content).find(rule), next - content);
         PublishedResult result;
         result.index = results.size();
         surroundings.describe(result);

@@ -25,7 +25,8 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     if (use == nullptr) return node;
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
     const fs::path base = fs::path(use->file()).parent_path() / use->text();
-    if (!fs::exists(base)) use->fail("there is no file " + base.string());
+    std::error_code unknown;
+    if (!fs::exists(base, unknown)) use->fail("there is no file " + base.string());
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without("use"), "space");
 }
 

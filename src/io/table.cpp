@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/utf8.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,7 +14,7 @@
 namespace servetune {
 
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    text = utf8_text(text, name);
     std::vector<CsvRow> rows;
     CsvRow row{{}, 1};
     std::string cell;
@@ -57,9 +58,11 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
 
 std::string csv_line(const std::vector<std::string>& cells) {
     std::string result;
+    const bool looks_empty = cells.size() == 1 && cells.front().empty();  // an empty line is no row
     for (std::size_t i = 0; i < cells.size(); ++i) {
         if (i > 0) result += ',';
-        if (cells[i].find_first_of(",\"\r\n") == std::string::npos) {
+        const bool looks_marked = cells[i].starts_with(byte_order_mark);  // at the start of a file it is no text
+        if (cells[i].find_first_of(",\"\r\n") == std::string::npos && !looks_empty && !looks_marked) {
             result += cells[i];
             continue;
         }

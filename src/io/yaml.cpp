@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/utf8.hpp"
 
 #include <yaml-cpp/yaml.h>
 
@@ -15,13 +16,15 @@
 
 namespace servetune {
 
-/// Makes our tree from yaml-cpp's, within bounds: an alias may make a small file large.
+/// Makes our tree from yaml-cpp's, within bounds: an alias may make a small file large, in nodes and, where it repeats a long
+/// text or stands below a long key, in bytes.
 class YamlBuilder {
 public:
     explicit YamlBuilder(std::string name) : file_(std::make_shared<const std::string>(std::move(name))) {}
 
     Yaml build(const YAML::Node& node, const std::string& path, int depth) {
         constexpr std::size_t most_nodes = 1'000'000;
+        constexpr std::size_t most_bytes = 16U << 20U;
         constexpr int deepest = 100;
         Yaml result;
         result.file_ = file_;
@@ -29,11 +32,14 @@ public:
         result.line_ = node.Mark().line + 1;
         result.column_ = node.Mark().column + 1;
         if (++nodes_ > most_nodes) result.fail("the file expands to more than " + std::to_string(most_nodes) + " nodes");
+        bytes_ += path.size() + (node.IsScalar() ? node.Scalar().size() : 0);
+        if (bytes_ > most_bytes) result.fail("the file expands to more than " + std::to_string(most_bytes) + " bytes");
         if (depth > deepest) result.fail("nested more than " + std::to_string(deepest) + " deep");
         if (node.IsScalar()) {
             result.kind_ = Yaml::Kind::scalar;
             result.quoted_ = node.Tag() == "!";
             result.scalar_ = expanded(node.Scalar(), result);
+            if (result.scalar_.find('\0') != std::string::npos) result.fail("a NUL character, which no flag or path can have");
         } else if (node.IsSequence()) {
             result.kind_ = Yaml::Kind::sequence;
             for (std::size_t i = 0; i < node.size(); ++i)
@@ -62,6 +68,7 @@ public:
 
 private:
     static std::string expanded(const std::string& text, const Yaml& at) {
+        if (text.find("${") == std::string::npos) return text;
         std::string result;
         for (std::size_t i = 0; i < text.size();) {
             if (text.compare(i, 3, "$${") == 0) {
@@ -84,11 +91,17 @@ private:
 
     std::shared_ptr<const std::string> file_;
     std::size_t nodes_ = 0;
+    std::size_t bytes_ = 0;
 };
 
 Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
 
 Yaml Yaml::parse(std::string_view text, const std::string& name) {
+    // yaml-cpp reads about a megabyte a second into a hundred times its size; the largest file of the search spaces has 50 kB.
+    constexpr std::size_t largest = 2U << 20U;
+    if (text.size() > largest)
+        throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) + " bytes, got " + std::to_string(text.size()));
+    text = utf8_text(text, name);
     try {
         return YamlBuilder(name).build(YAML::Load(std::string(text)), "", 0);
     } catch (const YAML::Exception& error) {

@@ -27,12 +27,13 @@ struct Key {
 /// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column: 'path':`.
 ///
 /// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a default;
-/// `$${` is a plain `${`). Aliases are resolved; a file may expand to at most a million nodes, 100 deep.
+/// `$${` is a plain `${`). Aliases are resolved; a file has at most 2 MiB and expands to at most a
+/// million nodes, 16 MiB of text, 100 deep.
 class Yaml {
 public:
     enum class Kind { null, scalar, sequence, mapping };
 
-    /// Throws IoError when the file cannot be read, ParseError when it is not YAML or a key stands twice.
+    /// Throws IoError when the file cannot be read, ParseError when it is not YAML, not UTF-8, or a key stands twice.
     static Yaml load(const std::filesystem::path& file);
     static Yaml parse(std::string_view text, const std::string& name);
 

@@ -188,7 +188,11 @@ inline std::string Expression::spelled(std::size_t at) const {
     switch (node.kind) {
         case Kind::literal:
             if (is_unset(node.literal)) return "unknown";
-            return std::holds_alternative<std::string>(node.literal) ? "'" + text_of(node.literal) + "'" : text_of(node.literal);
+            if (const auto* text = std::get_if<std::string>(&node.literal)) {
+                const char quote = text->find('\'') == std::string::npos ? '\'' : '"';
+                return quote + *text + quote;
+            }
+            return text_of(node.literal);
         case Kind::name: return names_[node.index];
         case Kind::negate: return "-" + operand(0);
         case Kind::logical_not: return "not " + operand(0);

@@ -8,6 +8,7 @@
 #include "servetune/space/parameter.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <map>
 #include <string>
@@ -124,8 +125,12 @@ inline void SearchSpace::check_domain(const Parameter& parameter) const {
         if (range->step < 1) fail("step >= 1 must hold, got step=" + std::to_string(range->step));
         constexpr std::int64_t widest = std::int64_t{1} << 53;  // beyond it neighbouring integers are one double
         if (range->low < -widest || range->high > widest) fail("integers are within -2^53..2^53");
+        constexpr std::size_t most_levels = std::size_t{1} << 20;  // counting looks at each; no flag has so many that differ
+        if (parameter.level_count() > most_levels)
+            fail("at most 2^20 levels wanted, got " + std::to_string(parameter.level_count()) + "; give it a step or 'scale: log2'");
     } else if (const auto* interval = std::get_if<RealDomain>(&parameter.domain)) {
         check_range(interval->low, interval->high, interval->scale, "low=" + text_of(interval->low) + " high=" + text_of(interval->high));
+        if (!std::isfinite(interval->high - interval->low)) fail("the width of the interval is no finite number");
     } else if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain)) {
         if (choice->values.empty()) fail("a choice needs at least one value");
         for (std::size_t i = 0; i < choice->values.size(); ++i) {
