@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/traffic/benchmark_result.hpp"
+#include "servetune/traffic/request_record.hpp"
+#include "servetune/traffic/workload.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <span>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// A server that speaks OpenAI's HTTP interface, and how to speak to it.
+struct Endpoint {
+    enum class Api { chat, completions };
+    std::string url;  ///< `http://127.0.0.1:8000`; the paths of the interface are added
+    std::string model;
+    Api api = Api::chat;
+    bool stream = true;
+    std::string api_key{};  ///< sent as a bearer token; never in a record, an error or a log
+    std::vector<std::pair<std::string, std::string>> headers{};
+    std::string extra_body{};    ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
+    std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
+    bool verify_certificate = true;
+    std::string metrics_path = "/metrics";          ///< empty: the server's counters are not read
+    std::map<std::string, std::string> counters{};  ///< `input_tokens`, `output_tokens`, ... (ServerCounters) -> the server's own name
+};
+
+/// How far a run is.
+struct LoadProgress {
+    double seconds = 0;
+    std::size_t sent = 0, ended = 0, failed = 0, planned = 0;
+    std::uint64_t token_chunks = 0;
+};
+
+struct LoadOptions {
+    std::size_t loops = 1;                        ///< event loops, each a thread of its own; one carries about 50 000 chunks a second
+    std::optional<std::size_t> most_in_flight{};  ///< open loop: further requests wait (and their wait is in `sent - scheduled`)
+    double request_timeout_seconds = 3600;
+    double stall_timeout_seconds = 300;                   ///< without any byte of the answer
+    bool ignore_eos = false;                              ///< ask for exactly `output_tokens`; an answer of another length has failed
+    bool warm_connections = true;                         ///< connect before the clock starts
+    std::function<void(const LoadProgress&)> progress{};  ///< about twice a second, from a thread of the run
+};
+
+/// What a run gave.
+struct LoadRun {
+    std::vector<RequestRecord> records;  ///< by index
+    double duration_seconds = 0;         ///< from the first scheduled arrival to the last end, failures included
+    ClientHealth client{};
+    ServerCounters server{};
+    std::string library{};  ///< versions of what carried the requests
+    bool stopped = false;   ///< by the stop token: records of requests that had not ended are `cancelled`
+};
+
+/// Sends the requests when the arrival process says so and records what comes back (docs/measuring.md has the definitions).
+///
+/// Times are CLOCK_MONOTONIC, one stamp for each read of a socket. A failed request is a record with a reason, never an exception.
+/// Throws UsageError for a plan that cannot be sent (no request, a turn before the one it follows, a body that is no JSON object).
+///
+///     const LoadRun run = generate_load({"http://127.0.0.1:8000", "Qwen/Qwen3-8B"}, plan, {.kind = Arrival::Kind::concurrency, .in_flight = 64});
+LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival,
+                      const LoadOptions& options = {}, const std::stop_token& stop = {});
+
+}  // namespace servetune
