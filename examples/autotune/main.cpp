@@ -68,7 +68,10 @@ int dispatch(int argc, char** argv) {
 
     ImportArguments import_arguments;
     CLI::App* import_command = app.add_subcommand("import", "Results of benchmarks into a table of measured configurations");
-    import_command->add_option("DOCUMENT", import_arguments.document, "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with result blocks")->required();
+    import_command
+        ->add_option("DOCUMENT", import_arguments.document,
+                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with result blocks")
+        ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
     import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
     import_command->add_option("--rest", import_arguments.rest, "With --study: CSV file for the blocks that it does not know");

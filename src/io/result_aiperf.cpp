@@ -17,7 +17,8 @@ bool is_metric(const Json& value, std::string_view name) {
 
 bool is_aiperf(const Json& value) {
     bool marked = is_metric(value, "benchmark_duration");
-    for (const char* key : {"aiperf_version", "schema_version", "was_cancelled"}) marked = marked || (value.is_object() && value.contains(key));
+    for (const char* key : {"aiperf_version", "schema_version", "was_cancelled"})
+        marked = marked || (value.is_object() && value.contains(key));
     return marked && (is_metric(value, "request_throughput") || is_metric(value, "error_request_count"));
 }
 
@@ -25,7 +26,8 @@ bool is_genai_perf(const Json& value) { return is_metric(value, "request_through
 
 /// The power of ten that turns a metric's unit of time into seconds. The unit is what the file says, never assumed.
 std::optional<int> exponent_of(const std::string& unit) {
-    constexpr std::array<std::pair<std::string_view, int>, 6> units{{{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
+    constexpr std::array<std::pair<std::string_view, int>, 6> units{
+        {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
     for (const auto& [name, exponent] : units)
         if (unit == name) return exponent;
     return std::nullopt;
@@ -106,7 +108,8 @@ std::vector<PublishedResult> read_aiperf(const Json& value) {
 
 }  // namespace
 
-const ResultFormat genai_perf_format{"genai-perf", "request_throughput and request_latency with unit and avg", is_genai_perf, read_genai_perf};
+const ResultFormat genai_perf_format{"genai-perf", "request_throughput and request_latency with unit and avg", is_genai_perf,
+                                     read_genai_perf};
 const ResultFormat aiperf_format{"aiperf", "aiperf_version, schema_version or benchmark_duration, and request_throughput with unit and avg",
                                  is_aiperf, read_aiperf};
 

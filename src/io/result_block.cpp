@@ -111,12 +111,13 @@ void read_block(std::string_view block, PublishedResult& into) {
         const auto figure = figure_of(name);
         if (value == "N/A" || (figure && says_none(value))) continue;
         // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
-        const auto number = figure ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)) : std::nullopt;
+        const double number =
+            figure ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)).value_or(-1) : -1;
         bool taken = false;
-        if (number && *number >= 0)
-            for_each_figure(into.result, [&, f = &*figure, n = *number](const std::string& metric, std::optional<double>& field) {
-                if (metric != f->first) return;
-                field = n;
+        if (number >= 0)
+            for_each_figure(into.result, [&](const std::string& metric, std::optional<double>& field) {
+                if (metric != figure->first) return;
+                field = number;
                 taken = true;
             });
         if (taken) continue;

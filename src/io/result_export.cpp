@@ -38,7 +38,8 @@ constexpr std::array<Family, 4> families{
 
 /// The arrays of a detailed result in vLLM's order: index = request as issued, seconds, zeros for what failed.
 void write_records(Json& json, std::span<const RequestRecord> records) {
-    for (const char* key : {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors"})
+    for (const char* key :
+         {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors"})
         json[key] = Json::array();
     for (const RequestRecord& record : records) {
         const bool good = record.succeeded();
@@ -47,7 +48,8 @@ void write_records(Json& json, std::span<const RequestRecord> records) {
         json["ttfts"].push_back(good && record.first_token ? *record.first_token - record.sent : 0.0);
         Json gaps = Json::array();
         if (good)
-            for (const float gap : record.gaps) gaps.push_back(real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
+            for (const float gap : record.gaps)
+                gaps.push_back(real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
         json["itls"].push_back(std::move(gaps));
         json["latencies"].push_back(good ? record.last_token.value_or(record.done) - record.sent : 0.0);
         json["start_times"].push_back(record.sent);
@@ -122,7 +124,8 @@ std::string text_block(const BenchmarkResult& result) {
     constexpr int width = 50;
     std::string block = fmt::format("{:=^{}}\n", " Serving Benchmark Result ", width);
     const auto row = [&](const std::string& label, const Figure& figure, int decimals, double scale = 1) {
-        if (written(figure)) block += fmt::format("{:<40} {:<10}\n", label, fmt::format("{:.{}f}", *figure * scale, decimals));
+        if (figure && std::isfinite(*figure * scale))
+            block += fmt::format("{:<40} {:<10}\n", label, fmt::format("{:.{}f}", *figure * scale, decimals));
     };
     row("Successful requests:", result.successful_requests, 0);
     row("Failed requests:", result.failed_requests, 0);

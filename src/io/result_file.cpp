@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::json;
 
 /// In the order in which they are tried: the more special first.
-const std::array<const ResultFormat*, 7> formats{&servetune_format, &gpustack_format, &guidellm_format, &aiperf_format,
-                                                 &genai_perf_format, &sglang_format,  &vllm_format};
+const std::array<const ResultFormat*, 7> formats{&servetune_format,  &gpustack_format, &guidellm_format, &aiperf_format,
+                                                 &genai_perf_format, &sglang_format,   &vllm_format};
 
 /// As deep as YAML may nest (io/yaml.hpp); results nest less than ten.
 constexpr std::size_t deepest = 100;
@@ -102,14 +102,16 @@ std::string found(const Json& value) {
     std::vector<std::string> keys;
     for (const auto& [key, child] : value.items())
         if (keys.size() < 8) keys.push_back(one_line(std::string_view(key).substr(0, 40)));
-    return keys.empty() ? "an empty object" : "an object with the keys " + listed(keys, keys.size()) + (value.size() > keys.size() ? ", ..." : "");
+    return keys.empty() ? "an empty object"
+                        : "an object with the keys " + listed(keys, keys.size()) + (value.size() > keys.size() ? ", ..." : "");
 }
 
 [[noreturn]] void refuse(const Json& value, const std::string& where) {
     std::string known;
     for (const ResultFormat* format : formats) known += "\n  " + std::string(format->tool) + ": " + std::string(format->keys);
     throw ParseError(where + "no benchmark's result: " + found(value) +
-                     (value.is_array() ? " (vLLM's *.pytorch.json are such lists: the result is the file beside it)" : "") + "; known:" + known);
+                     (value.is_array() ? " (vLLM's *.pytorch.json are such lists: the result is the file beside it)" : "") +
+                     "; known:" + known);
 }
 
 void append(std::vector<PublishedResult>& results, std::vector<PublishedResult> more) {
@@ -127,7 +129,8 @@ void append(std::vector<PublishedResult>& results, std::vector<PublishedResult> 
 
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<std::string>& launchers) {
     if (content.size() > largest_result_bytes)
-        throw ParseError(name + ": results have at most " + std::to_string(largest_result_bytes) + " bytes, got " + std::to_string(content.size()));
+        throw ParseError(name + ": results have at most " + std::to_string(largest_result_bytes) + " bytes, got " +
+                         std::to_string(content.size()));
     std::vector<PublishedResult> results;
     if (!begins_json(content)) {
         results = read_published(content, launchers);
@@ -137,10 +140,12 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
     std::string text(content);
     for (const Value& value : values_of(text, name)) {
         const Json json = parsed(text, value, name);
-        const auto format = std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });
+        const auto format =
+            std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });
         if (format == formats.end()) refuse(json, place(text, value.begin, name));
         std::vector<PublishedResult> more = (*format)->read(json);
-        if (more.empty()) throw ParseError(place(text, value.begin, name) + "a file of " + std::string((*format)->tool) + " without a result");
+        if (more.empty())
+            throw ParseError(place(text, value.begin, name) + "a file of " + std::string((*format)->tool) + " without a result");
         append(results, std::move(more));
     }
     return results;

@@ -31,9 +31,12 @@ std::optional<double> statistic(const Json& metrics, std::string_view metric, Js
 
 TimeSummary times_of(const Json& metrics, std::string_view metric, int exponent) {
     const auto percentile = [&](std::string_view p) { return statistic(metrics, metric, {"percentiles", p}, exponent); };
-    return {statistic(metrics, metric, {"mean"}, exponent), statistic(metrics, metric, {"median"}, exponent),
-            percentile("p90"),                              percentile("p95"),
-            percentile("p99"),                              statistic(metrics, metric, {"std_dev"}, exponent)};
+    return {statistic(metrics, metric, {"mean"}, exponent),
+            statistic(metrics, metric, {"median"}, exponent),
+            percentile("p90"),
+            percentile("p95"),
+            percentile("p99"),
+            statistic(metrics, metric, {"std_dev"}, exponent)};
 }
 
 /// Tokens of all successes: the sum; GPUStack keeps only the mean.

@@ -26,7 +26,8 @@ std::optional<double> figure_at(const nlohmann::json& value, JsonPath path, int 
     const std::string text = text_of(number);
     const auto power = text.find('e');
     const auto digits = std::string_view(text).substr(0, power);
-    const std::int64_t shifted = exponent + (power == std::string::npos ? 0 : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
+    const std::int64_t shifted =
+        exponent + (power == std::string::npos ? 0 : integer_of(text.substr(power + (text[power + 1] == '+' ? 2 : 1))).value_or(0));
     return real_of(std::string(digits) + "e" + std::to_string(shifted));
 }
 

@@ -266,7 +266,7 @@ std::vector<PublishedResult> read_ours(const Json& value) {
 
 const ResultFormat servetune_format{"servetune", "servetune.figures", is_ours, read_ours};
 const ResultFormat vllm_format{"vllm", "duration, completed, request_throughput", is_vllm, read_vllm};
-const ResultFormat sglang_format{
-    "sglang", "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or dataset_name", is_sglang, read_sglang};
+const ResultFormat sglang_format{"sglang", "duration, completed and total_output_tokens_retokenized, mean_e2e_latency_ms or dataset_name",
+                                 is_sglang, read_sglang};
 
 }  // namespace servetune

@@ -309,7 +309,8 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(read_table(folder.path() / "r.csv").rows.size() == 1);
     CHECK(Json::parse(autotune({"import", "d.md", "--json"}, folder.path()).out)["rows"] == 2);
     folder.write("empty.md", "nothing");
-    CHECK(autotune({"import", "empty.md"}, folder.path()).err == "autotune: empty.md: no 'Serving Benchmark Result' block in it, and no JSON\n");
+    CHECK(autotune({"import", "empty.md"}, folder.path()).err ==
+          "autotune: empty.md: no 'Serving Benchmark Result' block in it, and no JSON\n");
 }
 
 TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {

@@ -13,10 +13,10 @@ namespace servetune {
 /// One result of a benchmark: a "Serving Benchmark Result" block and what the text around it says it belongs to, or a result of
 /// a tool's JSON file (io/result_file.hpp).
 struct PublishedResult {
-    std::size_t index = 0;              ///< order in the document, from 0
-    std::string tool;                   ///< servetune vllm sglang guidellm gpustack genai-perf aiperf; empty: a block that does not say
-    std::string tool_version;           ///< as the file says, or as its shape tells (guidellm 0.3: its TPOT means something else)
-    std::string model;                  ///< as the file names it; empty: it does not say, as the next two
+    std::size_t index = 0;     ///< order in the document, from 0
+    std::string tool;          ///< servetune vllm sglang guidellm gpustack genai-perf aiperf; empty: a block that does not say
+    std::string tool_version;  ///< as the file says, or as its shape tells (guidellm 0.3: its TPOT means something else)
+    std::string model;         ///< as the file names it; empty: it does not say, as the next two
     std::string dataset;
     std::string date;
     std::vector<std::string> sections;  ///< headings above it, outermost first

@@ -12,9 +12,9 @@ namespace servetune {
 
 /// What a result file says beside the figures. Empty: not known.
 struct ExportContext {
-    std::string date{};                    ///< vLLM writes local time as YYYYmmdd-HHMMSS
-    std::string backend = "openai-chat";   ///< vLLM's name for the API that was asked
-    std::string model{};                   ///< as the server calls it
+    std::string date{};                   ///< vLLM writes local time as YYYYmmdd-HHMMSS
+    std::string backend = "openai-chat";  ///< vLLM's name for the API that was asked
+    std::string model{};                  ///< as the server calls it
     std::string tokenizer{};
     std::string label{};
     std::string dataset{};
