@@ -117,9 +117,9 @@ std::string found(const Json& value) {
 void append(std::vector<PublishedResult>& results, std::vector<PublishedResult> more) {
     for (PublishedResult& result : more) {
         // Both counts say how many requests were issued; a tool's own "requested" is what was asked for.
-        const auto& [requested, successful, failed] =
-            std::tie(result.result.requested_requests, result.result.successful_requests, result.result.failed_requests);
-        if (successful && failed) result.result.requested_requests = *successful + *failed;
+        BenchmarkResult& figures = result.result;
+        if (figures.successful_requests && figures.failed_requests)
+            figures.requested_requests = *figures.successful_requests + *figures.failed_requests;
         result.index = results.size();
         results.push_back(std::move(result));
     }

@@ -26,7 +26,6 @@ public:
         asked_.insert(key);
         return text_at(object_, {key});
     }
-    [[nodiscard]] const Json& object() const { return object_; }
 
     /// Numbers, texts and truth values that nobody asked for: `--metadata`, the load's settings, speculative decoding.
     [[nodiscard]] std::map<std::string, std::string> unread() const {
@@ -225,7 +224,6 @@ bool is_sglang(const Json& value) {
 std::vector<PublishedResult> read_sglang(const Json& value) {
     PublishedResult result = read_flat(value, true);
     result.tool = "sglang";
-    result.tool_version.clear();  // server_info.version is the server's
     return {result};
 }
 

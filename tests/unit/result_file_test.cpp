@@ -359,8 +359,7 @@ TEST_CASE("import: a file that does not say how the engine was started is no row
     std::vector<PublishedResult> results = sample("gpustack.json");
     results.push_back(sample("vllm-new.json").front());
     ExportContext context;
-    context.arguments = "vllm serve " + study.model + " --max-num-seqs=512";
-    context.dataset = study.workloads.front().printed_as.empty() ? "" : study.workloads.front().printed_as.front();
+    context.arguments = "python3 -m sglang.launch_server --model-path " + study.model + " --attention-backend=fa3";
     BenchmarkResult figures;
     figures.successful_requests = 9;
     figures.failed_requests = 1;
@@ -373,5 +372,5 @@ TEST_CASE("import: a file that does not say how the engine was started is no row
     REQUIRE(imported.rows == 1);
     const MeasuredTable table = parse_table(imported.csv, "t.csv");
     CHECK(std::get<Measurement>(table.rows[0].outcome).metrics.at("success_ratio").value == 0.9);
-    CHECK(imported.csv.find(",512,") != std::string::npos);
+    CHECK(imported.csv.find(",fa3,") != std::string::npos);
 }
