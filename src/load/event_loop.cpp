@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "event_loop.hpp"
 
+#include "request_body.hpp"
 #include "servetune/base/error.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -68,29 +67,6 @@ double monotonic_seconds() {
     timespec time{};
     clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
-std::string LoadTask::body(const PlannedRequest& request, const std::vector<std::string>& turns) const {
-    using Json = nlohmann::ordered_json;
-    Json object{{"model", endpoint.model}};
-    if (endpoint.api == Endpoint::Api::chat) {
-        Json messages = Json::array();
-        for (std::size_t i = 0; i < turns.size(); ++i)
-            messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", turns[i]}});
-        messages.push_back({{"role", "user"}, {"content", request.text}});
-        object["messages"] = std::move(messages);
-    } else if (!request.token_ids.empty()) object["prompt"] = request.token_ids;
-    else {
-        std::string prompt;
-        for (const std::string& turn : turns) prompt += turn + "\n";
-        object["prompt"] = prompt + request.text;
-    }
-    if (request.output_tokens > 0) object["max_tokens"] = request.output_tokens;
-    object["stream"] = endpoint.stream;
-    if (endpoint.stream && endpoint.usage) object["stream_options"] = {{"include_usage", true}};
-    if (options.ignore_eos) object["ignore_eos"] = true;
-    if (!endpoint.extra_body.empty()) object.update(Json::parse(endpoint.extra_body));
-    return object.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 /// A handle with its connection settings, used for one request after the other.
@@ -316,7 +292,7 @@ void EventLoop::start(std::size_t index, double scheduled) {
     transfer.error.front() = '\0';
     const std::string* body = &task_.bodies[index];
     if (request.follows) {
-        transfer.body = task_.body(request, turns_.at(*request.follows));
+        transfer.body = request_body(task_.endpoint, request, turns_.at(*request.follows), task_.options.ignore_eos);
         body = &transfer.body;
     }
     transfer.answer.emplace(record, request.output_tokens,
@@ -376,9 +352,7 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
 /// Counts an ended request; the turn that follows it becomes due, or fails with it.
 void EventLoop::conclude(std::size_t index) {
     RequestRecord& record = task_.records[index];
-    if (const std::string& key = task_.endpoint.api_key; !key.empty())
-        for (auto at = record.error.find(key); at != std::string::npos; at = record.error.find(key))
-            record.error.replace(at, key.size(), "***");
+    record.error = without_key(std::move(record.error), task_.endpoint);
     ++task_.ended;
     task_.failed += record.succeeded() ? 0 : 1;
     task_.token_chunks += record.chunks;

@@ -31,9 +31,6 @@ struct LoadTask {
     std::vector<RequestRecord>& records;  ///< each written by the one loop that has its request
     std::atomic<std::size_t> sent{0}, ended{0}, failed{0};
     std::atomic<std::uint64_t> token_chunks{0};
-
-    /// The body of a request, with the turns before it (user, answer, user, answer, ...).
-    [[nodiscard]] std::string body(const PlannedRequest& request, const std::vector<std::string>& turns) const;
 };
 
 /// One thread's share of a run: its requests, its connections, its clock. libcurl's multi_socket interface on epoll, timers as

@@ -27,6 +27,17 @@ std::size_t write_to_string(char* bytes, std::size_t size, std::size_t count, vo
     return size * count;
 }
 
+Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds) {
+    Reply reply;
+    curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, write_to_string);
+    curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &reply.body);
+    curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
+    if (const CURLcode code = curl_easy_perform(easy.get()); code != CURLE_OK) reply.error = curl_easy_strerror(code);
+    curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
+    reply.body = without_key(std::move(reply.body), endpoint);
+    return reply;
+}
+
 /// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
 std::optional<double> sum_of(std::string_view text, std::string_view metric) {
     std::optional<double> sum;
@@ -87,27 +98,35 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
     return easy;
 }
 
-std::optional<std::string> get(const Endpoint& endpoint, const std::string& path, double timeout_seconds) {
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds) {
     const HeaderList headers = headers_for(endpoint);
     const EasyHandle easy = handle_for(endpoint, path, headers);
-    std::string text;
-    curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, write_to_string);
-    curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &text);
-    curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
-    if (curl_easy_perform(easy.get()) != CURLE_OK) return std::nullopt;
-    long status = 0;
-    curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &status);
-    return status == 200 ? std::optional(std::move(text)) : std::nullopt;
+    return perform(endpoint, easy, timeout_seconds);
+}
+
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds) {
+    const HeaderList headers = headers_for(endpoint);
+    const EasyHandle easy = handle_for(endpoint, path, headers);
+    curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, body.data());
+    curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    return perform(endpoint, easy, timeout_seconds);
+}
+
+std::string without_key(std::string text, const Endpoint& endpoint) {
+    const std::string& key = endpoint.api_key;
+    if (key.empty()) return text;
+    for (auto at = text.find(key); at != std::string::npos; at = text.find(key, at + 3)) text.replace(at, key.size(), "***");
+    return text;
 }
 
 ServerCounters read_counters(const Endpoint& endpoint) {
     ServerCounters result;
     if (endpoint.metrics_path.empty() || endpoint.counters.empty()) return result;
-    const auto text = get(endpoint, endpoint.metrics_path, 5);
-    if (!text) return result;
+    const Reply reply = get(endpoint, endpoint.metrics_path, 5);
+    if (reply.status != 200 || !reply.error.empty()) return result;
     for (const auto& [ours, theirs] : endpoint.counters)
         for (const auto& [name, field] : counter_fields)
-            if (name == ours && !(result.*field)) result.*field = sum_of(*text, theirs);
+            if (name == ours && !(result.*field)) result.*field = sum_of(reply.body, theirs);
     return result;
 }
 

@@ -8,7 +8,6 @@
 #include <curl/curl.h>
 
 #include <memory>
-#include <optional>
 #include <string>
 
 namespace servetune {
@@ -27,8 +26,17 @@ HeaderList headers_for(const Endpoint& endpoint);
 /// Throws IoError when libcurl gives none, UsageError for a URL that is none.
 EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const HeaderList& headers);
 
-/// GET; nothing unless the answer is a whole one with status 200.
-std::optional<std::string> get(const Endpoint& endpoint, const std::string& path, double timeout_seconds);
+/// A whole answer, or why there is none; a key never stands in it.
+struct Reply {
+    long status = 0;
+    std::string body{};
+    std::string error{};
+};
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds);
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds);
+
+/// `text` with the endpoint's key blotted out.
+std::string without_key(std::string text, const Endpoint& endpoint);
 
 /// The counters that `endpoint` names, as its server has them now; all absent when it does not tell.
 ServerCounters read_counters(const Endpoint& endpoint);

@@ -2,6 +2,7 @@
 #include "servetune/load/load_generator.hpp"
 
 #include "event_loop.hpp"
+#include "request_body.hpp"
 #include "servetune/base/error.hpp"
 
 #include <nlohmann/json.hpp>
@@ -149,10 +150,10 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
     for (std::size_t i = 0; i < plan.size(); ++i) run.records[i].index = i;
     LoadTask task{.endpoint = endpoint, .plan = plan, .options = options, .records = run.records};
     task.closed_loop = arrival.kind == Arrival::Kind::concurrency;
-    task.path = endpoint.api == Endpoint::Api::chat ? "/v1/chat/completions" : "/v1/completions";
+    task.path = path_of(endpoint.api);
     task.bodies.resize(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i)
-        if (!plan[i].follows) task.bodies[i] = task.body(plan[i], {});
+        if (!plan[i].follows) task.bodies[i] = request_body(endpoint, plan[i], {}, options.ignore_eos);
 
     const std::size_t count = std::min(options.loops, places.most);
     std::vector<std::unique_ptr<EventLoop>> loops;
