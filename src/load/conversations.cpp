@@ -17,8 +17,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20U;  ///< of one conversation or line; the longest real ones have a few MiB
-constexpr int most_depth = 64;                              ///< of brackets; a conversation has three
+constexpr std::size_t most_bytes = std::size_t{64} << 20U;      ///< of one conversation or line; the longest real ones have a few MiB
+constexpr std::size_t most_kept_bytes = std::size_t{2} << 30U;  ///< of all prompts that are kept: 500 million tokens of English
+constexpr int most_depth = 64;                                  ///< of brackets; a conversation has three
 
 int skip_blanks(TextStream& stream) {
     while (stream.peek() == ' ' || stream.peek() == '\t' || stream.peek() == '\n' || stream.peek() == '\r') (void)stream.next();
@@ -56,6 +57,11 @@ Json parsed(const TextStream& stream, std::size_t line, const std::string& text)
     }
 }
 
+void check_kept(const TextStream& stream, std::size_t line, std::size_t bytes) {
+    if (bytes > most_kept_bytes)
+        stream.fail(line, "prompts of at most " + std::to_string(most_kept_bytes >> 20U) + " MiB together wanted; ask for fewer requests");
+}
+
 /// What the first two turns say; nothing where there are fewer.
 std::optional<std::pair<std::string, std::string>> first_turns(const TextStream& stream, std::size_t line, Json& conversation) {
     const auto turns = conversation.find("conversations");
@@ -80,9 +86,14 @@ public:
     explicit Sample(std::size_t most) : most_(most) {}
     [[nodiscard]] bool wants(std::uint64_t key) const { return kept_.size() < most_ || key < kept_.top().first; }
     void add(std::uint64_t key, FilePrompt prompt) {
-        if (kept_.size() == most_) kept_.pop();
+        if (kept_.size() == most_) {
+            bytes_ -= kept_.top().second.text.size();
+            kept_.pop();
+        }
+        bytes_ += prompt.text.size();
         kept_.emplace(key, std::move(prompt));
     }
+    [[nodiscard]] std::size_t bytes() const { return bytes_; }
     std::vector<FilePrompt> sorted() {
         std::vector<FilePrompt> result(kept_.size());
         for (auto at = result.rbegin(); at != result.rend(); ++at, kept_.pop()) *at = kept_.top().second;
@@ -96,6 +107,7 @@ private:
         }
     };
     std::size_t most_;
+    std::size_t bytes_ = 0;
     std::priority_queue<std::pair<std::uint64_t, FilePrompt>, std::vector<std::pair<std::uint64_t, FilePrompt>>, ByKey> kept_;
 };
 
@@ -151,6 +163,7 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
         if (prompt < least || prompt > most_prompt || prompt + answer > most_total || (!dataset.output_tokens && answer < least)) continue;
         ++result.kept;
         if (sample.wants(key)) sample.add(key, {std::move(turns->first), prompt, std::llround(answer)});
+        check_kept(stream, line, sample.bytes());
     }
     (void)stream.next();
     if (skip_blanks(stream) >= 0) stream.fail(stream.line_number(), "nothing wanted after the array");
@@ -168,6 +181,7 @@ FilePrompts read_prompts(const std::string& file, std::size_t most, double scale
     TextStream stream(file);
     FilePrompts result;
     std::string text;
+    std::size_t bytes = 0;
     for (std::size_t line = stream.line_number(); result.prompts.size() < most && stream.line(text, most_bytes);
          line = stream.line_number()) {
         if (text.find_first_not_of(" \t") == std::string::npos) continue;
@@ -182,6 +196,7 @@ FilePrompts read_prompts(const std::string& file, std::size_t most, double scale
             prompt.output_tokens = tokens->get<std::int64_t>();
         }
         prompt.tokens = estimated_tokens(prompt.text) * scale;
+        check_kept(stream, line, bytes += prompt.text.size());
         result.prompts.push_back(std::move(prompt));
     }
     if (result.prompts.empty()) throw ParseError(file + ": at least one prompt wanted, the file has none");
