@@ -439,7 +439,7 @@ std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditCo
 }
 
 std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
-    std::vector<Validity> verdicts(results.size());
+    std::vector<Validity> found(results.size());
     const auto compare = [&](const char* what, const std::optional<double> BenchmarkResult::*field) {
         std::vector<double> values;
         for (const BenchmarkResult& result : results)
@@ -450,7 +450,7 @@ std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
             const BenchmarkResult& result = results[i];
             if (!(result.*field) || std::abs(*(result.*field) / *usual - 1) <= work_tolerance) continue;
             const std::string requests = result.successful_requests ? " in " + shown(*result.successful_requests) + " requests" : "";
-            add(verdicts[i], {Verdict::suspect,
+            add(found[i], {Verdict::suspect,
                               {{"equal_work", shown(*(result.*field)) + " " + what + requests, shown(*usual) + " in the other runs",
                                 "not comparable: this run did other work than those it is compared with (other requests, or answers "
                                 "that ended by themselves)"}}});
@@ -458,7 +458,7 @@ std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
     };
     compare("input tokens", &BenchmarkResult::input_tokens);
     compare("output tokens", &BenchmarkResult::output_tokens);
-    return verdicts;
+    return found;
 }
 
 void add(Validity& to, const Validity& more) {
