@@ -25,10 +25,10 @@ namespace {
 
 /// One result of a file, whatever kind of file it is.
 struct Block {
-    std::size_t index = 0;            ///< in its file, from 0
-    std::string label{};              ///< for people
+    std::size_t index = 0;             ///< in its file, from 0
+    std::string label{};               ///< for people
     std::vector<std::string> names{};  ///< what its workload may be called, nearest first
-    std::string arguments{};          ///< the serving command, or its flags only
+    std::string arguments{};           ///< the serving command, or its flags only
     bool arguments_derived = false;
     BenchmarkResult result{};
 };
@@ -117,7 +117,8 @@ const Workload* workload_of(const Block& block, const StudyFile& study) {
     for (const std::string& name : block.names)
         for (const auto* list : {&study.workloads, &study.report_workloads})
             for (const Workload& workload : *list)
-                if (workload.name == name || std::find(workload.printed_as.begin(), workload.printed_as.end(), name) != workload.printed_as.end())
+                if (workload.name == name ||
+                    std::find(workload.printed_as.begin(), workload.printed_as.end(), name) != workload.printed_as.end())
                     return &workload;
     return nullptr;
 }
@@ -193,7 +194,8 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         std::vector<std::string> ids;
         for (const Finding& finding : one.validity.findings)
             if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
-        fmt::print("{:>4}  {:7}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), one.block.label, fmt::join(ids, " "));
+        fmt::print("{:>4}  {:7}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), one.block.label,
+                   fmt::join(ids, " "));
         ++counts[one.validity.verdict];
         for (const NotChecked& missing : one.not_checked) ++skipped[{missing.id, missing.reason}];
     }

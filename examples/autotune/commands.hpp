@@ -56,10 +56,10 @@ struct ImportArguments {
 };
 
 struct AuditArguments {
-    std::vector<std::filesystem::path> files;       ///< documents and tables
-    std::string hardware{};                         ///< name; empty: the study's, else what the file mentions
-    std::string model{};                            ///< of results that do not name theirs
-    std::optional<std::filesystem::path> study{};   ///< its workloads, model and hardware
+    std::vector<std::filesystem::path> files;      ///< documents and tables
+    std::string hardware{};                        ///< name; empty: the study's, else what the file mentions
+    std::string model{};                           ///< of results that do not name theirs
+    std::optional<std::filesystem::path> study{};  ///< its workloads, model and hardware
     bool json = false;
 };
 

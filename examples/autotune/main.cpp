@@ -63,7 +63,8 @@ int dispatch(int argc, char** argv) {
     engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
 
     std::string schema_kind;
-    CLI::App* schema_command = app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset, hardware, model");
+    CLI::App* schema_command =
+        app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset, hardware, model");
     schema_command->add_option("KIND", schema_kind, "Which kind")->required();
 
     ImportArguments import_arguments;
@@ -77,7 +78,8 @@ int dispatch(int argc, char** argv) {
     AuditArguments audit_arguments;
     CLI::App* audit_command = app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound");
     audit_command->add_option("FILE", audit_arguments.files, "Text or Markdown with result blocks, or CSV tables")->required();
-    audit_command->add_option("--hardware", audit_arguments.hardware, "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");
+    audit_command->add_option("--hardware", audit_arguments.hardware,
+                              "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");
     audit_command->add_option("--model", audit_arguments.model, "What was served, where the results do not say it");
     audit_command->add_option("--study", audit_arguments.study, "The study whose workloads, model and hardware these are");
     audit_command->add_flag("--json", audit_arguments.json, "Print all findings as one JSON array");

@@ -41,9 +41,22 @@ bool among(const std::array<std::string_view, n>& list, std::string_view name) {
 }
 
 constexpr std::array<std::string_view, 4> model_flags{"--model", "--model-path", "-m", "--hf-repo"};
-constexpr std::array<std::string_view, 16> parallel_flags{
-    "--tensor-parallel-size", "-tp",        "--tp",  "--tp-size", "--tp_size",          "--tensor_parallel_size",   "--data-parallel-size", "-dp",
-    "--dp-size",              "--dp",       "-pp",   "--pp-size", "--pipeline-parallel-size", "--pp_size", "--pipeline_parallel_size", "--pp"};
+constexpr std::array<std::string_view, 16> parallel_flags{"--tensor-parallel-size",
+                                                          "-tp",
+                                                          "--tp",
+                                                          "--tp-size",
+                                                          "--tp_size",
+                                                          "--tensor_parallel_size",
+                                                          "--data-parallel-size",
+                                                          "-dp",
+                                                          "--dp-size",
+                                                          "--dp",
+                                                          "-pp",
+                                                          "--pp-size",
+                                                          "--pipeline-parallel-size",
+                                                          "--pp_size",
+                                                          "--pipeline_parallel_size",
+                                                          "--pp"};
 constexpr std::array<std::string_view, 4> draft_counts{"--speculative-num-draft-tokens", "--draft-max", "--draft", "--draft-n"};
 constexpr std::array<std::string_view, 2> cache_off{"--no-enable-prefix-caching", "--disable-radix-cache"};
 
@@ -110,18 +123,17 @@ void describe(AuditContext& context, const Workload& workload, const BenchmarkRe
     if (data.kind == Dataset::Kind::random) {
         context.mean_input_tokens = static_cast<double>(*data.input_tokens);
         // Without ignore_eos answers may end early: equal enough when hardly any did.
-        const double printed = result.output_tokens && result.successful_requests.value_or(0) > 0
-                                   ? *result.output_tokens / *result.successful_requests
-                                   : 0;
+        const double printed =
+            result.output_tokens && result.successful_requests.value_or(0) > 0 ? *result.output_tokens / *result.successful_requests : 0;
         const auto asked = static_cast<double>(*data.output_tokens);
-        if (data.range_ratio == 0 && (workload.ignore_eos || std::abs(printed - asked) <= 0.02 * asked)) context.equal_output_lengths = true;
+        if (data.range_ratio == 0 && (workload.ignore_eos || std::abs(printed - asked) <= 0.02 * asked))
+            context.equal_output_lengths = true;
         else if (data.range_ratio > 0) context.equal_output_lengths = false;
     } else if (data.kind == Dataset::Kind::sharegpt) context.equal_output_lengths = false;
     else if (data.kind == Dataset::Kind::shared_prefix || data.kind == Dataset::Kind::multi_turn) context.prefix_cache_intended = true;
 }
 
-void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model,
-              const std::vector<ModelSpec>& known) {
+void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model, const std::vector<ModelSpec>& known) {
     std::string served = model;
     std::string quantization;
     bool speculates = false;

@@ -56,7 +56,10 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["strategy"] = setup.file.strategy.name;
     object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
-    object["default"] = {{"configuration", to_json(result.default_configuration)}, {"metrics", metrics(result.default_configuration)}};
+    const Measurement* of_default = view.measured(result.default_configuration);
+    object["default"] = {{"configuration", to_json(result.default_configuration)},
+                         {"metrics", metrics(result.default_configuration)},
+                         {"verdict", of_default == nullptr ? Json(nullptr) : Json(name_in(verdicts, of_default->validity.verdict))}};
     if (result.best) {
         const Command command = setup.command(result.recommended);
         Json recommended;

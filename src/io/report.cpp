@@ -81,9 +81,11 @@ private:
             return;
         }
         if (result_.default_unsound)
-            line("**Nothing can be concluded: keep the default and measure it again.** What was measured of it cannot be believed ({}), so no "
-                 "gain over it can be stated.\n",
-                 view_.standings.find(result_.default_configuration)->refused);
+            line(
+                "**Nothing can be concluded: keep the default and measure it again.** What was measured of it cannot be believed ({}), so "
+                "no "
+                "gain over it can be stated.\n",
+                view_.standings.find(result_.default_configuration)->refused);
         else if (!result_.default_passes)
             line("**Serve this.** The default configuration itself does not pass ({}), so there is no gain to state.\n",
                  view_.standings.find(result_.default_configuration) == nullptr
@@ -119,8 +121,8 @@ private:
         }
         if (result_.default_unsound) {
             const Standing& best = *view_.standings.find(*result_.best);
-            line("The highest figure that can be believed is {} ({}), whether it is better or worse than the default.\n", objective_of(best),
-                 difference(best.configuration, result_.default_configuration));
+            line("The highest figure that can be believed is {} ({}), whether it is better or worse than the default.\n",
+                 objective_of(best), difference(best.configuration, result_.default_configuration));
         } else if (*result_.best != result_.recommended) {
             const Standing& best = *view_.standings.find(*result_.best);
             const Standing& chosen = *view_.standings.find(result_.recommended);
@@ -243,7 +245,8 @@ private:
         });
         for (const Standing* standing : sorted) {
             std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;
-            if (standing->configuration == result_.recommended && result_.best) verdict = "**recommended**";
+            if (standing == base && result_.default_unsound) verdict = "the default: " + standing->refused;
+            else if (standing->configuration == result_.recommended && result_.best) verdict = "**recommended**";
             else if (standing == base && standing->passes()) verdict = "the default";
             result_row(standing, difference(standing->configuration, result_.default_configuration),
                        base == nullptr ? std::nullopt : mean_of(*base), verdict);
@@ -271,6 +274,7 @@ private:
         };
         std::map<std::string, Suspicion> suspicions;
         std::set<std::pair<Configuration, std::string>> seen;  // a configuration measured twice is said once
+        std::set<std::string> explained;                       // a cause is said once: its numbers vary, its beginning does not
         bool any = false;
         const auto begin = [&] {
             if (!any) line("## Audit ({})\n", file_.audit);
@@ -293,7 +297,8 @@ private:
             line("- **unsound**: {}", name_of(trial));
             for (const Finding& finding : validity.findings)
                 line("  - {}: {}{}{}{}", finding.id, finding.left, finding.right.empty() ? "" : "; ", finding.right,
-                     finding.cause.empty() ? "" : ". " + finding.cause);
+                     finding.cause.empty() || !explained.insert(finding.id + finding.cause.substr(0, 12)).second ? ""
+                                                                                                                 : ". " + finding.cause);
         }
         for (const auto& [id, suspicion] : suspicions) {
             begin();

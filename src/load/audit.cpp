@@ -176,8 +176,8 @@ private:
         const std::string tool = dialect_ == Dialect::unknown ? "neither vLLM's definition nor guidellm's fits"
                                  : as_guidellm                ? "guidellm's definition of TPOT"
                                                               : "vLLM's definition of TPOT";
-        find(Verdict::unsound, "decomposition",
-             (as_guidellm ? "T o = " : "F + T (o - 1) = ") + shown(ratio * *L_) + " s", "mean latency L = " + shown(*L_) + " s",
+        find(Verdict::unsound, "decomposition", (as_guidellm ? "T o = " : "F + T (o - 1) = ") + shown(ratio * *L_) + " s",
+             "mean latency L = " + shown(*L_) + " s",
              ratio < 1 ? "tokens not observed: the printed times explain " + share(ratio) + " of the latency (" + tool +
                              "); the client did not see most of the stream, as when chunks of reasoning are not counted"
                        : "the printed times exceed the latency (" + tool + "): tokens or latencies are counted wrong");
@@ -371,8 +371,8 @@ private:
         const double floor = of->per_token / bandwidth / *c_.tokens_per_step;
         if (*T_ * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
         find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
-             "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) + " GB/s" +
-                 (*c_.tokens_per_step > 1 ? ", " + shown(*c_.tokens_per_step) + " tokens a step" : ""),
+             "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) +
+                 " GB/s" + (*c_.tokens_per_step > 1 ? ", " + shown(*c_.tokens_per_step) + " tokens a step" : ""),
              "impossible: a token would need " + shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) +
                  " GB/s; another model or checkpoint answered, kernels did not do their work, or tokens are counted wrong");
     }
@@ -392,9 +392,10 @@ private:
         const double per_run = D_ > 0 ? *r_.input_tokens / D_ : 0;
         const double rate = std::max(per_request, per_run);
         if (rate <= most * (1 + physics_tolerance)) return;
-        find(Verdict::suspect, "physics", "prefill = " + shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
-             "at most " + shown(std::round(most)) + " tok/s: " + shown(*flops * c_.devices / 1e12) + " TFLOP/s in " + of->computes_in + " for " +
-                 shown(parameters / 1e9) + "e9 parameters",
+        find(Verdict::suspect, "physics",
+             "prefill = " + shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
+             "at most " + shown(std::round(most)) + " tok/s: " + shown(*flops * c_.devices / 1e12) + " TFLOP/s in " + of->computes_in +
+                 " for " + shown(parameters / 1e9) + "e9 parameters",
              c_.prefix_cache_intended ? "prompts were computed faster than the chip computes, though the prefix cache is off: "
                                         "another model answered, or TTFT is not the first token's"
                                       : "most likely the prefix cache answered: these prompts had been sent before, so TTFT says "
@@ -451,9 +452,9 @@ std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
             if (!(result.*field) || std::abs(*(result.*field) / *usual - 1) <= work_tolerance) continue;
             const std::string requests = result.successful_requests ? " in " + shown(*result.successful_requests) + " requests" : "";
             add(found[i], {Verdict::suspect,
-                              {{"equal_work", shown(*(result.*field)) + " " + what + requests, shown(*usual) + " in the other runs",
-                                "not comparable: this run did other work than those it is compared with (other requests, or answers "
-                                "that ended by themselves)"}}});
+                           {{"equal_work", shown(*(result.*field)) + " " + what + requests, shown(*usual) + " in the other runs",
+                             "not comparable: this run did other work than those it is compared with (other requests, or answers "
+                             "that ended by themselves)"}}});
         }
     };
     compare("input tokens", &BenchmarkResult::input_tokens);

@@ -12,8 +12,7 @@ namespace {
 /// Lower case; dots and underscores are dashes, so that `quantized.w4a16` and `quantized-w4a16` are one spelling.
 std::string normal(std::string_view name) {
     std::string result;
-    for (const char c : name)
-        result += c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const char c : name) result += c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return result;
 }
 
@@ -42,9 +41,9 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> spelling
                                                                                    {"fp16", "bf16"},
                                                                                    {"mxfp4-moe", "mxfp4"}}};
 /// Quantizations that exist, so that a name with one of them is this model, though its bytes may not be known.
-constexpr std::array<std::string_view, 17> quantizations{"fp8",       "fp4",        "awq",       "awq-4bit", "awq-8bit", "gptq-int4",
-                                                         "gptq-int8", "int4-w4a16", "int8-w8a16", "gguf",     "bf16",     "mxfp4",
-                                                         "gptq",      "bnb-4bit",   "w8a8",      "quantized-w8a8", "int8"};
+constexpr std::array<std::string_view, 17> quantizations{"fp8",       "fp4",        "awq",        "awq-4bit",       "awq-8bit", "gptq-int4",
+                                                         "gptq-int8", "int4-w4a16", "int8-w8a16", "gguf",           "bf16",     "mxfp4",
+                                                         "gptq",      "bnb-4bit",   "w8a8",       "quantized-w8a8", "int8"};
 
 /// What the words after the stem mean: a quantization, empty for none; nothing when they mean something else.
 std::optional<std::string> quantization_of(std::string rest, const ModelSpec& model) {

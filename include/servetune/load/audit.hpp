@@ -23,13 +23,13 @@ enum class Dialect { unknown, vllm, guidellm };
 /// `not_checked` says so.
 struct AuditContext {
     Dialect dialect = Dialect::unknown;
-    std::optional<double> requested_requests{};        ///< how many were to be sent
-    std::optional<double> concurrency_cap{};           ///< requests in flight at most
-    bool closed_loop = false;                          ///< a new request for each that ends, up to the cap
+    std::optional<double> requested_requests{};         ///< how many were to be sent
+    std::optional<double> concurrency_cap{};            ///< requests in flight at most
+    bool closed_loop = false;                           ///< a new request for each that ends, up to the cap
     std::optional<double> requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
-    std::optional<bool> equal_output_lengths{};        ///< every answer has the same number of tokens
-    std::optional<double> mean_input_tokens{};         ///< of the data set's prompts
-    std::optional<bool> prefix_cache_intended{};       ///< may prompts be answered from a cache of earlier ones
+    std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
+    std::optional<double> mean_input_tokens{};          ///< of the data set's prompts
+    std::optional<bool> prefix_cache_intended{};        ///< may prompts be answered from a cache of earlier ones
     std::optional<ServedModel> served{};
     std::optional<HardwareSpec> hardware{};
     double devices = 1;                        ///< accelerators that share the work of one step

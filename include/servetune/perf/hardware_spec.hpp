@@ -26,8 +26,9 @@ struct HardwareSpec {
     /// Operations per second in a number type; where the chip has none of it, those of the next wider type that it has, as
     /// kernels then compute in it (fp4 -> fp8 -> bf16). Nothing when none is known.
     [[nodiscard]] std::optional<double> flops(std::string_view type) const {
-        for (std::string_view wanted = type; !wanted.empty();
-             wanted = wanted == "fp4" ? "fp8" : wanted == "bf16" || wanted == "fp16" ? "" : "bf16")
+        for (std::string_view wanted = type; !wanted.empty(); wanted = wanted == "fp4"                        ? "fp8"
+                                                                       : wanted == "bf16" || wanted == "fp16" ? ""
+                                                                                                              : "bf16")
             if (const auto found = flops_per_second.find(wanted); found != flops_per_second.end()) return found->second;
         return std::nullopt;
     }

@@ -16,7 +16,7 @@ namespace servetune {
 struct Recommendation {
     Configuration default_configuration;
     bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
-    bool default_unsound = false;  ///< it was measured, but the audit refuses what was measured: how good it is, is not known
+    bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
     Configuration recommended{};          ///< the smallest command that keeps the gain of `best`; the default when nothing beats it
     bool keep_default = true;
