@@ -55,12 +55,21 @@ struct ImportArguments {
     bool json = false;
 };
 
+struct AuditArguments {
+    std::vector<std::filesystem::path> files;      ///< documents and tables
+    std::string hardware{};                        ///< name; empty: the study's, else what the file mentions
+    std::string model{};                           ///< of results that do not name theirs
+    std::optional<std::filesystem::path> study{};  ///< its workloads, model and hardware
+    bool json = false;
+};
+
 int run(const RunArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);
 int render(const RenderArguments& arguments);
 int engines(const EnginesArguments& arguments);
+int audit(const AuditArguments& arguments);
 int import_document(const ImportArguments& arguments);
 
 }  // namespace autotune

@@ -63,7 +63,8 @@ int dispatch(int argc, char** argv) {
     engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
 
     std::string schema_kind;
-    CLI::App* schema_command = app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset");
+    CLI::App* schema_command =
+        app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset, hardware, model");
     schema_command->add_option("KIND", schema_kind, "Which kind")->required();
 
     ImportArguments import_arguments;
@@ -76,6 +77,15 @@ int dispatch(int argc, char** argv) {
     import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
     import_command->add_option("--rest", import_arguments.rest, "With --study: CSV file for the blocks that it does not know");
     import_command->add_flag("--json", import_arguments.json, "Print one JSON object about what was found");
+
+    AuditArguments audit_arguments;
+    CLI::App* audit_command = app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound");
+    audit_command->add_option("FILE", audit_arguments.files, "Text or Markdown with result blocks, or CSV tables")->required();
+    audit_command->add_option("--hardware", audit_arguments.hardware,
+                              "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");
+    audit_command->add_option("--model", audit_arguments.model, "What was served, where the results do not say it");
+    audit_command->add_option("--study", audit_arguments.study, "The study whose workloads, model and hardware these are");
+    audit_command->add_flag("--json", audit_arguments.json, "Print all findings as one JSON array");
 
     try {
         app.parse(argc, argv);
@@ -92,6 +102,7 @@ int dispatch(int argc, char** argv) {
         return done;
     }
     if (app.got_subcommand("engines")) return engines(engines_arguments);
+    if (app.got_subcommand("audit")) return audit(audit_arguments);
     return import_document(import_arguments);
 }
 
