@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cmath>
 #include <ctime>
+#include <limits>
 #include <optional>
 #include <system_error>
 
@@ -22,6 +23,7 @@ namespace servetune {
 namespace {
 
 constexpr double tick_seconds = 0.001;
+constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_lags = 1U << 20U;
 
 timespec timespec_of(double seconds) {
@@ -85,7 +87,13 @@ struct EventLoop::Transfer {
 };
 
 EventLoop::EventLoop(LoadTask& task, std::vector<std::size_t> mine, std::size_t places)
-    : task_(task), places_(places), headers_(headers_for(task.endpoint)), multi_(curl_multi_init()), left_(mine.size()) {
+    : task_(task),
+      places_(places),
+      headers_(headers_for(task.endpoint)),
+      multi_(curl_multi_init()),
+      left_(mine.size()),
+      curl_due_(never),
+      curl_armed_(never) {
     epoll_ = checked(epoll_create1(EPOLL_CLOEXEC), "epoll");
     curl_timer_ = checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timer");
     schedule_timer_ = checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timer");
@@ -158,10 +166,7 @@ int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void
 
 int EventLoop::on_timer(CURLM*, long milliseconds, void* loop) {
     auto* self = static_cast<EventLoop*>(loop);
-    if (milliseconds < 0) {
-        const itimerspec off{};
-        timerfd_settime(self->curl_timer_, 0, &off, nullptr);
-    } else arm(self->curl_timer_, monotonic_seconds() + static_cast<double>(milliseconds) * 1e-3);
+    self->curl_due_ = milliseconds < 0 ? never : self->now() + static_cast<double>(milliseconds) * 1e-3;
     return 0;
 }
 
@@ -198,7 +203,16 @@ void EventLoop::act(curl_socket_t socket, int bits) {
     curl_multi_socket_action(multi_.get(), socket, bits, &running);
 }
 
+/// libcurl moves its timer at every turn, mostly to later, and setting one costs as much as a read. So it is set only to come sooner;
+/// when it comes too soon, nothing is due yet.
+void EventLoop::arm_curl_timer() {
+    if (curl_due_ >= curl_armed_) return;
+    curl_armed_ = curl_due_;
+    arm(curl_timer_, epoch_ + curl_due_);
+}
+
 void EventLoop::wait_for_events() {
+    arm_curl_timer();
     std::array<epoll_event, 512> events{};
     const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < count; ++i) {
@@ -209,7 +223,9 @@ void EventLoop::wait_for_events() {
         else if (descriptor == schedule_timer_) {
             if (::read(descriptor, &expirations, sizeof expirations) > 0) release_due();
         } else if (descriptor == curl_timer_) {
-            if (::read(descriptor, &expirations, sizeof expirations) > 0) act(CURL_SOCKET_TIMEOUT, 0);
+            if (::read(descriptor, &expirations, sizeof expirations) <= 0) continue;
+            curl_armed_ = never;
+            if (curl_due_ <= now()) act(CURL_SOCKET_TIMEOUT, 0);
         } else if (descriptor == stop_event_) {
             if (::read(descriptor, &expirations, sizeof expirations) > 0) stopping_ = true;
         } else
@@ -240,6 +256,8 @@ void EventLoop::warm(std::size_t connections) {
 }
 
 void EventLoop::run(double epoch) {
+    curl_due_ += epoch_ - epoch;  // what libcurl waits for stays when it was
+    curl_armed_ = never;
     epoch_ = epoch;
     const double began = processor_seconds_of_thread();
     next_tick_ = monotonic_seconds() + tick_seconds;

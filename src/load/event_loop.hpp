@@ -72,6 +72,7 @@ private:
     static int on_request(void* transfer, char*, char*, int, int);
 
     [[nodiscard]] double now() const { return monotonic_seconds() - epoch_; }
+    void arm_curl_timer();
     void wait_for_events();
     void act(curl_socket_t socket, int bits);
     void release_due();
@@ -102,7 +103,8 @@ private:
     std::atomic<bool> stopping_{false};
 
     double epoch_ = 0;
-    double stamp_ = 0;  ///< of the read that is being handled
+    double curl_due_, curl_armed_;  ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
+    double stamp_ = 0;              ///< of the read that is being handled
     std::uint64_t read_number_ = 0;
     double next_tick_ = 0;
     std::vector<float> lags_;

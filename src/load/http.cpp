@@ -58,8 +58,8 @@ std::optional<double> sum_of(std::string_view text, std::string_view metric) {
 }
 
 constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 5> counter_fields{
-    {{"input_tokens", &ServerCounters::input_tokens},
-     {"output_tokens", &ServerCounters::output_tokens},
+    {{"prompt_tokens", &ServerCounters::input_tokens},
+     {"generated_tokens", &ServerCounters::output_tokens},
      {"prefix_hit_tokens", &ServerCounters::prefix_hit_tokens},
      {"requests", &ServerCounters::requests},
      {"preemptions", &ServerCounters::preemptions}}};

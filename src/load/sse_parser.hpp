@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -21,7 +22,7 @@ public:
         while (!bytes.empty() && !too_long_) {
             if (skip_line_feed_ && bytes.front() == '\n') bytes.remove_prefix(1);
             skip_line_feed_ = false;
-            const std::size_t end = bytes.find_first_of("\r\n");
+            const std::size_t end = line_end(bytes);
             if (end == std::string_view::npos) {
                 keep(bytes);
                 break;
@@ -39,6 +40,12 @@ public:
     }
 
 private:
+    /// The first CR or LF; two searches for one character each are many times faster than one for either.
+    static std::size_t line_end(std::string_view bytes) {
+        const std::size_t line_feed = bytes.find('\n');
+        return std::min(line_feed, bytes.substr(0, line_feed).find('\r'));
+    }
+
     void keep(std::string_view part) {
         if (line_.size() + data_.size() + part.size() > most_bytes_) too_long_ = true;
         else line_.append(part);

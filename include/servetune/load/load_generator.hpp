@@ -31,7 +31,8 @@ struct Endpoint {
     bool verify_certificate = true;
     bool usage = true;  ///< ask for token counts while streaming; an answer without them has failed. False: chunks are all there is
     std::string metrics_path = "/metrics";  ///< empty: the server's counters are not read
-    /// ServerCounters' field (`output_tokens`) -> the server's own name; of several for one field the first that it has counts.
+    /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the server's own name, as an engine file's
+    /// `counters` has them; of several for one the first that the server has counts.
     std::vector<std::pair<std::string, std::string>> counters{};
 };
 
