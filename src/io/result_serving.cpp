@@ -69,11 +69,12 @@ TimeSummary times_of(Fields& fields, const std::string& family) {
     TimeSummary result{at("mean_"), at("median_"), at("p90_"), at("p95_"), at("p99_"), at("std_")};
     const auto median = at("p50_");  // vLLM writes it beside the median when it is asked for
     if (!result.p50) result.p50 = median;
-    const auto nothing = [](const std::optional<double>& figure) { return figure.value_or(0) == 0; };
-    return nothing(result.mean) && nothing(result.p50) && nothing(result.standard_deviation) ? TimeSummary{} : result;
+    bool any = false;
+    bool zeros = true;
+    for (const auto& figure : {result.mean, result.p50, result.standard_deviation})
+        if (figure) any = true, zeros = zeros && figure == 0;
+    return any && zeros ? TimeSummary{} : result;
 }
-
-bool nothing_in(const TimeSummary& times) { return !times.mean && !times.p50; }
 
 // ------------------------------------------------------------------------------------------------- one entry a request
 
@@ -182,8 +183,7 @@ PublishedResult read_flat(const Json& object, bool sglang) {
     figures.time_to_first_token = times_of(fields, "ttft");
     figures.time_per_output_token = times_of(fields, "tpot");
     figures.inter_token_latency = times_of(fields, "itl");
-    figures.latency = times_of(fields, "e2el");
-    if (nothing_in(figures.latency)) figures.latency = times_of(fields, "e2e_latency");
+    figures.latency = times_of(fields, sglang ? "e2e_latency" : "e2el");
     read_details(object, !sglang, figures);
     const double completed = figures.successful_requests.value_or(0);
     if (completed > 0) {  // 0 of what a success cannot do without: not counted

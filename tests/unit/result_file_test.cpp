@@ -181,6 +181,7 @@ TEST_CASE("result files of vLLM: zeros that were not measured, old spellings, te
     CHECK_FALSE(first(R"(, "max_concurrency": "8", "request_rate": "inf")").maximum_concurrency);
     CHECK(first(R"(, "input_throughput": 60.5)").input_tokens_per_second == 60.5);
     CHECK(first(R"(, "p50_itl_ms": 7.5)").inter_token_latency.p50 == 0.0075);
+    CHECK(first(R"(, "p99_e2el_ms": 7.5)").latency.p99 == 0.0075);
     CHECK(read(vllm(R"(, "p99.9_ttft_ms": 7.5)")).front().unread == std::map<std::string, std::string>{{"p99.9_ttft_ms", "7.5"}});
     // num_prompts is what was asked for: taken only when nothing says how many failed, and never below the successes.
     CHECK(first(R"(, "num_prompts": 6)").requested_requests == 6);
