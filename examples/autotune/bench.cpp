@@ -4,6 +4,7 @@
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/import.hpp"
@@ -15,6 +16,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -31,7 +33,8 @@ Workload workload_of(const BenchArguments& arguments, const Catalogue& catalogue
     std::string yaml = "\"" + arguments.workload + "\"";
     if (arguments.workload.starts_with("random:")) {
         const auto cross = arguments.workload.find('x');
-        if (cross == std::string::npos) throw UsageError("random:INPUTxOUTPUT wanted, such as random:1024x128, got '" + arguments.workload + "'");
+        if (cross == std::string::npos)
+            throw UsageError("random:INPUTxOUTPUT wanted, such as random:1024x128, got '" + arguments.workload + "'");
         yaml = "{workload: random, dataset: {kind: random, input_tokens: " + arguments.workload.substr(7, cross - 7) +
                ", output_tokens: " + arguments.workload.substr(cross + 1) + "}, requests: 100, ignore_eos: true}";
     }
@@ -40,7 +43,8 @@ Workload workload_of(const BenchArguments& arguments, const Catalogue& catalogue
     if (arguments.seed) workload.seed = *arguments.seed;
     if (arguments.ignore_eos) workload.ignore_eos = true;
     if (arguments.rate && arguments.concurrency) throw UsageError("--rate and --concurrency exclude each other");
-    if (arguments.rate) workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate, .burstiness = arguments.burstiness};
+    if (arguments.rate)
+        workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate, .burstiness = arguments.burstiness};
     if (arguments.concurrency)
         workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(*arguments.concurrency)};
     return workload;
@@ -107,7 +111,8 @@ int bench(const BenchArguments& arguments) {
     test.limits = {arguments.ttft_limit_seconds, arguments.tpot_limit_seconds, arguments.latency_limit_seconds};
     test.token_ids = arguments.token_ids;
     test.salt = arguments.salt ? *arguments.salt : std::uint64_t{std::random_device{}()};
-    test.known.served = catalogue.served(arguments.facts_of.empty() ? test.endpoint.model : arguments.facts_of);
+    if (!arguments.facts_of.empty()) test.known.served = catalogue.model(arguments.facts_of);
+    else test.known.served = served_model(test.endpoint.model, catalogue.all_models());
     if (!arguments.hardware.empty()) test.known.hardware = catalogue.hardware(arguments.hardware);
     test.known.devices = arguments.devices;
     if (!arguments.quiet)
@@ -127,14 +132,15 @@ int bench(const BenchArguments& arguments) {
                                 .dataset = std::string(name_in(dataset_kinds, test.workload.dataset.kind)),
                                 .burstiness = arguments.burstiness};
     const BenchmarkResult& figures = result.statistics.result;
-    const std::string json =
-        with_verdict(vllm_json(figures, context, arguments.detailed ? result.run.records : std::vector<RequestRecord>{}), result, *test.salt);
+    const std::string json = with_verdict(
+        vllm_json(figures, context, arguments.detailed ? result.run.records : std::vector<RequestRecord>{}), result, *test.salt);
     if (arguments.save) write_file(*arguments.save, json + "\n");
     if (arguments.records) write_records(*arguments.records, result.run.records);
     if (arguments.json) fmt::print("{}\n", json);
     else fmt::print("{}", bench_report(result, text_block(figures)));
     if (arguments.compare_with) {
-        const auto others = read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), launchers_of(catalogue.engines()));
+        const auto others =
+            read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), launchers_of(catalogue.engines()));
         if (!arguments.json) fmt::print("\n{}", comparison(result, others.front(), arguments.compare_with->filename().string()));
     }
     if (result.run.stopped) return stopped;

@@ -25,10 +25,7 @@ int import_document(const ImportArguments& arguments) {
     if (arguments.study) {
         study = load_study(*arguments.study, catalogue);
         engines = study->composition->engines();
-    } else
-        for (const auto& entry : std::filesystem::directory_iterator(catalogue.root() / "engines"))
-            if (entry.path().extension() == ".yaml")
-                engines.push_back(catalogue.engine(Yaml::parse("\"" + entry.path().string() + "\"", "engines")));
+    } else engines = catalogue.engines();
 
     const std::vector<PublishedResult> results = read_results(text, arguments.document.string(), launchers_of(engines));
     Imported imported;
