@@ -97,7 +97,8 @@ void AnswerWriter::frame(std::string& out, std::string_view bytes) const {
         out += bytes;
         return;
     }
-    const std::size_t size = request_.behaviour.http_chunks ? std::max<std::size_t>(1, static_cast<std::size_t>(*request_.behaviour.http_chunks)) : bytes.size();
+    const std::size_t size =
+        request_.behaviour.http_chunks ? std::max<std::size_t>(1, static_cast<std::size_t>(*request_.behaviour.http_chunks)) : bytes.size();
     for (; !bytes.empty(); bytes.remove_prefix(std::min(size, bytes.size()))) {
         const std::string_view piece = bytes.substr(0, size);
         std::array<char, 20> digits{};
@@ -173,7 +174,9 @@ void AnswerWriter::add_text(std::int64_t stamp, std::int64_t tokens) {
 
 void AnswerWriter::token(std::string& out, std::int64_t stamp, std::int64_t tokens, std::int64_t so_far) {
     const Behaviour& behaviour = request_.behaviour;
-    const double thinking = !behaviour.thinking ? 1e18 : *behaviour.thinking < 0 ? std::floor(static_cast<double>(request_.tokens) / 2) : *behaviour.thinking;
+    const double thinking = !behaviour.thinking       ? 1e18
+                            : *behaviour.thinking < 0 ? std::floor(static_cast<double>(request_.tokens) / 2)
+                                                      : *behaviour.thinking;
     const bool thinks = static_cast<double>(chunks_) < thinking;
     const std::string& open = thinks ? think_open_ : text_open_;
     const std::string& close = thinks ? think_close_ : text_close_;
@@ -223,9 +226,7 @@ void AnswerWriter::error(std::string& out) {
     if (!request_.behaviour.no_done) event(out, "[DONE]");
 }
 
-void AnswerWriter::half_event(std::string& out) {
-    frame(out, "data: " + before_.substr(0, before_.size() / 2));
-}
+void AnswerWriter::half_event(std::string& out) { frame(out, "data: " + before_.substr(0, before_.size() / 2)); }
 
 void AnswerWriter::close_body(std::string& out) const {
     if (chunked_) out += "0\r\n\r\n";
@@ -248,7 +249,9 @@ void AnswerWriter::whole(std::string& out, std::int64_t stamp) {
                           {"model", request_.model},
                           {"choices", nlohmann::json::array({choice})}};
     if (!behaviour.no_usage) {
-        answer["usage"] = {{"prompt_tokens", request_.prompt_tokens}, {"completion_tokens", request_.tokens}, {"total_tokens", request_.prompt_tokens + request_.tokens}};
+        answer["usage"] = {{"prompt_tokens", request_.prompt_tokens},
+                           {"completion_tokens", request_.tokens},
+                           {"total_tokens", request_.prompt_tokens + request_.tokens}};
         if (behaviour.cached) answer["usage"]["prompt_tokens_details"] = {{"cached_tokens", static_cast<std::int64_t>(*behaviour.cached)}};
     }
     const std::string body = answer.dump();
@@ -264,7 +267,12 @@ std::int64_t stamp_in(std::string_view text) {
 std::string plain_answer(int status, std::string_view type, std::string_view body, bool close, std::string_view more_headers) {
     std::string out = "HTTP/1.1 ";
     append_number(out, status);
-    out += status == 200 ? " OK" : status == 302 ? " Found" : status == 503 ? " Service Unavailable" : status == 404 ? " Not Found" : status == 400 ? " Bad Request" : " Error";
+    out += status == 200   ? " OK"
+           : status == 302 ? " Found"
+           : status == 503 ? " Service Unavailable"
+           : status == 404 ? " Not Found"
+           : status == 400 ? " Bad Request"
+                           : " Error";
     out += "\r\nserver: stream_server\r\ncontent-type: ";
     out += type;
     out += "\r\ncontent-length: ";

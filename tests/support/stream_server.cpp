@@ -75,7 +75,8 @@ public:
         std::uint64_t all = 0, seen = 0;
         for (const auto& count : counts_) all += count;
         for (std::size_t i = 0; i < counts_.size(); ++i)
-            if ((seen += counts_[i]) > 0 && static_cast<double>(seen) >= share * static_cast<double>(all)) return std::exp2(static_cast<double>(i + 1) / 4) / 1e9;
+            if ((seen += counts_[i]) > 0 && static_cast<double>(seen) >= share * static_cast<double>(all))
+                return std::exp2(static_cast<double>(i + 1) / 4) / 1e9;
         return 0;
     }
 
@@ -189,8 +190,8 @@ struct StreamServer::Shared {
     std::uint16_t port = 0;
     std::int64_t started_ns = now_ns();
     std::atomic<bool> stopping{false};
-    std::atomic<std::uint64_t> connections{0}, requests{0}, completions{0}, in_flight{0}, most_in_flight{0}, prompt_tokens{0}, generation_tokens{0}, ended_length{0},
-        ended_stop{0}, cached_tokens{0};
+    std::atomic<std::uint64_t> connections{0}, requests{0}, completions{0}, in_flight{0}, most_in_flight{0}, prompt_tokens{0},
+        generation_tokens{0}, ended_length{0}, ended_stop{0}, cached_tokens{0};
     Lateness lateness;
     mutable std::mutex mutex;
     mutable std::condition_variable ended;
@@ -214,7 +215,9 @@ public:
     ~Loop() { stop(); }
     Loop(const Loop&) = delete;
     Loop& operator=(const Loop&) = delete;
-    void start() { thread_ = std::jthread([this] { run(); }); }
+    void start() {
+        thread_ = std::jthread([this] { run(); });
+    }
     void stop();
 
 private:
@@ -275,7 +278,8 @@ StreamServer::Loop::Loop(Shared& shared, std::size_t index) : shared_(shared), i
     if (bind(listener_.id(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
         getsockname(listener_.id(), reinterpret_cast<sockaddr*>(&address), &size) != 0 ||
         (shared_.options.listening && listen(listener_.id(), 8192) != 0))
-        throw std::runtime_error("stream server: cannot listen on port " + std::to_string(shared_.options.port) + ": " + std::strerror(errno));
+        throw std::runtime_error("stream server: cannot listen on port " + std::to_string(shared_.options.port) + ": " +
+                                 std::strerror(errno));
     shared_.port = ntohs(address.sin_port);
     if (shared_.options.listening) watch(listener_.id(), listener_tag, EPOLLIN);
     watch(timer_.id(), timer_tag, EPOLLIN);
@@ -507,7 +511,8 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     request.chat = chat;
     request.model = body.at("model").get<std::string>();
     request.stream = body.value("stream", false);
-    if (const auto options = body.find("stream_options"); options != body.end()) request.include_usage = options->value("include_usage", false);
+    if (const auto options = body.find("stream_options"); options != body.end())
+        request.include_usage = options->value("include_usage", false);
     std::string label;
     read_prompt(body, chat, request.prompt_tokens, label);
 
@@ -532,7 +537,8 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     answer.gap_ns = in_ns(behaviour.gap.value_or(0.001));
     answer.chunk_tokens = std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.chunk_tokens.value_or(1)));
     answer.chunks = (request.tokens + answer.chunk_tokens - 1) / answer.chunk_tokens;
-    answer.coalesce = behaviour.content_length ? answer.chunks : std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.coalesce.value_or(1)));
+    answer.coalesce =
+        behaviour.content_length ? answer.chunks : std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.coalesce.value_or(1)));
     for (const BehaviourWord& word : behaviour_words)
         if (word.name == "reset" || word.name == "close" || word.name == "stall" || word.name == "truncated" || word.name == "error_event")
             if (const auto at = behaviour.*word.field) {
@@ -550,7 +556,8 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     truth.prompt_tokens = request.prompt_tokens;
     truth.chunk_sent_ns.reserve(static_cast<std::size_t>(std::min<std::int64_t>(answer.chunks, 1 << 20)));
     const std::uint64_t in_flight = ++shared_.in_flight;
-    for (std::uint64_t most = shared_.most_in_flight; most < in_flight && !shared_.most_in_flight.compare_exchange_weak(most, in_flight);) {}
+    for (std::uint64_t most = shared_.most_in_flight; most < in_flight && !shared_.most_in_flight.compare_exchange_weak(most, in_flight);) {
+    }
 
     connection.slow_left = behaviour.split || behaviour.drip ? ~std::size_t{0} : 0;
     connection.slow_bytes = static_cast<std::size_t>(std::max(1.0, behaviour.split.value_or(1)));
@@ -584,12 +591,18 @@ bool StreamServer::Loop::misanswer(Connection& connection, Answer& answer) {
     };
     if (behaviour.status) {
         const int status = static_cast<int>(*behaviour.status);
-        return say("status", status, plain_answer(status, "application/json", R"({"error":{"message":"the engine refuses","type":"error"}})"), false);
+        return say("status", status,
+                   plain_answer(status, "application/json", R"({"error":{"message":"the engine refuses","type":"error"}})"), false);
     }
     if (behaviour.redirect)
-        return say("redirect", 302, plain_answer(302, "text/plain", "", false, "location: http://127.0.0.1:" + std::to_string(shared_.port) + "/elsewhere\r\n"), false);
+        return say(
+            "redirect", 302,
+            plain_answer(302, "text/plain", "", false, "location: http://127.0.0.1:" + std::to_string(shared_.port) + "/elsewhere\r\n"),
+            false);
     if (behaviour.html)
-        return say("html", 200, plain_answer(200, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><body><h1>Welcome to nginx!</h1></body></html>\n"), false);
+        return say("html", 200,
+                   plain_answer(200, "text/html; charset=utf-8", "<!DOCTYPE html>\n<html><body><h1>Welcome to nginx!</h1></body></html>\n"),
+                   false);
     if (behaviour.not_sse)
         return say("not_sse", 200, plain_answer(200, "text/event-stream", "hello\n{\"choices\":[]}\n\nwhat is this: \xff\xfe\n\n"), false);
     if (behaviour.garbage) return say("garbage", 0, "\x16\x03\x01\x02\x00SSH-2.0-nobody\r\n\r\n\x00\x01garbage"sv, true);
@@ -634,7 +647,8 @@ void StreamServer::Loop::step(Connection& connection, std::int64_t due) {
         shared_.generation_tokens += static_cast<std::uint64_t>(answer.tokens_sent);
         return finish(connection);
     }
-    if (!std::exchange(answer.begun, true) && answer.request.chat && !behaviour.no_role && (!behaviour.role_early || whole)) answer.writer.role(bytes_);
+    if (!std::exchange(answer.begun, true) && answer.request.chat && !behaviour.no_role && (!behaviour.role_early || whole))
+        answer.writer.role(bytes_);
     for (std::int64_t i = 0; i < answer.coalesce && answer.chunks_sent < answer.chunks; ++i) {
         if (answer.breaks != nullptr && answer.chunks_sent >= answer.break_at) break;
         const std::int64_t tokens = std::min(answer.chunk_tokens, answer.request.tokens - answer.tokens_sent);
@@ -647,7 +661,8 @@ void StreamServer::Loop::step(Connection& connection, std::int64_t due) {
     }
     if (answer.chunks_sent == answer.chunks && answer.breaks == nullptr) return finish(connection);
     std::int64_t next = due + answer.gap_ns * answer.coalesce;
-    if (next < now) next = shared_.options.pace == Pace::lockstep && answer.gap_ns > 0 ? now + answer.gap_ns - (now - due) % answer.gap_ns : now;
+    if (next < now)
+        next = shared_.options.pace == Pace::lockstep && answer.gap_ns > 0 ? now + answer.gap_ns - (now - due) % answer.gap_ns : now;
     due_.push({next, connection.slot, false, answer.serial});
     write(connection, bytes_);
 }
@@ -657,18 +672,24 @@ void StreamServer::Loop::break_off(Connection& connection) {
     const std::string_view word = answer.breaks->name;
     bytes_.clear();
     const bool stream = answer.request.stream && !answer.request.behaviour.content_length;
-    if (stream && !answer.begun && answer.request.chat && !answer.request.behaviour.no_role && !answer.request.behaviour.role_early && word != "reset") answer.writer.role(bytes_);
+    if (stream && !answer.begun && answer.request.chat && !answer.request.behaviour.no_role && !answer.request.behaviour.role_early &&
+        word != "reset")
+        answer.writer.role(bytes_);
     if (word == "stall") {
         answer.truth.end = word;
         return write(connection, bytes_);  // and nothing is due any more
     }
     if (word == "error_event") {
         if (stream) answer.writer.error(bytes_), answer.writer.close_body(bytes_);
-        else bytes_ = plain_answer(200, "application/json", R"({"error":{"message":"the engine died","type":"InternalServerError","code":500}})");
+        else
+            bytes_ =
+                plain_answer(200, "application/json", R"({"error":{"message":"the engine died","type":"InternalServerError","code":500}})");
         if (answer.close_after) connection.after_out = Connection::After::close;
     } else {
         if (word == "truncated" && stream) answer.writer.half_event(bytes_);
-        else if (word == "truncated") bytes_ = plain_answer(200, "application/json", std::string(400, ' ')), bytes_.resize(bytes_.size() - 390), bytes_ += R"({"choices":)";
+        else if (word == "truncated")
+            bytes_ = plain_answer(200, "application/json", std::string(400, ' ')), bytes_.resize(bytes_.size() - 390),
+            bytes_ += R"({"choices":)";
         connection.after_out = word == "reset" ? Connection::After::reset : Connection::After::close;
     }
     end_answer(connection, word, 200);
@@ -709,8 +730,10 @@ void StreamServer::Loop::end_answer(Connection& connection, std::string_view end
 
 std::string StreamServer::Shared::metrics() const {
     std::string out;
-    const auto add = [&](std::string_view name, std::string_view type, double value, std::string_view labels = R"(engine="0",model_name="test")") {
-        out += "# TYPE " + std::string(name) + " " + std::string(type) + "\n" + std::string(name) + "{" + std::string(labels) + "} " + Json(value).dump() + "\n";
+    const auto add = [&](std::string_view name, std::string_view type, double value,
+                         std::string_view labels = R"(engine="0",model_name="test")") {
+        out += "# TYPE " + std::string(name) + " " + std::string(type) + "\n" + std::string(name) + "{" + std::string(labels) + "} " +
+               Json(value).dump() + "\n";
     };
     add("vllm:num_requests_running", "gauge", static_cast<double>(in_flight));
     add("vllm:num_requests_waiting", "gauge", 0);
@@ -719,8 +742,10 @@ std::string StreamServer::Shared::metrics() const {
     add("vllm:prefix_cache_hits_total", "counter", static_cast<double>(cached_tokens));
     add("vllm:prompt_tokens_total", "counter", static_cast<double>(prompt_tokens));
     add("vllm:generation_tokens_total", "counter", static_cast<double>(generation_tokens));
-    add("vllm:request_success_total", "counter", static_cast<double>(ended_length), R"(engine="0",finished_reason="length",model_name="test")");
-    out += R"(vllm:request_success_total{engine="0",finished_reason="stop",model_name="test"} )" + Json(static_cast<double>(ended_stop)).dump() + "\n";
+    add("vllm:request_success_total", "counter", static_cast<double>(ended_length),
+        R"(engine="0",finished_reason="length",model_name="test")");
+    out += R"(vllm:request_success_total{engine="0",finished_reason="stop",model_name="test"} )" +
+           Json(static_cast<double>(ended_stop)).dump() + "\n";
     return out;
 }
 
@@ -728,9 +753,16 @@ std::string StreamServer::Shared::truth_json() const {
     Json requests_json = Json::array();
     const std::lock_guard lock(mutex);
     for (const RequestTruth& truth : log)
-        requests_json.push_back({{"number", truth.number}, {"path", truth.path}, {"label", truth.label}, {"end", truth.end}, {"status", truth.status},
-                                 {"received_ns", truth.received_ns}, {"done_ns", truth.done_ns}, {"chunk_sent_ns", truth.chunk_sent_ns},
-                                 {"prompt_tokens", truth.prompt_tokens}, {"output_tokens", truth.output_tokens}});
+        requests_json.push_back({{"number", truth.number},
+                                 {"path", truth.path},
+                                 {"label", truth.label},
+                                 {"end", truth.end},
+                                 {"status", truth.status},
+                                 {"received_ns", truth.received_ns},
+                                 {"done_ns", truth.done_ns},
+                                 {"chunk_sent_ns", truth.chunk_sent_ns},
+                                 {"prompt_tokens", truth.prompt_tokens},
+                                 {"output_tokens", truth.output_tokens}});
     return Json{{"requests", std::move(requests_json)},
                 {"connections", connections.load()},
                 {"most_in_flight", most_in_flight.load()},
@@ -765,7 +797,8 @@ std::vector<RequestTruth> StreamServer::truth() const {
 ServerTotals StreamServer::totals() const {
     const std::lock_guard lock(shared_->mutex);
     const Shared& shared = *shared_;
-    return {shared.connections, shared.requests, shared.completions, shared.log.size(), shared.in_flight, shared.most_in_flight,
+    return {shared.connections,   shared.requests,          shared.completions,
+            shared.log.size(),    shared.in_flight,         shared.most_in_flight,
             shared.prompt_tokens, shared.generation_tokens, shared.ended_length + shared.ended_stop};
 }
 

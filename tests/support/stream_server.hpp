@@ -31,22 +31,22 @@ struct StreamServerOptions {
         staggered,  ///< as exact, but each request is later by another share of the gap: the streams' tokens spread evenly
         lockstep    ///< on the ticks of one clock of period gap: the streams' tokens come together, as from an engine's steps
     };
-    std::uint16_t port = 0;    ///< 0: any that is free
-    std::size_t threads = 1;   ///< event loops; one sends about 80 000 chunks a second
-    int core = -1;             ///< the first loop runs on this core only, the next one on the next; -1: anywhere
+    std::uint16_t port = 0;   ///< 0: any that is free
+    std::size_t threads = 1;  ///< event loops; one sends about 80 000 chunks a second
+    int core = -1;            ///< the first loop runs on this core only, the next one on the next; -1: anywhere
     Pace pace = Pace::exact;
-    Behaviour behaviour{};     ///< defaults: first 0.005 s, gap 0.001 s
-    std::size_t tokens = 16;   ///< of an answer, when the request does not say
-    bool listening = true;     ///< false: the port is taken, and connections are refused
-    bool keep_requests = true; ///< heads and bodies in the truth; off for large runs
+    Behaviour behaviour{};      ///< defaults: first 0.005 s, gap 0.001 s
+    std::size_t tokens = 16;    ///< of an answer, when the request does not say
+    bool listening = true;      ///< false: the port is taken, and connections are refused
+    bool keep_requests = true;  ///< heads and bodies in the truth; off for large runs
 };
 
 /// What became of one completion request, as the server knows it.
 struct RequestTruth {
     std::uint64_t number = 0;  ///< in order of receipt
     std::string path{}, head{}, body{};
-    std::string label{};       ///< the prompt's first word, or its first id
-    std::string end{};         ///< answered, abandoned (the client left), unfinished (the server stopped), or the word that was obeyed
+    std::string label{};  ///< the prompt's first word, or its first id
+    std::string end{};    ///< answered, abandoned (the client left), unfinished (the server stopped), or the word that was obeyed
     int status = 0;
     std::int64_t received_ns = 0;  ///< the request was read to its end
     std::int64_t done_ns = 0;
@@ -55,11 +55,11 @@ struct RequestTruth {
 };
 
 struct ServerTotals {
-    std::uint64_t connections = 0;     ///< accepted
-    std::uint64_t requests = 0;        ///< of any path
-    std::uint64_t completions = 0;     ///< received
-    std::uint64_t ended = 0;           ///< completions in the truth
-    std::uint64_t in_flight = 0;       ///< completions
+    std::uint64_t connections = 0;  ///< accepted
+    std::uint64_t requests = 0;     ///< of any path
+    std::uint64_t completions = 0;  ///< received
+    std::uint64_t ended = 0;        ///< completions in the truth
+    std::uint64_t in_flight = 0;    ///< completions
     std::uint64_t most_in_flight = 0;
     std::uint64_t prompt_tokens = 0, generation_tokens = 0;
     std::uint64_t successes = 0;

@@ -17,7 +17,8 @@ namespace {
 using servetune::test::StreamServerOptions;
 
 constexpr const char* usage =
-    "usage: stream_server [--port N] [--threads N] [--core N] [--pace exact|staggered|lockstep] [--tokens N] [--behave WORDS] [--for SECONDS]\n"
+    "usage: stream_server [--port N] [--threads N] [--core N] [--pace exact|staggered|lockstep] [--tokens N] [--behave WORDS] [--for "
+    "SECONDS]\n"
     "Serves on the loopback until --for SECONDS (default 600) are over or a signal comes; prints its address.\n"
     "WORDS, separated by commas; also per request, in the header X-Behave or in the model's name after 'behave:':\n";
 
