@@ -37,7 +37,9 @@ void print_conclusion(const StudySetup& setup, const Summary& summary, const std
     const Recommendation& result = summary.recommendation;
     if (!result.best) fmt::print("nothing that was measured passes; see {}\n", (folder / "report.md").string());
     else {
-        if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
+        if (result.default_unsound)
+            fmt::print("nothing can be concluded, the default's own measurement is unsound; until it is measured again, keep\n\n");
+        else if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
         else if (result.keep_default) fmt::print("keep the default: nothing measured gains {:g} %\n\n", setup.file.decision.min_gain * 100);
         else fmt::print("recommended, {} over the default:\n\n", percent(result.gain.value));
         fmt::print("  {}\n\nreport: {}\n", setup.command(result.recommended).text(), (folder / "report.md").string());
@@ -47,7 +49,7 @@ void print_conclusion(const StudySetup& setup, const Summary& summary, const std
 }  // namespace
 
 int run(const RunArguments& arguments) {
-    StopSignals signals;
+    StopSignals signals("the trial that is running will be repeated by the next run");
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
     const Budget budget = file.budget;

@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <limits>
+#include <set>
 
 namespace servetune {
 namespace {
@@ -249,6 +250,15 @@ Engine Catalogue::engine(const Yaml& named) const {
         named.fail(error.what());
     }
     return read_engine(Yaml::load(file));
+}
+
+std::vector<Engine> Catalogue::engines() const {
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(root_ / "engines"))
+        if (entry.path().extension() == ".yaml") files.insert(entry.path());
+    std::vector<Engine> result;
+    for (const fs::path& file : files) result.push_back(engine(Yaml::parse("\"" + file.string() + "\"", "engines")));
+    return result;
 }
 
 Workload Catalogue::workload(const Yaml& described) const {

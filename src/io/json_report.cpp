@@ -20,6 +20,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     std::size_t failed = 0;
     std::size_t unsound = 0;
     Json failures = Json::array();
+    Json audit = Json::array();
     Json refused = Json::array();
     for (const Trial& trial : trials) {
         told += trial.told() ? 1 : 0;
@@ -33,6 +34,18 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
         }
         unsound += trial.measurement() != nullptr && trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
     }
+    for (const Trial& trial : trials) {
+        if (trial.measurement() == nullptr || trial.measurement()->validity.verdict == Verdict::sound) continue;
+        const Validity& validity = trial.measurement()->validity;
+        Json findings = Json::array();
+        for (const Finding& finding : validity.findings)
+            findings.push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
+        audit.push_back({{"trial", trial.id},
+                         {"configuration", to_json(trial.configuration)},
+                         {"workload", trial.workload},
+                         {"verdict", name_in(verdicts, validity.verdict)},
+                         {"findings", findings}});
+    }
     for (const Standing& standing : view.standings.all())
         if (standing.told() && !standing.passes())
             refused.push_back({{"configuration", to_json(standing.configuration)}, {"reason", standing.refused}});
@@ -43,7 +56,10 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["strategy"] = setup.file.strategy.name;
     object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
-    object["default"] = {{"configuration", to_json(result.default_configuration)}, {"metrics", metrics(result.default_configuration)}};
+    const Measurement* of_default = view.measured(result.default_configuration);
+    object["default"] = {{"configuration", to_json(result.default_configuration)},
+                         {"metrics", metrics(result.default_configuration)},
+                         {"verdict", of_default == nullptr ? Json(nullptr) : Json(name_in(verdicts, of_default->validity.verdict))}};
     if (result.best) {
         const Command command = setup.command(result.recommended);
         Json recommended;
@@ -69,6 +85,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     } else object["recommended"] = nullptr;
     object["refused"] = refused;
     object["failures"] = failures;
+    object["audit"] = audit;
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? Json(nullptr) : Json(stop_reason);
     return object.dump(2, ' ', false, Json::error_handler_t::replace);

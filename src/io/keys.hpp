@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Every key of the three kinds of file: what the readers accept, and what search_spaces/FORMAT.md documents (a test
+// Every key of the kinds of file: what the readers accept, and what search_spaces/FORMAT.md documents (a test
 // compares the two). A key of a mapping with free names (parameters, counters) is not listed.
 
 #include "servetune/io/yaml.hpp"
@@ -192,6 +192,47 @@ inline constexpr std::array replay{
 inline constexpr std::array published{
     Key{"document", "text", "what it is"},
     Key{"printed", "mapping of text", "stage -> the gain as printed"},
+};
+
+inline constexpr std::array hardware{
+    Key{"hardware", "text", "its name, and its file's", true},
+    Key{"title", "text", "what it is, for people", true},
+    Key{"also", "list of text", "other names: of data sheets, as nvidia-smi prints it", true},
+    Key{"memory_bytes", "number", "as its driver reports them", true},
+    Key{"memory_bandwidth_bytes_per_second", "number", "the vendor's peak", true},
+    Key{"flops_per_second", "mapping", "number type (fp16 bf16 fp8 int8 fp4) -> dense matrix operations, the vendor's peak", true},
+    Key{"shared_memory", "bool", "the CPU uses the same memory (false)"},
+    Key{"link_bytes_per_second", "number", "to its neighbours, both directions together"},
+    Key{"link", "text", "which link that is"},
+    Key{"source", "text", "where each figure was seen", true},
+};
+inline constexpr std::array model{
+    Key{"model", "text", "its name on a hub", true},
+    Key{"also", "list of text", "stems of the names of checkpoints that have this shape", true},
+    Key{"parameters_total", "number", "all of them, as stored", true},
+    Key{"parameters_active", "number", "that work for one token, both embeddings included", true},
+    Key{"parameters_embedding", "number", "input embedding and output head; tied: counted once", true},
+    Key{"tied_embeddings", "bool", "the output head is the input embedding (false)"},
+    Key{"layers", "integer", "of the language model", true},
+    Key{"attention_layers", "integer", "those whose cache grows with the context", true},
+    Key{"hidden_size", "integer", "width", true},
+    Key{"attention_heads", "integer", "of the queries", true},
+    Key{"kv_heads", "integer", "of keys and values", true},
+    Key{"head_dim", "integer", "width of one head", true},
+    Key{"vocabulary", "integer", "tokens", true},
+    Key{"experts", "integer", "per layer; 0: dense (0)"},
+    Key{"experts_per_token", "integer", "routed; 0: dense (0)"},
+    Key{"kv_bytes_per_token_16bit", "number", "cache of one token in all layers, at 16 bits", true},
+    Key{"sliding_window", "integer", "tokens that sliding layers look back; 0: none (0)"},
+    Key{"sliding_layers", "integer", "of the attention layers, those with the window (0)"},
+    Key{"native_type", "text", "which of `weights` the model is published in", true},
+    Key{"weights", "mapping", "quantization -> checkpoint", true},
+    Key{"source", "text", "where shape and bytes were seen, and what was computed", true},
+};
+inline constexpr std::array weights{
+    Key{"bytes", "number", "the checkpoint", true},
+    Key{"per_token", "number", "what one decoded token of one stream reads of it", true},
+    Key{"computes_in", "bf16 | fp8 | int8 | fp4", "number type of its matrix products; weight-only quantizations: bf16", true},
 };
 
 }  // namespace servetune::keys

@@ -7,7 +7,9 @@
 
 #include <cmath>
 #include <iterator>
+#include <map>
 #include <optional>
+#include <set>
 
 namespace servetune {
 
@@ -36,6 +38,7 @@ public:
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
         refused();
+        audited();
         notes();
         return std::move(out_);
     }
@@ -77,7 +80,13 @@ private:
             line("Nothing can be recommended: no configuration that was measured passes.\n");
             return;
         }
-        if (!result_.default_passes)
+        if (result_.default_unsound)
+            line(
+                "**Nothing can be concluded: keep the default and measure it again.** What was measured of it cannot be believed ({}), so "
+                "no "
+                "gain over it can be stated.\n",
+                view_.standings.find(result_.default_configuration)->refused);
+        else if (!result_.default_passes)
             line("**Serve this.** The default configuration itself does not pass ({}), so there is no gain to state.\n",
                  view_.standings.find(result_.default_configuration) == nullptr
                      ? "not measured"
@@ -110,7 +119,11 @@ private:
                 line("- {} ({})", difference(tied, result_.default_configuration), objective_of(*view_.standings.find(tied)));
             out_ += '\n';
         }
-        if (*result_.best != result_.recommended) {
+        if (result_.default_unsound) {
+            const Standing& best = *view_.standings.find(*result_.best);
+            line("The highest figure that can be believed is {} ({}), whether it is better or worse than the default.\n",
+                 objective_of(best), difference(best.configuration, result_.default_configuration));
+        } else if (*result_.best != result_.recommended) {
             const Standing& best = *view_.standings.find(*result_.best);
             const Standing& chosen = *view_.standings.find(result_.recommended);
             line(
@@ -232,7 +245,8 @@ private:
         });
         for (const Standing* standing : sorted) {
             std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;
-            if (standing->configuration == result_.recommended && result_.best) verdict = "**recommended**";
+            if (standing == base && result_.default_unsound) verdict = "the default: " + standing->refused;
+            else if (standing->configuration == result_.recommended && result_.best) verdict = "**recommended**";
             else if (standing == base && standing->passes()) verdict = "the default";
             result_row(standing, difference(standing->configuration, result_.default_configuration),
                        base == nullptr ? std::nullopt : mean_of(*base), verdict);
@@ -247,6 +261,50 @@ private:
             if (!any) line("## Failed or refused\n");
             any = true;
             line("- {}: {}", difference(standing.configuration, result_.default_configuration), standing.refused);
+        }
+        if (any) out_ += '\n';
+    }
+
+    /// What the audit found: the unsound measurements one by one, the suspect ones by what was found.
+    void audited() {
+        struct Suspicion {
+            std::size_t count = 0;
+            const Trial* first = nullptr;
+            const Finding* example = nullptr;
+        };
+        std::map<std::string, Suspicion> suspicions;
+        std::set<std::pair<Configuration, std::string>> seen;  // a configuration measured twice is said once
+        std::set<std::string> explained;                       // a cause is said once: its numbers vary, its beginning does not
+        bool any = false;
+        const auto begin = [&] {
+            if (!any) line("## Audit ({})\n", file_.audit);
+            any = true;
+        };
+        const auto name_of = [&](const Trial& trial) {
+            return difference(trial.configuration, result_.default_configuration) +
+                   (trial.workload.empty() ? "" : ", workload " + trial.workload);
+        };
+        for (const Trial& trial : view_.trials) {
+            if (trial.measurement() == nullptr || !seen.emplace(trial.configuration, trial.workload).second) continue;
+            const Validity& validity = trial.measurement()->validity;
+            if (validity.verdict == Verdict::suspect)
+                for (const Finding& finding : validity.findings) {
+                    Suspicion& suspicion = suspicions[finding.id];
+                    if (suspicion.count++ == 0) suspicion = {1, &trial, &finding};
+                }
+            if (validity.verdict != Verdict::unsound) continue;
+            begin();
+            line("- **unsound**: {}", name_of(trial));
+            for (const Finding& finding : validity.findings)
+                line("  - {}: {}{}{}{}", finding.id, finding.left, finding.right.empty() ? "" : "; ", finding.right,
+                     finding.cause.empty() || !explained.insert(finding.id + finding.cause.substr(0, 12)).second ? ""
+                                                                                                                 : ". " + finding.cause);
+        }
+        for (const auto& [id, suspicion] : suspicions) {
+            begin();
+            line("- suspect, {} measurement{}: {}; first {}: {}{}{}{}", suspicion.count, suspicion.count == 1 ? "" : "s", id,
+                 name_of(*suspicion.first), suspicion.example->left, suspicion.example->right.empty() ? "" : "; ", suspicion.example->right,
+                 suspicion.example->cause.empty() ? "" : ". " + suspicion.example->cause);
         }
         if (any) out_ += '\n';
     }

@@ -45,6 +45,7 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"published", "published"}}},
         {"strategy", {{"staged", "staged"}}},
         {"evaluator", {{"replay", "?replay"}}},
+        {"model", {{"weights", "*weights"}}},
     };
     return shapes;
 }
@@ -88,7 +89,8 @@ public:
             {"workload", keys::workload},   {"study", keys::study},         {"preset", keys::preset},
             {"objective", keys::objective}, {"strategy", keys::strategy},   {"staged", keys::staged},
             {"stage", keys::stage},         {"budget", keys::budget},       {"evaluator", keys::evaluator},
-            {"replay", keys::replay},       {"published", keys::published}};
+            {"replay", keys::replay},       {"published", keys::published}, {"hardware", keys::hardware},
+            {"model", keys::model},         {"weights", keys::weights}};
         return all;
     }
 
@@ -136,7 +138,7 @@ private:
 
 }  // namespace
 
-std::vector<std::string> schema_kinds() { return {"engine", "workload", "study", "preset"}; }
+std::vector<std::string> schema_kinds() { return {"engine", "workload", "study", "preset", "hardware", "model"}; }
 
 std::string json_schema(std::string_view kind) {
     const std::vector<std::string> kinds = schema_kinds();

@@ -252,6 +252,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     root.check_keys(keys::study);
     StudyFile study;
     study.file = file;
+    study.search_spaces = catalogue.root();
     study.name = root.find("study")->text();
     if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
         root.find("study")->fail("a study's name is its folder's: no '/', no leading '.'");

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/io/audit_context.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
@@ -76,8 +77,9 @@ std::string text_of(const Assignment& assignment) { return Configuration::of(ass
 
 StudySetup set_up(StudyFile file) {
     StudySetup setup;
-    const MeasuredTable table = read_table(file.replay.table);
+    MeasuredTable table = read_table(file.replay.table);
     check_objective(file, table);
+    if (file.audit != "off") audit_rows(table, file);
     std::vector<Constraint> constraints = file.composition->constraints();
     const bool has_workloads = !table.rows.front().workload.empty();
     if (file.replay.exclude_unmeasured) {

@@ -14,6 +14,7 @@
 #include <nlohmann/json.hpp>
 
 #include <cmath>
+#include <set>
 #include <thread>
 
 using namespace servetune;
@@ -177,6 +178,93 @@ TEST_CASE("published: Qwen3-8B on Jetson Thor, nine checkpoints at high and at l
     }
 }
 
+TEST_CASE("published: what can be concluded when the audit is enforced and noise decides") {
+    const TemporaryFolder thor;
+    const Json high = run_study("qwen3-8b-jetson-thor/study-audited.yaml", thor.path());
+    CHECK(high["recommended"]["metrics"]["total_tokens_per_second"] == 2921.73);
+    CHECK(high["recommended"]["command"] == "vllm serve /models/Qwen/Qwen3-8B-FP4 --served-model-name qwen3");
+    CHECK(high["not_distinguishable"].empty());
+    REQUIRE(high["refused"].size() == 1);
+    CHECK(high["refused"][0]["reason"] == "unsound measurement: physics, equal_work");
+    const std::string report = read_file(thor.path() / "study/report.md");
+    CHECK(report.find("## Audit (enforce)\n\n- **unsound**: quantization = fp8\n  - physics: mean TPOT = 22.59 ms; at least 30.01 ms: ") !=
+          std::string::npos);
+    REQUIRE_FALSE(high["audit"].empty());
+    CHECK(high["audit"][0]["findings"][0]["cause"].get<std::string>().starts_with("impossible: a token would need 362.64 GB/s"));
+
+    const TemporaryFolder low_folder;
+    const Json low = run_study("qwen3-8b-jetson-thor/study-low-load-audited.yaml", low_folder.path());
+    CHECK(low["recommended"]["metrics"]["total_tokens_per_second"] == 730.96);
+    std::set<std::string> tied;
+    for (const Json& configuration : low["not_distinguishable"]) tied.insert(configuration["quantization"].get<std::string>());
+    CHECK(tied == std::set<std::string>{"awq", "int4-w4a16"});
+
+    const TemporaryFolder sound;
+    const Json choice = run_study("qwen3-14b-h100/study-audited.yaml", sound.path());
+    CHECK(choice["recommended"]["metrics"]["total_tokens_per_second"] == 10426.27);
+    CHECK(choice["trials"]["unsound"] == 0);
+    CHECK(choice["default"]["verdict"] == "sound");
+
+    const TemporaryFolder nothing;
+    const Json none = run_study("qwen3.5-9b-h100/study-audited.yaml", nothing.path());
+    CHECK(none["default"]["verdict"] == "unsound");
+    CHECK(none["recommended"]["keep_default"] == true);
+    CHECK(none["recommended"]["gain"].is_null());
+    CHECK(none["best_observed"]["configuration"]["engine"] == "sglang");                 // the only one that can be believed
+    CHECK(none["refused"].size() == none["trials"]["told"].get<std::size_t>() - 1 - 3);  // three report workloads of the default
+    CHECK(read_file(nothing.path() / "study/report.md").find("**Nothing can be concluded: keep the default and measure it again.**") !=
+          std::string::npos);
+}
+
+TEST_CASE("audit: tables and documents, what is found and what was not checked, exit codes") {
+    const TemporaryFolder folder;
+    const auto table = [](const char* name) { return (published / name).string(); };
+    const Ran others =
+        autotune({"audit", table("qwen3-8b-jetson-thor/other-models.csv"), "--hardware", "jetson-thor", "--json"}, folder.path());
+    CHECK(others.code == 1);
+    const Json rows = Json::parse(others.out);
+    REQUIRE(rows.size() == 14);
+    CHECK(rows[5]["verdict"] == "unsound");  // Qwen3-30B-A3B-FP8 at low load
+    CHECK(rows[7]["verdict"] == "unsound");  // Qwen3-Coder-30B-A3B-Instruct-FP8 at low load
+    CHECK(rows[5]["findings"][0]["id"] == "physics");
+    CHECK(rows[1]["verdict"] == "suspect");  // Qwen3-32B-AWQ at low load
+    CHECK(rows[1]["findings"][0]["cause"].get<std::string>().find("prefix cache") != std::string::npos);
+    CHECK(rows[13]["verdict"] == "suspect");
+    for (const std::size_t high : {0, 2, 4, 6, 8, 10, 12}) CHECK(rows[high]["verdict"] != "unsound");
+    CHECK(rows[0]["metrics"]["total_tokens_per_second"] == 471.78);
+    CHECK(rows[0]["index"] == 0);
+
+    // Nothing says what the table was measured on: physics is not checked, and that is said.
+    const Ran unknown = autotune({"audit", table("qwen3-8b-jetson-thor/other-models.csv")}, folder.path());
+    CHECK(unknown.code == 0);
+    CHECK(unknown.out.find("  not checked in 14: physics (the hardware is not known)\n") != std::string::npos);
+
+    // With its study a table has workloads, model and hardware.
+    const Ran study =
+        autotune({"audit", table("qwen3.5-9b-h100/results.csv"), "--study", table("qwen3.5-9b-h100/study.yaml")}, folder.path());
+    CHECK(study.code == 1);
+    CHECK(study.out.find("\n24 results: 0 sound, 1 suspect, 23 unsound\n") != std::string::npos);
+    CHECK(study.out.find("tokens not observed: the printed times explain 17.6 % of the latency") != std::string::npos);
+
+    folder.write("d.md",
+                 "# On a Jetson Thor\n```bash\nvllm serve /models/Qwen/Qwen3-8B-FP8\n```\n### low\n============ Serving Benchmark Result "
+                 "============\nSuccessful requests: 10\nBenchmark duration (s): 11.52\nTotal input tokens: 20431\nTotal generated tokens: "
+                 "1280\nMean TTFT (ms): 523.06\nMean TPOT (ms): 8.88\n====================\n");
+    const Ran document = autotune({"audit", "d.md"}, folder.path());
+    CHECK(document.code == 1);
+    CHECK(document.out.find("   0  unsound  low, Qwen/Qwen3-8B fp8") == 0);
+    CHECK(document.out.find(
+              "  physics: mean TPOT = 8.88 ms; at least 30.01 ms: 8.192 GB of weights at 273 GB/s\n    impossible: a token would "
+              "need 922.52 GB/s;") != std::string::npos);
+    CHECK(autotune({"audit", "d.md", "--hardware", "h100-sxm"}, folder.path()).code == 0);
+    CHECK(autotune({"audit", "d.md", "--hardware", "h100-sx"}, folder.path()).err.find("known: h100-sxm, ") != std::string::npos);
+    folder.write("empty.md", "nothing");
+    const Ran empty = autotune({"audit", "empty.md"}, folder.path());
+    CHECK(empty.code == 2);
+    CHECK(empty.err == "autotune: empty.md: no 'Serving Benchmark Result' block and no row in it\n");
+    CHECK(autotune({"audit"}, folder.path()).code == 2);
+}
+
 TEST_CASE("published: the tables hold every block of their documents") {
     CHECK(read_table(published / "qwen3.5-9b-h100/results.csv").rows.size() == 24);
     CHECK(read_table(published / "qwen3-14b-h100/results.csv").rows.size() == 15);
@@ -309,7 +397,16 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(read_table(folder.path() / "r.csv").rows.size() == 1);
     CHECK(Json::parse(autotune({"import", "d.md", "--json"}, folder.path()).out)["rows"] == 2);
     folder.write("empty.md", "nothing");
-    CHECK(autotune({"import", "empty.md"}, folder.path()).err == "autotune: empty.md: no 'Serving Benchmark Result' block in it\n");
+    CHECK(autotune({"import", "empty.md"}, folder.path()).err ==
+          "autotune: empty.md: no 'Serving Benchmark Result' block in it, and no JSON\n");
+    const std::string results = SERVETUNE_SOURCE "/tests/data/results/";
+    const Ran lines = autotune({"import", results + "sglang.jsonl", "--output", "lines.csv", "--json"}, folder.path());
+    CHECK(Json::parse(lines.out)["rows"] == 2);
+    CHECK(read_table(folder.path() / "lines.csv").rows.size() == 2);
+    const Ran unplaced = autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
+    CHECK(unplaced.code == 1);
+    CHECK(unplaced.err.find("block 0 is no row: the file does not say how the engine was started") != std::string::npos);
+    CHECK(autotune({"import", results + "expected.json"}, folder.path()).code == 2);
 }
 
 TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {

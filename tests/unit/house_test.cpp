@@ -149,4 +149,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     check("evaluator", keys::evaluator);
     check("replay", keys::replay);
     check("published", keys::published);
+    check("hardware", keys::hardware);
+    check("model", keys::model);
+    check("weights", keys::weights);
 }

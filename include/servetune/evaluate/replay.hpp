@@ -55,6 +55,9 @@ public:
     /// "Only what was measured exists": the constraint that excludes every configuration without rows for `workloads`.
     static Allow measured_only(const MeasuredTable& table, const SearchSpace& space, const std::vector<std::string>& workloads);
 
+    /// The cells of a row as values of the space's parameters; nothing: inactive, or no parameter of the space.
+    static std::vector<std::optional<Value>> parsed(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space);
+
 private:
     struct Known {
         std::string workload;
@@ -62,7 +65,6 @@ private:
         std::vector<Outcome> outcomes;  ///< different ones; after construction their mean, alone
     };
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
-    static std::vector<std::optional<Value>> parsed(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space);
     [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const;
 
     std::vector<std::string> parameters_;

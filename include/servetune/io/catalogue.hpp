@@ -2,6 +2,8 @@
 #pragma once
 
 #include "servetune/engine/engine.hpp"
+#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/perf/model_spec.hpp"
 #include "servetune/traffic/workload.hpp"
 
 #include <filesystem>
@@ -12,13 +14,13 @@ namespace servetune {
 
 class Yaml;
 
-/// Finds engine and workload files by name and reads them.
+/// Finds the files that ship with servetune (engines, workloads, hardware, models) by name and reads them.
 ///
 /// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names it. Any other name is looked
 /// for as `NAME.yaml` in that folder, then as `KIND/NAME.yaml` in the search spaces' folder.
 class Catalogue {
 public:
-    /// `root` holds `engines/` and `workloads/`.
+    /// `root` holds `engines/`, `workloads/`, `hardware/` and `models/`.
     explicit Catalogue(std::filesystem::path root) : root_(std::move(root)) {}
 
     /// The folder in $SERVETUNE_SEARCH_SPACES, else `share/servetune/search_spaces` or `search_spaces` beside or above the running
@@ -30,8 +32,18 @@ public:
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name, const std::filesystem::path& beside) const;
     [[nodiscard]] Engine engine(const Yaml& named) const;
+    /// All that ship, by file name.
+    [[nodiscard]] std::vector<Engine> engines() const;
     /// A name, or a mapping (with `use:`, on top of another).
     [[nodiscard]] Workload workload(const Yaml& described) const;
+
+    /// By file name, by any other name it is known by, or by a text that mentions it alone. Throws IoError, the nearest names first.
+    [[nodiscard]] HardwareSpec hardware(const std::string& name) const;
+    /// By file name or by the name of a checkpoint. Throws IoError, the nearest names first.
+    [[nodiscard]] ServedModel model(const std::string& name) const;
+    /// All that ship, by file name.
+    [[nodiscard]] std::vector<HardwareSpec> all_hardware() const;
+    [[nodiscard]] std::vector<ModelSpec> all_models() const;
 
 private:
     std::filesystem::path root_;

@@ -7,7 +7,7 @@
 
 namespace servetune {
 
-/// The kinds of file that have a schema: engine, workload, study, preset.
+/// The kinds of file that have a schema: engine, workload, study, preset, hardware, model.
 std::vector<std::string> schema_kinds();
 
 /// A JSON Schema (draft 2020-12) of one kind of file, made from the table of keys that its reader accepts, so that an editor

@@ -39,6 +39,7 @@ struct ReplayChoice {
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
     std::filesystem::path file;
+    std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
     std::string name;
     std::string model;
     std::string hardware;

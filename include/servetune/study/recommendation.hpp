@@ -16,6 +16,7 @@ namespace servetune {
 struct Recommendation {
     Configuration default_configuration;
     bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
+    bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
     Configuration recommended{};          ///< the smallest command that keeps the gain of `best`; the default when nothing beats it
     bool keep_default = true;
@@ -39,9 +40,22 @@ inline bool is_reduction_of(const SearchSpace& space, const Configuration& small
     });
 }
 
+/// Whether all that keeps a configuration from passing is that its measurements cannot be believed.
+inline bool only_unsound(const Standing& standing, const Problem& problem) {
+    const auto unbelieved = [&](const Trial* trial) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr || measurement->validity.verdict != Verdict::unsound) return false;
+        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(),
+                            [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
+    };
+    return problem.decision.enforce_audit && standing.values.empty() && standing.told() && !standing.pending() &&
+           std::all_of(standing.trials.begin(), standing.trials.end(), unbelieved);
+}
+
 /// The rule, for every strategy: the best passing configuration wins if it is worth having over the default; then every measured
 /// configuration that only drops settings from it and loses less than is worth having replaces it, fewest settings first. A flag
-/// whose effect is not worth having is thus never recommended.
+/// whose effect is not worth having is thus never recommended. A default whose measurement is unsound stays recommended: that
+/// another is better cannot be concluded from it.
 inline Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
     const Standings standings(history, problem.objective, problem.decision);
     Recommendation result{problem.space.default_configuration()};
@@ -51,6 +65,8 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const Standing* best = standings.best();
     if (best == nullptr) return result;
     result.best = best->configuration;
+    result.default_unsound = base != nullptr && only_unsound(*base, problem);
+    if (result.default_unsound) return result;
 
     const auto gain = [&](const Standing& a, const Standing& b) { return gain_between(problem.objective, a.estimate, b.estimate); };
     const Standing* winner = best;

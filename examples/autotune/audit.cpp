@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/audit_context.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/import.hpp"
+#include "servetune/io/result_file.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/io/utf8.hpp"
+#include "servetune/io/yaml.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+
+namespace autotune {
+
+using namespace servetune;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+/// One result of a file, whatever kind of file it is.
+struct Block {
+    std::size_t index = 0;             ///< in its file, from 0
+    std::string label{};               ///< for people
+    std::vector<std::string> names{};  ///< what its workload may be called, nearest first
+    std::string arguments{};           ///< the serving command, or its flags only
+    bool arguments_derived = false;
+    std::string model{};               ///< as the file names it; empty: it does not
+    Dialect dialect = Dialect::unknown;
+    BenchmarkResult result{};
+};
+
+/// What is known beside the files.
+struct Known {
+    std::vector<HardwareSpec> hardware;
+    std::vector<ModelSpec> models;
+    std::vector<std::string> launchers;
+    std::optional<HardwareSpec> given_hardware{};
+    std::string given_model{};
+    std::optional<StudyFile> study{};
+};
+
+/// A block with what the audit says of it.
+struct Audited {
+    std::string file;
+    Block block;
+    Validity validity;
+    std::vector<NotChecked> not_checked;
+};
+
+std::string joined(const std::vector<std::string>& parts, const char* separator) {
+    std::string result;
+    for (const std::string& part : parts)
+        if (!part.empty()) result += (result.empty() ? "" : separator) + part;
+    return result;
+}
+
+std::vector<Block> rows_of_table(std::string_view text, const std::string& name) {
+    const std::vector<CsvRow> rows = parse_csv(text, name);
+    if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
+    const std::vector<std::string>& header = rows.front().cells;
+    const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
+    std::vector<Block> blocks;
+    for (std::size_t r = 1; r < rows.size(); ++r) {
+        const std::vector<std::string>& cells = rows[r].cells;
+        if (cells.size() != header.size())
+            throw ParseError(name + ":" + std::to_string(rows[r].line) + ": " + std::to_string(header.size()) + " cells wanted, got " +
+                             std::to_string(cells.size()));
+        Block block{r - 1};
+        Metrics metrics;
+        std::vector<std::string> label;
+        for (std::size_t i = 0; i < header.size(); ++i) {
+            const std::string& column = header[i];
+            if (column == "workload" || column == "label") block.names.push_back(cells[i]);
+            else if (column == "arguments") block.arguments = cells[i];
+            else if (column == "note") block.arguments_derived = cells[i].find("derived from") != std::string::npos;
+            else if (const auto number = real_of(cells[i]); number && (i > status || status == header.size())) metrics[column] = {*number};
+            if (i < status && column != "block" && column != "section" && !cells[i].empty() && cells[i] != unset_text && cells[i] != "none")
+                label.push_back(cells[i]);
+        }
+        if (status < header.size() && cells[status] != "ok") continue;  // a failed trial has no figures
+        block.label = joined(label, ", ");
+        block.result = result_of(metrics);
+        blocks.push_back(std::move(block));
+    }
+    return blocks;
+}
+
+/// How the tool that wrote a result defines its times; GuideLLM's differ by version, so there the figures decide.
+Dialect dialect_of(const PublishedResult& result) {
+    return result.tool.empty() || result.tool == "guidellm" || result.tool == "gpustack" ? Dialect::unknown : Dialect::vllm;
+}
+
+std::vector<Block> blocks_of_results(std::string_view text, const std::string& name, const Known& known) {
+    std::vector<Block> blocks;
+    for (PublishedResult& result : read_results(text, name, known.launchers)) {
+        Block block{result.index};
+        block.names = result.labels;
+        std::vector<std::string> label;
+        if (!result.sections.empty()) label.push_back(result.sections.back());
+        if (!result.labels.empty() && (label.empty() || label.back() != result.labels.front())) label.push_back(result.labels.front());
+        block.label = joined(label, ", ");
+        block.arguments = std::move(result.arguments);
+        block.arguments_derived = result.arguments_derived;
+        block.model = std::move(result.model);
+        block.dialect = dialect_of(result);
+        block.result = result.result;
+        blocks.push_back(std::move(block));
+    }
+    return blocks;
+}
+
+/// The one place that knows kinds of file.
+std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text, const Known& known) {
+    std::vector<Block> blocks =
+        file.extension() == ".csv" ? rows_of_table(text, file.string()) : blocks_of_results(text, file.string(), known);
+    if (blocks.empty()) throw ParseError(file.string() + ": a table without a row");
+    return blocks;
+}
+
+const Workload* workload_of(const Block& block, const StudyFile& study) {
+    for (const std::string& name : block.names)
+        for (const auto* list : {&study.workloads, &study.report_workloads})
+            for (const Workload& workload : *list)
+                if (workload.name == name ||
+                    std::find(workload.printed_as.begin(), workload.printed_as.end(), name) != workload.printed_as.end())
+                    return &workload;
+    return nullptr;
+}
+
+std::vector<Audited> audited(const std::filesystem::path& file, const Known& known) {
+    const std::string content = read_file(file);
+    const std::string_view text = utf8_text(content, file.string());
+    std::optional<HardwareSpec> hardware = known.given_hardware;
+    if (!hardware && known.study) hardware = hardware_in(known.study->hardware, known.hardware);
+    if (!hardware) hardware = hardware_in(text, known.hardware);
+    std::string model = known.given_model;
+    if (model.empty() && known.study) model = known.study->model;
+    if (model.empty()) model = model_in(text, known.models).value_or("");
+
+    std::vector<Audited> result;
+    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> together;  // runs of one workload and one model
+    for (Block& block : blocks_of(file, text, known)) {
+        AuditContext context;
+        context.hardware = hardware;
+        context.dialect = block.dialect;
+        const Workload* workload = known.study ? workload_of(block, *known.study) : nullptr;
+        if (workload != nullptr) {
+            describe(context, *workload, block.result);
+            if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
+        }
+        describe(context, shell_words(block.arguments), known.given_model.empty() && !block.model.empty() ? block.model : model, known.models);
+        const std::string name = workload != nullptr ? workload->name : block.names.empty() ? "" : block.names.front();
+        const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
+        if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
+        together[{name, context.served ? context.served->model.name : ""}].push_back(result.size());
+        Validity validity = servetune::audit(block.result, context);
+        std::vector<NotChecked> skipped = not_checked(block.result, context);
+        result.push_back({file.string(), std::move(block), std::move(validity), std::move(skipped)});
+    }
+    for (const auto& [key, which] : together) {
+        std::vector<BenchmarkResult> results;
+        for (const std::size_t i : which) results.push_back(result[i].block.result);
+        const std::vector<Validity> found = audit_together(results);
+        for (std::size_t i = 0; i < which.size(); ++i) add(result[which[i]].validity, found[i]);
+    }
+    return result;
+}
+
+void print_json(const std::vector<Audited>& all) {
+    Json list = Json::array();
+    for (const Audited& one : all) {
+        Json findings = Json::array();
+        for (const Finding& finding : one.validity.findings)
+            findings.push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
+        Json skipped = Json::array();
+        for (const NotChecked& missing : one.not_checked) skipped.push_back({{"id", missing.id}, {"reason", missing.reason}});
+        Json metrics = Json::object();
+        for_each_figure(one.block.result, [&](const std::string& name, const std::optional<double>& field) {
+            if (field) metrics[name] = *field;
+        });
+        list.push_back({{"file", one.file},
+                        {"index", one.block.index},
+                        {"label", one.block.label},
+                        {"verdict", name_in(verdicts, one.validity.verdict)},
+                        {"findings", findings},
+                        {"not_checked", skipped},
+                        {"metrics", metrics}});
+    }
+    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+}
+
+void print_table(const std::vector<Audited>& all, bool several_files) {
+    std::string file;
+    std::map<Verdict, std::size_t> counts;
+    std::map<std::pair<std::string, std::string>, std::size_t> skipped;
+    for (const Audited& one : all) {
+        if (several_files && one.file != file) fmt::print("{}\n", one.file);
+        file = one.file;
+        std::vector<std::string> ids;
+        for (const Finding& finding : one.validity.findings)
+            if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
+        fmt::print("{:>4}  {:7}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), one.block.label,
+                   fmt::join(ids, " "));
+        ++counts[one.validity.verdict];
+        for (const NotChecked& missing : one.not_checked) ++skipped[{missing.id, missing.reason}];
+    }
+    for (const Audited& one : all) {
+        if (one.validity.findings.empty()) continue;
+        fmt::print("\n{}{}, {}: {}\n", several_files ? one.file + " " : "", one.block.index, one.block.label,
+                   name_in(verdicts, one.validity.verdict));
+        for (const Finding& finding : one.validity.findings)
+            fmt::print("  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right, finding.cause);
+    }
+    fmt::print("\n{} results: {} sound, {} suspect, {} unsound\n", all.size(), counts[Verdict::sound], counts[Verdict::suspect],
+               counts[Verdict::unsound]);
+    for (const auto& [what, count] : skipped) fmt::print("  not checked in {}: {} ({})\n", count, what.first, what.second);
+}
+
+}  // namespace
+
+int audit(const AuditArguments& arguments) {
+    const Catalogue catalogue = Catalogue::standard();
+    Known known{catalogue.all_hardware(), catalogue.all_models(), {}};
+    if (!arguments.hardware.empty()) known.given_hardware = catalogue.hardware(arguments.hardware);
+    if (!arguments.model.empty()) {
+        (void)catalogue.model(arguments.model);  // throws for one that is not known
+        known.given_model = arguments.model;
+    }
+    if (arguments.study) known.study = load_study(*arguments.study, catalogue);
+    known.launchers = launchers_of(catalogue.engines());
+
+    std::vector<Audited> all;
+    for (const std::filesystem::path& file : arguments.files)
+        for (Audited& one : audited(file, known)) all.push_back(std::move(one));
+    if (arguments.json) print_json(all);
+    else print_table(all, arguments.files.size() > 1);
+    const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unsound; });
+    return refused ? answer_is_no : done;
+}
+
+}  // namespace autotune

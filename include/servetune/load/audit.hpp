@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/perf/model_spec.hpp"
+#include "servetune/traffic/benchmark_result.hpp"
+#include "servetune/trial/outcome.hpp"
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// How a tool defines its times.
+///
+/// vllm: TPOT = (latency - TTFT) / (tokens - 1) of each request, unweighted; ITL = all gaps between chunks, pooled.
+/// guidellm: TPOT = latency / tokens, which holds the TTFT; ITL = (last - first token) / (tokens - 1). Both weighted by tokens.
+enum class Dialect { unknown, vllm, guidellm };
+
+/// What is known of a measurement besides its figures. Everything is optional: what is not known is not checked, and
+/// `not_checked` says so.
+struct AuditContext {
+    Dialect dialect = Dialect::unknown;
+    std::optional<double> requested_requests{};         ///< how many were to be sent
+    std::optional<double> concurrency_cap{};            ///< requests in flight at most
+    bool closed_loop = false;                           ///< a new request for each that ends, up to the cap
+    std::optional<double> requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
+    std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
+    std::optional<double> mean_input_tokens{};          ///< of the data set's prompts
+    std::optional<bool> prefix_cache_intended{};        ///< may prompts be answered from a cache of earlier ones
+    std::optional<ServedModel> served{};
+    std::optional<HardwareSpec> hardware{};
+    double devices = 1;                        ///< accelerators that share the work of one step
+    std::optional<double> tokens_per_step{1};  ///< most that a stream can gain in one step; above 1: speculation; absent: not known
+};
+
+/// Checks the identities that every honest measurement satisfies, one result by itself. The verdict is that of the gravest
+/// finding. Definitions, tolerances, weights and their reasons: docs/measuring.md. Ids: window decomposition hidden_decode chunks
+/// little order peak complete load_bound client server physics. Never throws; O(1).
+Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
+
+/// Results of one workload that are to be compared: the id equal_work, one validity for each. The yardstick is the median of three
+/// or more, else the first.
+std::vector<Validity> audit_together(std::span<const BenchmarkResult> results);
+
+/// Adds findings to a validity and keeps the graver verdict.
+void add(Validity& to, const Validity& more);
+
+/// An identity that was not checked, and what was missing for it.
+struct NotChecked {
+    std::string id;
+    std::string reason;
+};
+std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditContext& context);
+
+}  // namespace servetune

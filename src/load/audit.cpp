@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/load/audit.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+// Reasons of every number: docs/measuring.md.
+constexpr double window_tolerance = 0.005;      ///< rates and tokens / duration
+constexpr double window_unsound = 0.03;         ///< above it the rates are worthless
+constexpr double exact_tolerance = 0.02;        ///< decomposition with equal lengths
+constexpr double mixed_tolerance = 0.25;        ///< decomposition with mixed lengths
+constexpr double hidden_tolerance = 0.10;       ///< share of the decoding time that the gaps do not show
+constexpr double chunk_tolerance = 0.05;        ///< ITL against TPOT
+constexpr double fewest_tokens = 16;            ///< below it one chunk more or less is more than the tolerances
+constexpr double cap_tolerance = 1.02;          ///< Little's law above the cap
+constexpr double cap_used = 0.75;               ///< a closed loop keeps that much of its cap busy
+constexpr double cap_rounds = 4;                ///< ... when it sends at least so many requests for each of its slots
+constexpr double peak_times_mean = 20;          ///< above it the peak counts moments, not seconds
+constexpr double peak_highest = 1e6;            ///< tokens per second that one server does not reach
+constexpr double success_wanted = 0.99;         ///< failed requests take their latencies with them
+constexpr double input_tolerance = 0.02;        ///< mean prompt length against the data set's
+constexpr double template_tokens = 16;          ///< that a chat template adds to a prompt
+constexpr double work_tolerance = 0.005;        ///< tokens in and out of compared runs
+constexpr double rate_reached = 0.97;           ///< of the offered rate: the server had time to spare
+constexpr double lag_longest = 0.002;           ///< seconds that the client's own loop may be late, or
+constexpr double lag_of_gap = 0.05;             ///< that share of the mean gap
+constexpr double coalesced_most = 0.05;         ///< chunks that came in one read with an earlier one
+constexpr double processor_most = 0.70;         ///< of one core
+constexpr double server_tolerance = 0.005;      ///< the server's count of tokens against ours
+constexpr double prefix_hits_most = 0.01;       ///< of the input, where no cache is intended
+constexpr double physics_tolerance = 0.03;      ///< of a bound that nothing passes
+constexpr double lengths_shown_by = 100;        ///< requests from which a whole number of tokens per request is no accident
+constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
+
+std::string shown(double value) {
+    std::array<char, 40> text{};
+    const double size = std::abs(value);
+    const char* format = size >= 1e6 ? "%.4g" : size == std::floor(size) ? "%.0f" : size >= 100 ? "%.2f" : "%.4g";
+    (void)std::snprintf(text.data(), text.size(), format, value);
+    return text.data();
+}
+std::string milliseconds(double seconds) { return shown(seconds * 1e3) + " ms"; }
+std::string share(double value) {
+    std::array<char, 40> text{};
+    (void)std::snprintf(text.data(), text.size(), "%.1f %%", value * 100);
+    return text.data();
+}
+
+/// How far a figure printed with two decimals may be from the truth, as a share of it.
+double rounding(double printed, double unit = 1) { return printed > 0 ? 0.005 * unit / printed : 0; }
+constexpr double in_milliseconds = 1e-3;
+
+class Auditor {
+public:
+    Auditor(const BenchmarkResult& result, const AuditContext& context)
+        : r_(result),
+          c_(context),
+          n_(result.successful_requests.value_or(0)),
+          D_(result.duration_seconds.value_or(0)),
+          F_(result.time_to_first_token.mean),
+          T_(result.time_per_output_token.mean),
+          G_(result.inter_token_latency.mean),
+          L_(result.latency.mean) {
+        if (n_ > 0 && result.output_tokens) o_ = *result.output_tokens / n_;
+        equal_ = lengths_are_equal();
+        dialect_ = spoken();
+    }
+
+    void check() {
+        window();
+        decomposition();
+        hidden_decode();
+        chunks();
+        little();
+        order();
+        peak();
+        complete();
+        load_bound();
+        client();
+        server();
+        physics_of_decode();
+        physics_of_prefill();
+    }
+
+    Validity validity{};
+    std::vector<NotChecked> skipped{};
+
+private:
+    void find(Verdict verdict, const char* id, std::string left, std::string right, std::string cause) {
+        validity.verdict = std::max(validity.verdict, verdict);
+        validity.findings.push_back({id, std::move(left), std::move(right), std::move(cause)});
+    }
+    void skip(const char* id, std::string reason) { skipped.push_back({id, std::move(reason)}); }
+
+    /// Told, or seen from the figures: a whole number of tokens per request over a hundred requests is no accident.
+    [[nodiscard]] std::optional<bool> lengths_are_equal() const {
+        if (c_.equal_output_lengths) return c_.equal_output_lengths;
+        if (o_ > 0 && n_ >= lengths_shown_by && o_ == std::floor(o_)) return true;
+        return std::nullopt;
+    }
+
+    /// guidellm's figures satisfy T o = F + G (o-1) whatever was seen of the stream, because both sides are its latency; vLLM's
+    /// satisfy it only when F is small. So that is asked first: the other way round a guidellm block can fit vLLM's by accident.
+    [[nodiscard]] Dialect spoken() const {
+        if (c_.dialect != Dialect::unknown) return c_.dialect;
+        if (!F_ || !T_ || !G_ || !(o_ > 1)) return Dialect::unknown;
+        const double whole = *T_ * o_;
+        const double parts = *F_ + *G_ * (o_ - 1);
+        const double slack = exact_tolerance * whole + 0.005 * in_milliseconds * 2 * o_;
+        const bool as_guidellm = std::abs(whole - parts) <= slack;
+        const bool as_vllm = std::abs(*T_ - *G_) <= exact_tolerance * *T_ + 0.01 * in_milliseconds;
+        if (as_guidellm && !as_vllm) return Dialect::guidellm;
+        if (as_vllm && !as_guidellm) return Dialect::vllm;
+        return Dialect::unknown;
+    }
+
+    // ---------------------------------------------------------------------------------------------------------- identities
+
+    void window() {
+        if (!(D_ > 0)) return skip("window", "no duration");
+        struct Rate {
+            const char* name;
+            const char* formula;
+            std::optional<double> printed;
+            std::optional<double> amount;
+        };
+        std::optional<double> both;
+        if (r_.input_tokens && r_.output_tokens) both = *r_.input_tokens + *r_.output_tokens;
+        const std::array<Rate, 4> rates{{{"total_tokens_per_second", "(I + O) / D", r_.total_tokens_per_second, both},
+                                         {"output_tokens_per_second", "O / D", r_.output_tokens_per_second, r_.output_tokens},
+                                         {"input_tokens_per_second", "I / D", r_.input_tokens_per_second, r_.input_tokens},
+                                         {"requests_per_second", "n / D", r_.requests_per_second, r_.successful_requests}}};
+        const Rate* worst = nullptr;
+        double furthest = 0;
+        bool any = false;
+        for (const Rate& rate : rates) {
+            if (!rate.printed || !rate.amount || !(*rate.amount > 0)) continue;
+            any = true;
+            const double off = std::abs(*rate.printed / (*rate.amount / D_) - 1) - rounding(*rate.printed) - rounding(D_);
+            if (off > window_tolerance && off > furthest) {
+                worst = &rate;
+                furthest = off;
+            }
+        }
+        if (!any) return skip("window", "no rate beside its amount");
+        if (worst == nullptr) return;
+        const double computed = *worst->amount / D_;
+        const std::string implied = *worst->printed > 0 ? shown(*worst->amount / *worst->printed) + " s" : "no time at all";
+        find(furthest > window_unsound ? Verdict::unsound : Verdict::suspect, "window",
+             std::string(worst->name) + " = " + shown(*worst->printed), std::string(worst->formula) + " = " + shown(computed),
+             "rates over another window: the rate is that of " + implied + ", the run took " + shown(D_) + " s (" +
+                 (*worst->printed > computed ? "+" : "") + share(*worst->printed / computed - 1) +
+                 "); the client leaves out the start or the end of the run, or counts tokens when it first sees the request");
+    }
+
+    void decomposition() {
+        if (!L_ || !F_ || !T_ || !(o_ > 0)) return skip("decomposition", "no mean latency beside TTFT and TPOT");
+        const bool equal = equal_.value_or(false);
+        const double printed_error = rounding(*L_) + 0.005 * in_milliseconds * o_ / *L_;
+        const double slack = (equal ? exact_tolerance : mixed_tolerance) + printed_error;
+        const double vllm = (*F_ + *T_ * (o_ - 1)) / *L_;
+        const double guidellm = *T_ * o_ / *L_;
+        // With mixed lengths vLLM's unweighted mean TPOT is that of the short requests, which queue most: too much is no fault.
+        const bool fits_vllm = vllm >= 1 - slack && (vllm <= 1 + slack || !equal);
+        const bool fits_guidellm = std::abs(guidellm - 1) <= slack;
+        if (dialect_ == Dialect::guidellm ? fits_guidellm : fits_vllm) return;
+        if (dialect_ == Dialect::unknown && fits_guidellm) return;
+        const bool as_guidellm = dialect_ == Dialect::guidellm;
+        const double ratio = as_guidellm ? guidellm : vllm;
+        const std::string tool = dialect_ == Dialect::unknown ? "neither vLLM's definition nor guidellm's fits"
+                                 : as_guidellm                ? "guidellm's definition of TPOT"
+                                                              : "vLLM's definition of TPOT";
+        find(Verdict::unsound, "decomposition", (as_guidellm ? "T o = " : "F + T (o - 1) = ") + shown(ratio * *L_) + " s",
+             "mean latency L = " + shown(*L_) + " s",
+             ratio < 1 ? "tokens not observed: the printed times explain " + share(ratio) + " of the latency (" + tool +
+                             "); the client did not see most of the stream, as when chunks of reasoning are not counted"
+                       : "the printed times exceed the latency (" + tool + "): tokens or latencies are counted wrong");
+    }
+
+    void hidden_decode() {
+        if (!L_ || !F_ || !G_) return skip("hidden_decode", "no mean latency beside TTFT and ITL");
+        if (!equal_.value_or(false) || o_ < fewest_tokens)
+            return skip("hidden_decode", "answers are not known to have equal lengths of 16 tokens or more");
+        const double seen = *F_ + *G_ * (o_ - 1);
+        const double hidden = 1 - seen / *L_ - rounding(*L_) - 0.005 * in_milliseconds * o_ / *L_;
+        // Chunks without tokens make small gaps, but nothing is hidden when TPOT explains the latency.
+        const bool empty_chunks = T_ && *G_ < *T_ * (1 - chunk_tolerance) && std::abs(*F_ + *T_ * (o_ - 1) - *L_) <= exact_tolerance * *L_;
+        if (hidden <= hidden_tolerance || empty_chunks) return;
+        find(Verdict::unsound, "hidden_decode", "F + G (o - 1) = " + shown(seen) + " s", "mean latency L = " + shown(*L_) + " s",
+             "part of the stream was not seen: " + share(1 - seen / *L_) +
+                 " of a request's time lies between no two tokens that the client counted, as when chunks of reasoning are not counted");
+    }
+
+    void chunks() {
+        if (!G_ || !T_ || !(*T_ > 0)) return skip("chunks", "no mean ITL beside the mean TPOT");
+        if (!equal_.value_or(false) || o_ < fewest_tokens)
+            return skip("chunks", "answers are not known to have equal lengths of 16 tokens or more");
+        if (dialect_ == Dialect::guidellm) return skip("chunks", "guidellm prints no gaps between chunks");
+        const double ratio = *G_ / *T_;
+        const double printed_error = rounding(*G_, in_milliseconds) + rounding(*T_, in_milliseconds);
+        if (ratio > 1 + chunk_tolerance + printed_error)
+            find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
+                 "the ITL is per chunk: about " + shown(ratio) + " tokens came in each (speculation, or a server that sends in groups)");
+        // A chunk that only opens the answer adds one gap of nothing: (o - 1) / o.
+        else if (ratio < (1 - chunk_tolerance) * (o_ - 1) / o_ - printed_error)
+            find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
+                 "the ITL is per chunk: chunks without tokens are counted, or tokens share chunks that were read at once");
+    }
+
+    void little() {
+        const auto cap = c_.concurrency_cap ? c_.concurrency_cap : r_.maximum_concurrency;
+        if (!cap || !(*cap > 0)) return skip("little", "no cap on concurrency");
+        std::optional<double> in_flight = r_.mean_concurrency;
+        std::string formula = "mean concurrency";
+        if (L_ && n_ > 0 && D_ > 0) {
+            in_flight = n_ * *L_ / D_;
+            formula = "n L / D";
+        }
+        if (!in_flight) return skip("little", "no mean latency");
+        const double slack = L_ ? rounding(*L_) + rounding(D_) : 0;
+        if (*in_flight > *cap * (cap_tolerance + slack))
+            find(Verdict::suspect, "little", formula + " = " + shown(*in_flight), "cap = " + shown(*cap),
+                 "more requests in flight than allowed (Little's law): latency, duration or the cap is printed wrong");
+        else if (c_.closed_loop && n_ >= cap_rounds * *cap && *in_flight < *cap * (cap_used - slack))
+            find(Verdict::suspect, "little", formula + " = " + shown(*in_flight), "cap = " + shown(*cap),
+                 "the closed loop did not keep its slots busy: the client waited, or latency leaves out time in the client's queue");
+    }
+
+    void order() {
+        const auto ordered = [&](const char* what, const TimeSummary& times) {
+            const std::array<std::pair<const char*, std::optional<double>>, 4> ranks{
+                {{"median", times.p50}, {"p90", times.p90}, {"p95", times.p95}, {"p99", times.p99}}};
+            std::pair<const char*, double> last{"", -1};
+            for (const auto& [name, value] : ranks) {
+                if (!value) continue;
+                if (*value < last.second * (1 - 1e-9))
+                    find(Verdict::suspect, "order", std::string(what) + " " + last.first + " = " + milliseconds(last.second),
+                         std::string(name) + " = " + milliseconds(*value), "percentiles fall: figures are swapped or from other runs");
+                last = {name, *value};
+            }
+        };
+        ordered("TTFT", r_.time_to_first_token);
+        ordered("TPOT", r_.time_per_output_token);
+        ordered("ITL", r_.inter_token_latency);
+        ordered("latency", r_.latency);
+        if (F_ && L_ && *F_ > *L_ * (1 + rounding(*L_)))
+            find(Verdict::suspect, "order", "mean TTFT = " + milliseconds(*F_), "mean latency = " + milliseconds(*L_),
+                 "the first token comes after the last: two clocks, or two sets of requests");
+        const auto& median_gap = r_.inter_token_latency.p50;
+        if (median_gap && *median_gap == 0 && T_ && *T_ > hardly_zero_seconds)
+            find(Verdict::suspect, "order", "median ITL = 0", "mean TPOT = " + milliseconds(*T_),
+                 "most tokens came at no distance from each other: not observed one by one, or read in one piece by a busy client");
+    }
+
+    void peak() {
+        const auto& highest = r_.peak_output_tokens_per_second;
+        if (!highest) return skip("peak", "no peak rate");
+        std::optional<double> mean = r_.output_tokens_per_second;
+        if (r_.output_tokens && D_ > 0) mean = *r_.output_tokens / D_;
+        if (!mean || !(*mean > 0)) return skip("peak", "no mean rate beside the peak");
+        const std::string left = "peak = " + shown(*highest) + " tok/s";
+        const std::string right = "mean = " + shown(*mean) + " tok/s";
+        if (*highest > peak_times_mean * *mean || *highest > peak_highest)
+            find(Verdict::suspect, "peak", left, right,
+                 "time collapsed: many tokens carry one time stamp, so the peak is a rate over an instant, not over a second");
+        else if (*highest < *mean * (1 - window_tolerance))
+            find(Verdict::suspect, "peak", left, right, "the peak lies below the mean: it counts chunks, or another window");
+    }
+
+    void complete() {
+        std::optional<double> requested;
+        std::string from;
+        if (r_.requested_requests) requested = r_.requested_requests;
+        else if (c_.requested_requests) requested = c_.requested_requests;
+        else if (r_.failed_requests && r_.successful_requests) requested = n_ + *r_.failed_requests;
+        if (!requested || !(*requested > 0) || !r_.successful_requests) skip("complete", "how many requests were sent is not known");
+        else if (n_ / *requested < success_wanted)
+            find(Verdict::unsound, "complete", shown(n_) + " requests succeeded", shown(*requested) + " were asked for",
+                 "survivors' bias: the figures are those of " + share(n_ / *requested) +
+                     " of the requests; those that failed (often the long ones) took their work and their latencies with them");
+        else if (r_.failed_requests && n_ + *r_.failed_requests > *requested)
+            find(Verdict::suspect, "complete", shown(n_ + *r_.failed_requests) + " requests ended", shown(*requested) + " were asked for",
+                 "more requests than were asked for: another run's figures, or warm-up counted");
+        if (!c_.mean_input_tokens || !r_.input_tokens || !(n_ > 0)) return;
+        const double mean = *r_.input_tokens / n_;
+        const double off = std::abs(mean - *c_.mean_input_tokens);
+        if (off > input_tolerance * *c_.mean_input_tokens + template_tokens)
+            find(Verdict::suspect, "complete", "mean input = " + shown(mean) + " tokens",
+                 "data set: " + shown(*c_.mean_input_tokens) + " tokens",
+                 "the requests that succeeded are not the data set's: some lengths failed, or other prompts were sent");
+    }
+
+    void load_bound() {
+        const auto rate = c_.requested_rate_per_second ? c_.requested_rate_per_second : r_.requested_rate_per_second;
+        if (!rate || !(*rate > 0) || !(n_ > 0) || !(D_ > 0)) return skip("load_bound", "no finite request rate is known");
+        const double arriving = n_ / *rate;
+        double latency = 0;
+        if (L_) latency = *L_;
+        else if (F_ && T_ && o_ > 0) latency = *F_ + *T_ * (o_ - 1);
+        if (latency > arriving) return;  // all came before one was answered: a burst, whatever its rate
+        const double expected = n_ / (arriving + latency);
+        if (n_ / D_ < rate_reached * expected) return;
+        find(Verdict::suspect, "load_bound", "n / D = " + shown(n_ / D_) + " requests/s", "offered: " + shown(*rate) + " requests/s",
+             "the server kept up with the rate offered: throughput says what was sent, not what the server can do; compare latencies");
+    }
+
+    void client() {
+        const ClientHealth& health = r_.client;
+        if (!health.loop_lag_p99 && !health.coalesced_share && !health.processor_share)
+            return skip("client", "the tool does not say how well it kept up");
+        const double longest = G_ && *G_ > 0 ? std::min(lag_longest, lag_of_gap * *G_) : lag_longest;
+        if (health.loop_lag_p99 && *health.loop_lag_p99 > longest)
+            find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds(*health.loop_lag_p99), "at most " + milliseconds(longest),
+                 "client-limited: the load generator's own loop was late, so its latencies are its own");
+        if (health.coalesced_share && *health.coalesced_share > coalesced_most)
+            find(Verdict::suspect, "client", share(*health.coalesced_share) + " of the chunks came in one read with another",
+                 "at most " + share(coalesced_most), "client-limited: tokens waited for the client, or the network groups them");
+        if (health.processor_share && *health.processor_share > processor_most)
+            find(Verdict::suspect, "client", share(*health.processor_share) + " of a core used", "at most " + share(processor_most),
+                 "client-limited: its busiest loop has no time to spare, so it stamps tokens late");
+    }
+
+    void server() {
+        const ServerCounters& counters = r_.server;
+        if (!counters.output_tokens && !counters.prefix_hit_tokens) return skip("server", "the server's own counters were not read");
+        if (counters.output_tokens && r_.output_tokens && *r_.output_tokens > 0) {
+            const double ratio = *counters.output_tokens / *r_.output_tokens;
+            // What failed requests had generated is in the server's count only.
+            const double failed = n_ > 0 ? r_.failed_requests.value_or(0) / n_ : 0;
+            if (ratio < 1 - server_tolerance || ratio > 1 + server_tolerance + failed)
+                find(Verdict::unsound, "server", "server generated " + shown(*counters.output_tokens) + " tokens",
+                     "client counted " + shown(*r_.output_tokens),
+                     ratio < 1 ? "the client counts tokens that the server did not generate: another server answered, or the count is wrong"
+                               : "the server generated more than the client counts: others used it, or tokens were not observed");
+        }
+        const auto input = counters.input_tokens ? counters.input_tokens : r_.input_tokens;
+        if (counters.prefix_hit_tokens && input && *input > 0 && !c_.prefix_cache_intended.value_or(false) &&
+            *counters.prefix_hit_tokens > prefix_hits_most * *input)
+            find(Verdict::suspect, "server", shown(*counters.prefix_hit_tokens) + " prompt tokens came from the prefix cache",
+                 "at most " + share(prefix_hits_most) + " of " + shown(*input),
+                 "cache contamination: an earlier run left these prompts in the prefix cache");
+    }
+
+    // ------------------------------------------------------------------------------------------------------------- physics
+
+    /// The weights served; nothing, with the reason, where they are not known.
+    [[nodiscard]] const ModelWeights* weights(std::string& missing) const {
+        if (!c_.served) missing = "the model is not known";
+        else if (!c_.hardware) missing = "the hardware is not known";
+        else if (const auto found = c_.served->model.weights.find(c_.served->quantization); found != c_.served->model.weights.end())
+            return &found->second;
+        else missing = "the bytes of " + c_.served->model.name + " as " + c_.served->quantization + " are not known";
+        return nullptr;
+    }
+
+    /// One step reads every active weight once and gives a stream at most one token (speculation: tokens_per_step), however many
+    /// streams share it. So the mean TPOT has a floor under any load.
+    void physics_of_decode() {
+        std::string missing;
+        const ModelWeights* of = weights(missing);
+        if (of == nullptr) return skip("physics", missing);
+        if (!T_ || !(o_ > 1)) return skip("physics", "no mean TPOT");
+        if (!c_.tokens_per_step) return skip("physics", "how many tokens a step of speculation gives is not known (decode)");
+        const double bandwidth = c_.hardware->memory_bandwidth_bytes_per_second * c_.devices;
+        const double floor = of->per_token / bandwidth / *c_.tokens_per_step;
+        if (*T_ * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
+        find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
+             "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) +
+                 " GB/s" + (*c_.tokens_per_step > 1 ? ", " + shown(*c_.tokens_per_step) + " tokens a step" : ""),
+             "impossible: a token would need " + shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) +
+                 " GB/s; another model or checkpoint answered, kernels did not do their work, or tokens are counted wrong");
+    }
+
+    /// A prompt's tokens cost 2 operations per active parameter, without the embeddings (the output head works for the last token
+    /// only); attention comes on top. From the cache they cost nothing.
+    void physics_of_prefill() {
+        std::string missing;
+        const ModelWeights* of = weights(missing);
+        if (of == nullptr || c_.prefix_cache_intended.value_or(false)) return;  // said by physics_of_decode; or as it should be
+        const auto flops = c_.hardware->flops(of->computes_in);
+        const double parameters = c_.served->model.parameters_active - c_.served->model.parameters_embedding;
+        if (!flops || !(parameters > 0) || !r_.input_tokens || !(n_ > 0))
+            return skip("physics", "no input tokens, or no FLOP/s in " + of->computes_in + " (prefill)");
+        const double most = *flops * c_.devices / (2 * parameters);
+        const double per_request = F_ && *F_ > 0 ? *r_.input_tokens / n_ / *F_ : 0;
+        const double per_run = D_ > 0 ? *r_.input_tokens / D_ : 0;
+        const double rate = std::max(per_request, per_run);
+        if (rate <= most * (1 + physics_tolerance)) return;
+        find(Verdict::suspect, "physics",
+             "prefill = " + shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
+             "at most " + shown(std::round(most)) + " tok/s: " + shown(*flops * c_.devices / 1e12) + " TFLOP/s in " + of->computes_in +
+                 " for " + shown(parameters / 1e9) + "e9 parameters",
+             c_.prefix_cache_intended ? "prompts were computed faster than the chip computes, though the prefix cache is off: "
+                                        "another model answered, or TTFT is not the first token's"
+                                      : "most likely the prefix cache answered: these prompts had been sent before, so TTFT says "
+                                        "nothing of the prefill");
+    }
+
+    const BenchmarkResult& r_;
+    const AuditContext& c_;
+    // As in docs/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency, tokens out per success.
+    double n_;
+    double D_;
+    std::optional<double> F_;
+    std::optional<double> T_;
+    std::optional<double> G_;
+    std::optional<double> L_;
+    double o_ = 0;
+    std::optional<bool> equal_;
+    Dialect dialect_ = Dialect::unknown;
+};
+
+/// The middle of the values that are there; the first of fewer than three.
+std::optional<double> yardstick(std::vector<double> values) {
+    if (values.empty()) return std::nullopt;
+    if (values.size() < 3) return values.front();
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
+
+}  // namespace
+
+Validity audit(const BenchmarkResult& result, const AuditContext& context) {
+    Auditor auditor(result, context);
+    auditor.check();
+    return std::move(auditor.validity);
+}
+
+std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditContext& context) {
+    Auditor auditor(result, context);
+    auditor.check();
+    return std::move(auditor.skipped);
+}
+
+std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
+    std::vector<Validity> found(results.size());
+    const auto compare = [&](const char* what, const std::optional<double> BenchmarkResult::*field) {
+        std::vector<double> values;
+        for (const BenchmarkResult& result : results)
+            if (result.*field) values.push_back(*(result.*field));
+        const auto usual = yardstick(std::move(values));
+        if (!usual || !(*usual > 0)) return;
+        for (std::size_t i = 0; i < results.size(); ++i) {
+            const BenchmarkResult& result = results[i];
+            if (!(result.*field) || std::abs(*(result.*field) / *usual - 1) <= work_tolerance) continue;
+            const std::string requests = result.successful_requests ? " in " + shown(*result.successful_requests) + " requests" : "";
+            add(found[i], {Verdict::suspect,
+                           {{"equal_work", shown(*(result.*field)) + " " + what + requests, shown(*usual) + " in the other runs",
+                             "not comparable: this run did other work than those it is compared with (other requests, or answers "
+                             "that ended by themselves)"}}});
+        }
+    };
+    compare("input tokens", &BenchmarkResult::input_tokens);
+    compare("output tokens", &BenchmarkResult::output_tokens);
+    return found;
+}
+
+void add(Validity& to, const Validity& more) {
+    to.verdict = std::max(to.verdict, more.verdict);
+    to.findings.insert(to.findings.end(), more.findings.begin(), more.findings.end());
+}
+
+}  // namespace servetune

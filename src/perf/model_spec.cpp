@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/perf/model_spec.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// Lower case; dots and underscores are dashes, so that `quantized.w4a16` and `quantized-w4a16` are one spelling.
+std::string normal(std::string_view name) {
+    std::string result;
+    for (const char c : name) result += c == '_' || c == '.' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
+
+std::string_view last_part(std::string_view name) {
+    while (name.ends_with('/')) name.remove_suffix(1);
+    return name.substr(name.rfind('/') + 1);  // npos + 1 is 0
+}
+
+/// Words of a name that say nothing of shape or weights.
+constexpr std::array<std::string_view, 8> versions{"instruct", "thinking", "base", "chat", "it", "hf", "2507", "0528"};
+
+/// Other spellings of our quantizations, as checkpoints on public hubs are called.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 15> spellings{{{"fp8-dynamic", "fp8"},
+                                                                                   {"fp8-block", "fp8"},
+                                                                                   {"nvfp4", "fp4"},
+                                                                                   {"awq-int4", "awq"},
+                                                                                   {"awq-4bit", "awq"},
+                                                                                   {"awq", "awq-4bit"},
+                                                                                   {"gptq-4bit", "gptq-int4"},
+                                                                                   {"gptq-8bit", "gptq-int8"},
+                                                                                   {"w4a16", "int4-w4a16"},
+                                                                                   {"w8a16", "int8-w8a16"},
+                                                                                   {"quantized-w4a16", "int4-w4a16"},
+                                                                                   {"quantized-w8a16", "int8-w8a16"},
+                                                                                   {"bfloat16", "bf16"},
+                                                                                   {"fp16", "bf16"},
+                                                                                   {"mxfp4-moe", "mxfp4"}}};
+/// Quantizations that exist, so that a name with one of them is this model, though its bytes may not be known.
+constexpr std::array<std::string_view, 17> quantizations{"fp8",       "fp4",        "awq",        "awq-4bit",       "awq-8bit", "gptq-int4",
+                                                         "gptq-int8", "int4-w4a16", "int8-w8a16", "gguf",           "bf16",     "mxfp4",
+                                                         "gptq",      "bnb-4bit",   "w8a8",       "quantized-w8a8", "int8"};
+
+/// What the words after the stem mean: a quantization, empty for none; nothing when they mean something else.
+std::optional<std::string> quantization_of(std::string rest, const ModelSpec& model) {
+    for (bool again = true; again;) {
+        again = false;
+        for (const std::string_view version : versions) {
+            if (!rest.starts_with("-" + std::string(version))) continue;
+            const std::string_view after = std::string_view(rest).substr(version.size() + 1);
+            if (!after.empty() && after.front() != '-') continue;
+            rest = std::string(after);
+            again = true;
+        }
+    }
+    if (rest.empty()) return model.native_type;
+    const std::string word = rest.substr(1);
+    if (model.weights.contains(word)) return word;
+    for (const auto& [spelled, ours] : spellings)
+        if (word == spelled && model.weights.contains(ours)) return std::string(ours);
+    const auto spelled = [&](const auto& pair) { return pair.first == word; };
+    if (std::find(quantizations.begin(), quantizations.end(), word) != quantizations.end() ||
+        std::any_of(spellings.begin(), spellings.end(), spelled))
+        return word;
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known) {
+    const std::string name = normal(last_part(served_name));
+    for (const ModelSpec& model : known) {
+        std::vector<std::string> stems{std::string(last_part(model.name))};
+        stems.insert(stems.end(), model.also.begin(), model.also.end());
+        for (const std::string& stem : stems) {
+            const std::string start = normal(stem);
+            if (!name.starts_with(start) || (name.size() > start.size() && name[start.size()] != '-')) continue;
+            if (const auto quantization = quantization_of(name.substr(start.size()), model)) return ServedModel{model, *quantization};
+        }
+    }
+    return std::nullopt;
+}
+
+}  // namespace servetune

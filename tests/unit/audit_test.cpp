@@ -1,0 +1,439 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/audit_context.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/load/audit.hpp"
+#include "servetune/study/recommendation.hpp"
+
+#include <cmath>
+#include <functional>
+#include <set>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path search_spaces = fs::path(SERVETUNE_SOURCE) / "search_spaces";
+
+/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless client: every identity holds.
+BenchmarkResult flawless() {
+    BenchmarkResult r;
+    r.successful_requests = 800;
+    r.failed_requests = 0;
+    r.time_to_first_token = {0.1, 0.1, 0.11, 0.12, 0.13};
+    r.time_per_output_token = {0.01, 0.01, 0.011, 0.012, 0.013};
+    r.inter_token_latency = {0.01, 0.01, 0.011, 0.012, 0.013};
+    r.latency = {1.09, 1.09, 1.1, 1.11, 1.12};
+    r.duration_seconds = 109.5;
+    r.input_tokens = 800'000;
+    r.output_tokens = 80'000;
+    r.requests_per_second = 800 / 109.5;
+    r.output_tokens_per_second = 80'000 / 109.5;
+    r.total_tokens_per_second = 880'000 / 109.5;
+    r.peak_output_tokens_per_second = 900;
+    r.maximum_concurrency = 8;
+    r.client.loop_lag_p99 = 0.0001;
+    r.client.coalesced_share = 0.01;
+    r.client.processor_share = 0.2;
+    r.server.output_tokens = 80'000;
+    r.server.input_tokens = 800'000;
+    r.server.prefix_hit_tokens = 0;
+    return r;
+}
+
+AuditContext all_known() {
+    AuditContext c;
+    c.requested_requests = 800;
+    c.concurrency_cap = 8;
+    c.closed_loop = true;
+    c.equal_output_lengths = true;
+    c.mean_input_tokens = 1000;
+    ModelSpec model{"org/Model-8B"};
+    model.parameters_active = 8e9;
+    model.parameters_embedding = 1e9;
+    model.native_type = "bf16";
+    model.weights = {{"bf16", {16e9, 15e9, "bf16"}}};
+    c.served = ServedModel{model, "bf16"};
+    HardwareSpec hardware{"chip"};
+    hardware.memory_bandwidth_bytes_per_second = 3.35e12;
+    hardware.flops_per_second = {{"bf16", 989e12}};
+    c.hardware = hardware;
+    return c;
+}
+
+std::set<std::string> ids(const Validity& validity) {
+    std::set<std::string> result;
+    for (const Finding& finding : validity.findings) result.insert(finding.id);
+    return result;
+}
+
+const Finding* finding_of(const Validity& validity, std::string_view id) {
+    for (const Finding& finding : validity.findings)
+        if (finding.id == id) return &finding;
+    return nullptr;
+}
+
+/// The measured rows of a published table, audited as its study does it.
+std::vector<std::pair<MeasuredTable::Row, Validity>> audited(const std::string& study) {
+    const StudyFile file = load_study(search_spaces / "published" / study, Catalogue(search_spaces));
+    MeasuredTable table = read_table(file.replay.table);
+    audit_rows(table, file);
+    std::vector<std::pair<MeasuredTable::Row, Validity>> result;
+    for (const MeasuredTable::Row& row : table.rows) result.emplace_back(row, std::get<Measurement>(row.outcome).validity);
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("audit: a flawless measurement is sound with everything known and with nothing known") {
+    const Validity all = audit(flawless(), all_known());
+    INFO((all.findings.empty() ? "" : all.findings[0].id + ": " + all.findings[0].left + "; " + all.findings[0].right));
+    CHECK(all == Validity{});
+    CHECK(audit(flawless()) == Validity{});
+    CHECK(audit(BenchmarkResult{}) == Validity{});
+    CHECK(not_checked(flawless(), all_known()).size() == 1);  // load_bound: a closed loop has no rate
+}
+
+TEST_CASE("audit: every identity, broken alone, is found alone") {
+    struct Case {
+        const char* id;
+        Verdict verdict;
+        std::function<void(BenchmarkResult&, AuditContext&)> spoil;
+        const char* cause;
+    };
+    using R = BenchmarkResult;
+    using C = AuditContext;
+    const std::vector<Case> cases{
+        {"window", Verdict::suspect, [](R& r, C&) { *r.total_tokens_per_second *= 1.02; }, "rates over another window"},
+        {"window", Verdict::unsound, [](R& r, C&) { *r.output_tokens_per_second *= 1.08; },
+         "the rate is that of 101.4 s, the run took 109.50 s"},
+        {"window", Verdict::unsound, [](R& r, C&) { *r.requests_per_second *= 0.9; }, "another window"},
+        {"decomposition", Verdict::unsound,
+         [](R& r, C&) {
+             r.time_per_output_token = {0.0094, 0.0094, {}, {}, 0.013};
+             r.inter_token_latency = {0.0094, 0.0094};
+         },
+         "tokens not observed"},
+        {"chunks", Verdict::suspect,
+         [](R& r, C&) {
+             r.inter_token_latency = {0.02, 0.02, 0.02, 0.02, 0.03};
+         },
+         "about 2 tokens came in each"},
+        {"chunks", Verdict::suspect,
+         [](R& r, C&) {
+             r.inter_token_latency = {0.0093, 0.009, 0.01, 0.02, 0.03};
+         },
+         "chunks without tokens"},
+        {"little", Verdict::suspect,
+         [](R&, C& c) {
+             c.concurrency_cap = 7;
+             c.closed_loop = false;
+         },
+         "more requests in flight than allowed"},
+        {"little", Verdict::suspect, [](R&, C& c) { c.concurrency_cap = 16; }, "did not keep its slots busy"},
+        {"order", Verdict::suspect, [](R& r, C&) { r.latency.p95 = 1.0; }, "percentiles fall"},
+        {"order", Verdict::suspect, [](R& r, C&) { r.inter_token_latency.p50 = 0; }, "not observed one by one"},
+        {"peak", Verdict::suspect, [](R& r, C&) { r.peak_output_tokens_per_second = 20'000; }, "time collapsed"},
+        {"peak", Verdict::suspect, [](R& r, C&) { r.peak_output_tokens_per_second = 500; }, "below the mean"},
+        {"complete", Verdict::unsound, [](R&, C& c) { c.requested_requests = 1000; }, "survivors' bias"},
+        {"complete", Verdict::suspect, [](R&, C& c) { c.mean_input_tokens = 1200; }, "not the data set's"},
+        {"load_bound", Verdict::suspect, [](R&, C& c) { c.requested_rate_per_second = 7.3; }, "kept up with the rate offered"},
+        {"client", Verdict::suspect, [](R& r, C&) { r.client.loop_lag_p99 = 0.0006; }, "client-limited"},
+        {"client", Verdict::suspect, [](R& r, C&) { r.client.coalesced_share = 0.06; }, "client-limited"},
+        {"client", Verdict::suspect, [](R& r, C&) { r.client.processor_share = 0.8; }, "client-limited"},
+        {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 79'000; }, "another server answered"},
+        {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 81'000; }, "others used it"},
+        {"server", Verdict::suspect, [](R& r, C&) { r.server.prefix_hit_tokens = 100'000; }, "cache contamination"},
+        {"physics", Verdict::unsound, [](R&, C& c) { c.hardware->memory_bandwidth_bytes_per_second = 1.4e12; },
+         "impossible: a token would need 1500 GB/s"},
+        {"physics", Verdict::suspect,
+         [](R&, C& c) {
+             c.hardware->flops_per_second = {{"bf16", 120e12}};
+         },
+         "the prefix cache answered"},
+    };
+    for (const Case& one : cases) {
+        BenchmarkResult result = flawless();
+        AuditContext context = all_known();
+        one.spoil(result, context);
+        const Validity validity = audit(result, context);
+        INFO(one.id << ": " << one.cause);
+        CHECK(ids(validity) == std::set<std::string>{one.id});
+        CHECK(validity.verdict == one.verdict);
+        const Finding* finding = finding_of(validity, one.id);
+        REQUIRE(finding != nullptr);
+        INFO(finding->left << "; " << finding->right << ": " << finding->cause);
+        CHECK(finding->cause.find(one.cause) != std::string::npos);
+        CHECK_FALSE(finding->left.empty());
+        CHECK_FALSE(finding->right.empty());
+    }
+}
+
+TEST_CASE("audit: a client that does not see the decoding is named, in both tools' definitions") {
+    BenchmarkResult r = flawless();
+    // guidellm, where all tokens of a request fall on its first chunk: T = F / o, G = 0.
+    r.time_per_output_token = {0.001};
+    r.inter_token_latency = {0, 0};
+    const Validity validity = audit(r, all_known());
+    CHECK(validity.verdict == Verdict::unsound);
+    CHECK(ids(validity) == std::set<std::string>{"decomposition", "hidden_decode", "order", "physics"});
+    CHECK(finding_of(validity, "decomposition")->cause.find("guidellm's definition") != std::string::npos);
+    CHECK(finding_of(validity, "decomposition")->left == "T o = 0.1 s");
+    CHECK(finding_of(validity, "hidden_decode")->cause.find("90.8 % of a request's time") != std::string::npos);
+
+    // guidellm when it sees everything: T holds the TTFT, and nothing is wrong.
+    r = flawless();
+    r.time_per_output_token = {0.0109};
+    CHECK(audit(r, all_known()) == Validity{});
+    AuditContext told = all_known();
+    told.dialect = Dialect::vllm;
+    CHECK(ids(audit(r, told)) == std::set<std::string>{"decomposition", "chunks"});  // the same figures would be wrong of vLLM
+}
+
+TEST_CASE("audit: with mixed lengths vLLM's mean TPOT may exceed the latency, but not fall short of it") {
+    BenchmarkResult r = flawless();
+    AuditContext c = all_known();
+    c.equal_output_lengths = false;
+    r.time_per_output_token.mean = 0.016;
+    CHECK(audit(r, c) == Validity{});
+    r.time_per_output_token.mean = 0.006;
+    CHECK(ids(audit(r, c)) == std::set<std::string>{"decomposition"});
+    r.latency = {};  // not printed: not derived
+    CHECK(audit(r, c) == Validity{});
+}
+
+TEST_CASE("audit: what is printed with two decimals is not held against more") {
+    BenchmarkResult r = flawless();
+    r.successful_requests = 10;
+    r.duration_seconds = 81.59;
+    r.input_tokens = 20431;
+    r.output_tokens = 1280;
+    r.requests_per_second = 0.12;  // 0.1226
+    r.output_tokens_per_second = 15.69;
+    r.total_tokens_per_second = 266.09;
+    CHECK(finding_of(audit(r), "window") == nullptr);
+    r.requests_per_second = 0.11;  // further than rounding
+    REQUIRE(finding_of(audit(r), "window") != nullptr);
+    CHECK(finding_of(audit(r), "window")->left == "requests_per_second = 0.11");
+}
+
+TEST_CASE("audit: what is missing is said, never guessed") {
+    AuditContext c = all_known();
+    c.served = std::nullopt;
+    const auto reason = [&](const char* id) {
+        for (const NotChecked& one : not_checked(flawless(), c))
+            if (one.id == id) return one.reason;
+        return std::string();
+    };
+    CHECK(reason("physics") == "the model is not known");
+    c = all_known();
+    c.hardware = std::nullopt;
+    CHECK(reason("physics") == "the hardware is not known");
+    c = all_known();
+    c.served->quantization = "gguf";
+    CHECK(reason("physics") == "the bytes of org/Model-8B as gguf are not known");
+    c.hardware->memory_bandwidth_bytes_per_second = 1;
+    CHECK(audit(flawless(), c) == Validity{});
+    // Speculation lowers the floor by the tokens of a step; when that number is not known there is no floor.
+    c = all_known();
+    c.hardware->memory_bandwidth_bytes_per_second = 1e12;  // 15 ms a step
+    CHECK(audit(flawless(), c).verdict == Verdict::unsound);
+    c.tokens_per_step = 2;
+    CHECK(audit(flawless(), c) == Validity{});
+    c.tokens_per_step = std::nullopt;
+    CHECK(audit(flawless(), c) == Validity{});
+    c.tokens_per_step = 1;
+    c.devices = 2;
+    CHECK(audit(flawless(), c) == Validity{});
+}
+
+TEST_CASE("audit: results that are compared did equal work") {
+    std::vector<BenchmarkResult> results(4, flawless());
+    results[1].output_tokens = 80'300;  // 0.4 %
+    results[2].input_tokens = 1'600'000;
+    results[2].output_tokens = 160'000;
+    const std::vector<Validity> found = audit_together(results);
+    CHECK(found[0] == Validity{});
+    CHECK(found[1] == Validity{});
+    CHECK(found[2].verdict == Verdict::suspect);
+    CHECK(found[2].findings.size() == 2);
+    CHECK(found[2].findings[0].left == "1600000 input tokens in 800 requests");
+    CHECK(found[3] == Validity{});
+    CHECK(audit_together({}).empty());
+}
+
+TEST_CASE("facts: a served name finds its model and quantization, or nothing") {
+    const std::vector<ModelSpec> known = Catalogue(search_spaces).all_models();
+    CHECK(known.size() == 13);
+    const auto found = [&](const char* name) {
+        const auto served = served_model(name, known);
+        return served ? served->model.name + " " + served->quantization : std::string();
+    };
+    CHECK(found("/models/Qwen/Qwen3-8B") == "Qwen/Qwen3-8B bf16");
+    CHECK(found("/models/Qwen/Qwen3-8B-FP8/") == "Qwen/Qwen3-8B fp8");
+    CHECK(found("qwen3-8b-gptq-int4") == "Qwen/Qwen3-8B gptq-int4");
+    CHECK(found("Qwen/Qwen3-Coder-30B-A3B-Instruct-AWQ-4bit") == "Qwen/Qwen3-30B-A3B awq-4bit");
+    CHECK(found("Qwen/Qwen3-30B-A3B-Instruct-2507-FP8") == "Qwen/Qwen3-30B-A3B fp8");
+    CHECK(found("meta-llama/Meta-Llama-3.1-8B-Instruct") == "meta-llama/Llama-3.1-8B-Instruct bf16");
+    CHECK(found("org/Llama-3.1-8B-Instruct-quantized.w4a16") == "meta-llama/Llama-3.1-8B-Instruct int4-w4a16");
+    CHECK(found("nvidia/Llama-3.1-8B-Instruct-NVFP4") == "meta-llama/Llama-3.1-8B-Instruct fp4");
+    CHECK(found("deepseek-ai/DeepSeek-R1-0528") == "deepseek-ai/DeepSeek-R1 fp8");
+    CHECK(found("Qwen/Qwen3-8B-GGUF") == "Qwen/Qwen3-8B gguf");  // the model, but no bytes
+    CHECK(found("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B").empty());
+    CHECK(found("deepseek-ai/DeepSeek-R1-Distill-Llama-70B").empty());
+    CHECK(found("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B").empty());
+    CHECK(found("Qwen/Qwen3-8B-my-finetune").empty());
+    CHECK(found("Qwen/Qwen3-80B").empty());
+    CHECK(found("Qwen/Qwen3").empty());
+    CHECK(found("").empty());
+}
+
+TEST_CASE("facts: an accelerator is found where a text mentions it alone") {
+    const Catalogue catalogue(search_spaces);
+    const std::vector<HardwareSpec> known = catalogue.all_hardware();
+    CHECK(known.size() == 17);
+    const auto found = [&](const char* text) {
+        const auto spec = hardware_in(text, known);
+        return spec ? spec->name : std::string();
+    };
+    CHECK(found("one NVIDIA H100 SXM") == "h100-sxm");
+    CHECK(found("NVIDIA H100 80GB HBM3") == "h100-sxm");
+    CHECK(found("h100-sxm-80gb") == "h100-sxm");
+    CHECK(found("an H100 PCIe card") == "h100-pcie");
+    CHECK(found("NVIDIA Jetson AGX Thor") == "jetson-thor");
+    CHECK(found("an L40S, 48 GB") == "l40s");
+    CHECK(found("H100 NVL").empty());
+    CHECK(found("GH200").empty());
+    CHECK(found("H100 and H200").empty());
+    CHECK(found("RTX 4090 Laptop").empty());
+    CHECK(found("").empty());
+    CHECK(catalogue.hardware("h100-sxm").memory_bandwidth_bytes_per_second == 3.35e12);
+    CHECK(message_of<IoError>([&] { (void)catalogue.hardware("h100-sx"); }).find("; known: h100-sxm, ") != std::string::npos);
+    CHECK(message_of<IoError>([&] { (void)catalogue.model("Qwen3-9B"); }).find("; known: Qwen/Qwen3-8B, ") != std::string::npos);
+    CHECK(known[0].flops("fp4") == known[0].flops("bf16"));  // an A10 has neither fp4 nor fp8
+}
+
+TEST_CASE("facts: what the shipped files say hangs together") {
+    for (const ModelSpec& model : Catalogue(search_spaces).all_models())
+        for (const auto& [quantization, weights] : model.weights) {
+            INFO(model.name << " " << quantization);
+            // Every active parameter but the input embedding is read, at 3.9 bits or more; never more than the checkpoint.
+            const double read = model.parameters_active - (model.tied_embeddings ? 0 : model.parameters_embedding / 2);
+            CHECK(weights.per_token >= read * 3.9 / 8);
+            CHECK(weights.per_token <= read * 2.01);
+            CHECK(weights.bytes >= model.parameters_total * 3.9 / 8);
+        }
+    for (const HardwareSpec& spec : Catalogue(search_spaces).all_hardware()) {
+        INFO(spec.name);
+        CHECK(spec.flops("bf16").value_or(0) > 10 * spec.memory_bandwidth_bytes_per_second);
+        if (spec.flops_per_second.contains("fp8")) CHECK(*spec.flops("fp8") >= 1.9 * *spec.flops("bf16"));
+    }
+}
+
+TEST_CASE("audit: commands say the model, its quantization, devices and speculation") {
+    const std::vector<ModelSpec> known = Catalogue(search_spaces).all_models();
+    const auto described = [&](std::vector<std::string> words, const std::string& model = "") {
+        AuditContext context;
+        describe(context, words, model, known);
+        return context;
+    };
+    AuditContext c =
+        described({"vllm", "serve", "/models/Qwen/Qwen3-8B-FP8", "--served-model-name", "Qwen3-32B", "--tensor-parallel-size", "2"});
+    REQUIRE(c.served.has_value());
+    CHECK(c.served->model.name == "Qwen/Qwen3-8B");
+    CHECK(c.served->quantization == "fp8");
+    CHECK(c.devices == 2);
+    CHECK(c.tokens_per_step == 1);
+    c = described(
+        {"python3", "-m", "sglang.launch_server", "--model-path", "Qwen/Qwen3-14B", "--quantization=fp8", "--disable-radix-cache"});
+    REQUIRE(c.served.has_value());
+    CHECK(c.served->quantization == "fp8");
+    CHECK(c.prefix_cache_intended == false);
+    c = described({"--speculative-config={\"method\":\"mtp\",\"num_speculative_tokens\":4}"}, "Qwen/Qwen3.5-9B");
+    REQUIRE(c.served.has_value());
+    CHECK(c.tokens_per_step == 5);
+    CHECK_FALSE(described({"--speculative-algorithm", "EAGLE"}, "Qwen/Qwen3-8B").tokens_per_step.has_value());
+    CHECK_FALSE(described({"vllm", "serve", "org/unknown"}, "Qwen/Qwen3-8B").served.has_value());  // not what the study serves
+    CHECK(model_in("We serve `Qwen/Qwen3.5-9B` (see qwen3.5-9b-h100.png).", known) == "Qwen/Qwen3.5-9B");
+    CHECK_FALSE(model_in("Qwen/Qwen3-8B and Qwen/Qwen3-8B-FP8", known).has_value());
+}
+
+TEST_CASE("audit: the published study of Qwen3.5-9B, 24 of 24 flagged and the client's fault named in 23") {
+    const auto rows = audited("qwen3.5-9b-h100/study.yaml");
+    REQUIRE(rows.size() == 24);
+    std::size_t named = 0;
+    for (const auto& [row, validity] : rows) {
+        INFO(row.line);
+        CHECK(validity.verdict != Verdict::sound);
+        std::string causes;
+        for (const Finding& finding : validity.findings) causes += finding.cause + "\n";
+        const bool fault =
+            causes.find("tokens not observed") != std::string::npos || causes.find("rates over another window") != std::string::npos;
+        named += fault ? 1 : 0;
+        CHECK((validity.verdict == Verdict::unsound) == fault);
+        if (!fault) {
+            CHECK(row.cells[0] == "sglang");
+            CHECK(ids(validity) == std::set<std::string>{"peak"});
+        }
+    }
+    CHECK(named == 23);
+    CHECK(ids(rows[3].second).contains("complete"));  // speculation: 514 of 1000
+    CHECK(ids(rows[22].second).contains("physics"));
+    CHECK(ids(rows[22].second).contains("hidden_decode"));
+    CHECK(ids(rows[20].second).contains("load_bound"));              // one request a second, answered as they came
+    CHECK(finding_of(rows[10].second, "decomposition") != nullptr);  // fits vLLM's identity by accident
+}
+
+TEST_CASE("audit: the published study of Qwen3-14B has nothing unsound") {
+    const auto rows = audited("qwen3-14b-h100/study.yaml");
+    REQUIRE(rows.size() == 15);
+    for (const auto& [row, validity] : rows) {
+        INFO(row.line);
+        CHECK(validity.verdict != Verdict::unsound);
+        for (const Finding& finding : validity.findings) CHECK(finding.id == "equal_work");
+    }
+}
+
+TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the low load answered from the prefix cache") {
+    const auto rows = audited("qwen3-8b-jetson-thor/study.yaml");
+    REQUIRE(rows.size() == 18);
+    for (const auto& [row, validity] : rows) {
+        const std::string quantization = row.cells[0].value_or("");
+        INFO(quantization << " " << row.workload);
+        CHECK((validity.verdict == Verdict::unsound) == (quantization == "fp8"));
+        const bool high = row.workload == "high_load";
+        const std::set<std::string> found = ids(validity);
+        if (quantization == "fp8") CHECK(found.contains("physics"));
+        else if (high && quantization != "gptq-int4" && quantization != "gguf") CHECK(found.empty());
+        else if (high || quantization == "gguf") CHECK(found == std::set<std::string>{"equal_work"});
+        else if (quantization == "fp4") CHECK(found.empty());
+        else {
+            CHECK(found == std::set<std::string>{"physics"});
+            CHECK(validity.findings[0].cause.find("prefix cache") != std::string::npos);
+        }
+    }
+}
+
+TEST_CASE("recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
+    const Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
+                          Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
+    const auto told = [&](std::uint64_t id, const char* a, double rate, double success, Verdict verdict) {
+        Trial trial{id, problem.space.completed({{"a", a}})};
+        trial.outcome = Measurement{{{"rate", {rate}}, {"success_ratio", {success}}}, {verdict, {}}};
+        return trial;
+    };
+    const std::vector<Trial> unsound{told(0, "x", 100, 1, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
+    const Recommendation kept = recommend(problem, unsound);
+    CHECK(kept.default_unsound);
+    CHECK(kept.keep_default);
+    CHECK(kept.recommended == problem.space.default_configuration());
+    CHECK(kept.best == problem.space.completed({{"a", "y"}}));
+    const std::vector<Trial> failing{told(0, "x", 100, 0.5, Verdict::unsound), told(1, "y", 50, 1, Verdict::sound)};
+    CHECK_FALSE(recommend(problem, failing).default_unsound);
+    CHECK_FALSE(recommend(problem, failing).keep_default);
+}
