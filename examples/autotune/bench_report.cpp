@@ -43,6 +43,24 @@ std::string histogram(const char* title, std::vector<double> seconds) {
     return text;
 }
 
+/// Notes that differ only in the metric they speak of (`no interval of METRIC: why`) share a line.
+std::string notes_text(const std::vector<std::string>& notes) {
+    constexpr std::string_view subject = "no interval of ";
+    std::map<std::string, std::string> metrics;  // by reason
+    std::string text;
+    for (const std::string& note : notes) {
+        const auto colon = note.find(": ");
+        if (!note.starts_with(subject) || colon == std::string::npos) {
+            text += "  note: " + note + "\n";
+            continue;
+        }
+        std::string& listed = metrics[note.substr(colon)];
+        listed += (listed.empty() ? "" : ", ") + note.substr(subject.size(), colon - subject.size());
+    }
+    for (const auto& [reason, names] : metrics) text += fmt::format("  {}{}{}\n", subject, names, reason);
+    return text;
+}
+
 std::string health_text(const LoadTestResult& result) {
     const ClientHealth& client = result.run.client;
     std::string text = "The client itself:";
@@ -95,7 +113,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     if (!statistics.intervals.empty()) text += "\n95 % intervals within this run (server starts differ more):\n";
     for (const auto& [metric, interval] : statistics.intervals)
         text += fmt::format("  {:<40} {} .. {}\n", metric, shown(metric, interval.low), shown(metric, interval.high));
-    for (const std::string& note : statistics.notes) text += "  note: " + note + "\n";
+    text += notes_text(statistics.notes);
     std::vector<double> first, gaps;
     for (const RequestRecord& record : result.run.records) {
         if (!record.succeeded()) continue;
@@ -122,7 +140,8 @@ std::string comparison(const LoadTestResult& result, const PublishedResult& othe
                             found->second != 0 ? fmt::format("{:+.1f} %", (*value / found->second - 1) * 100) : "");
     });
     const std::array compared{other.result, result.statistics.result};
-    for (const Finding& finding : audit_together(compared).back().findings)
+    const std::vector<Validity> judged = audit_together(compared);
+    for (const Finding& finding : judged.back().findings)
         text += fmt::format("{}: {} against {}: {}\n", finding.id, finding.left, finding.right, finding.cause);
     return text;
 }
