@@ -210,7 +210,7 @@ TEST_CASE("published: what can be concluded when the audit is enforced and noise
     CHECK(none["default"]["verdict"] == "unsound");
     CHECK(none["recommended"]["keep_default"] == true);
     CHECK(none["recommended"]["gain"].is_null());
-    CHECK(none["best_observed"]["configuration"]["engine"] == "sglang");  // the only one that can be believed
+    CHECK(none["best_observed"]["configuration"]["engine"] == "sglang");                 // the only one that can be believed
     CHECK(none["refused"].size() == none["trials"]["told"].get<std::size_t>() - 1 - 3);  // three report workloads of the default
     CHECK(read_file(nothing.path() / "study/report.md").find("**Nothing can be concluded: keep the default and measure it again.**") !=
           std::string::npos);
@@ -219,7 +219,8 @@ TEST_CASE("published: what can be concluded when the audit is enforced and noise
 TEST_CASE("audit: tables and documents, what is found and what was not checked, exit codes") {
     const TemporaryFolder folder;
     const auto table = [](const char* name) { return (published / name).string(); };
-    const Ran others = autotune({"audit", table("qwen3-8b-jetson-thor/other-models.csv"), "--hardware", "jetson-thor", "--json"}, folder.path());
+    const Ran others =
+        autotune({"audit", table("qwen3-8b-jetson-thor/other-models.csv"), "--hardware", "jetson-thor", "--json"}, folder.path());
     CHECK(others.code == 1);
     const Json rows = Json::parse(others.out);
     REQUIRE(rows.size() == 14);
@@ -239,7 +240,8 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(unknown.out.find("  not checked in 14: physics (the hardware is not known)\n") != std::string::npos);
 
     // With its study a table has workloads, model and hardware.
-    const Ran study = autotune({"audit", table("qwen3.5-9b-h100/results.csv"), "--study", table("qwen3.5-9b-h100/study.yaml")}, folder.path());
+    const Ran study =
+        autotune({"audit", table("qwen3.5-9b-h100/results.csv"), "--study", table("qwen3.5-9b-h100/study.yaml")}, folder.path());
     CHECK(study.code == 1);
     CHECK(study.out.find("\n24 results: 0 sound, 1 suspect, 23 unsound\n") != std::string::npos);
     CHECK(study.out.find("tokens not observed: the printed times explain 17.6 % of the latency") != std::string::npos);
@@ -251,8 +253,9 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     const Ran document = autotune({"audit", "d.md"}, folder.path());
     CHECK(document.code == 1);
     CHECK(document.out.find("   0  unsound  low, Qwen/Qwen3-8B fp8") == 0);
-    CHECK(document.out.find("  physics: mean TPOT = 8.88 ms; at least 30.01 ms: 8.192 GB of weights at 273 GB/s\n    impossible: a token would "
-                            "need 922.52 GB/s;") != std::string::npos);
+    CHECK(document.out.find(
+              "  physics: mean TPOT = 8.88 ms; at least 30.01 ms: 8.192 GB of weights at 273 GB/s\n    impossible: a token would "
+              "need 922.52 GB/s;") != std::string::npos);
     CHECK(autotune({"audit", "d.md", "--hardware", "h100-sxm"}, folder.path()).code == 0);
     CHECK(autotune({"audit", "d.md", "--hardware", "h100-sx"}, folder.path()).err.find("known: h100-sxm, ") != std::string::npos);
     folder.write("empty.md", "nothing");
