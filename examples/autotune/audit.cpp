@@ -5,6 +5,7 @@
 #include "servetune/io/audit_context.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/import.hpp"
+#include "servetune/io/result_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"
 #include "servetune/io/yaml.hpp"
@@ -30,6 +31,8 @@ struct Block {
     std::vector<std::string> names{};  ///< what its workload may be called, nearest first
     std::string arguments{};           ///< the serving command, or its flags only
     bool arguments_derived = false;
+    std::string model{};               ///< as the file names it; empty: it does not
+    Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
 };
 
@@ -89,9 +92,14 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     return blocks;
 }
 
-std::vector<Block> blocks_of_document(std::string_view text, const Known& known) {
+/// How the tool that wrote a result defines its times; GuideLLM's differ by version, so there the figures decide.
+Dialect dialect_of(const PublishedResult& result) {
+    return result.tool.empty() || result.tool == "guidellm" || result.tool == "gpustack" ? Dialect::unknown : Dialect::vllm;
+}
+
+std::vector<Block> blocks_of_results(std::string_view text, const std::string& name, const Known& known) {
     std::vector<Block> blocks;
-    for (PublishedResult& result : read_published(text, known.launchers)) {
+    for (PublishedResult& result : read_results(text, name, known.launchers)) {
         Block block{result.index};
         block.names = result.labels;
         std::vector<std::string> label;
@@ -100,6 +108,8 @@ std::vector<Block> blocks_of_document(std::string_view text, const Known& known)
         block.label = joined(label, ", ");
         block.arguments = std::move(result.arguments);
         block.arguments_derived = result.arguments_derived;
+        block.model = std::move(result.model);
+        block.dialect = dialect_of(result);
         block.result = result.result;
         blocks.push_back(std::move(block));
     }
@@ -108,8 +118,9 @@ std::vector<Block> blocks_of_document(std::string_view text, const Known& known)
 
 /// The one place that knows kinds of file.
 std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text, const Known& known) {
-    std::vector<Block> blocks = file.extension() == ".csv" ? rows_of_table(text, file.string()) : blocks_of_document(text, known);
-    if (blocks.empty()) throw ParseError(file.string() + ": no 'Serving Benchmark Result' block and no row in it");
+    std::vector<Block> blocks =
+        file.extension() == ".csv" ? rows_of_table(text, file.string()) : blocks_of_results(text, file.string(), known);
+    if (blocks.empty()) throw ParseError(file.string() + ": a table without a row");
     return blocks;
 }
 
@@ -138,12 +149,13 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     for (Block& block : blocks_of(file, text, known)) {
         AuditContext context;
         context.hardware = hardware;
+        context.dialect = block.dialect;
         const Workload* workload = known.study ? workload_of(block, *known.study) : nullptr;
         if (workload != nullptr) {
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        describe(context, shell_words(block.arguments), model, known.models);
+        describe(context, shell_words(block.arguments), known.given_model.empty() && !block.model.empty() ? block.model : model, known.models);
         const std::string name = workload != nullptr ? workload->name : block.names.empty() ? "" : block.names.front();
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
@@ -222,11 +234,7 @@ int audit(const AuditArguments& arguments) {
         known.given_model = arguments.model;
     }
     if (arguments.study) known.study = load_study(*arguments.study, catalogue);
-    std::vector<Engine> engines;
-    for (const auto& entry : std::filesystem::directory_iterator(catalogue.root() / "engines"))
-        if (entry.path().extension() == ".yaml")
-            engines.push_back(catalogue.engine(Yaml::parse("\"" + entry.path().string() + "\"", "engines")));
-    known.launchers = launchers_of(engines);
+    known.launchers = launchers_of(catalogue.engines());
 
     std::vector<Audited> all;
     for (const std::filesystem::path& file : arguments.files)

@@ -3,6 +3,7 @@
 
 #include "servetune/io/study_file.hpp"
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -63,6 +64,36 @@ struct AuditArguments {
     bool json = false;
 };
 
+struct BenchArguments {
+    std::string url;
+    std::string model{};  ///< empty: the only one that the server serves
+    std::string workload = "random:512x128";
+    std::optional<std::size_t> requests{}, concurrency{};
+    std::optional<double> rate{};
+    double burstiness = 1;
+    std::optional<std::uint64_t> seed{}, salt{};
+    bool ignore_eos = false;
+    bool completions = false;
+    bool token_ids = false;
+    bool stream = true;
+    bool usage = true;
+    std::string api_key_environment{};  ///< the variable that holds the key: a key in a command is in the process list
+    std::vector<std::string> headers{};
+    std::string extra_body{};
+    std::string certificates{};
+    std::size_t loops = 1;
+    double request_timeout_seconds = 3600;
+    double stall_timeout_seconds = 300;
+    std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
+    std::string hardware{};
+    std::string facts_of{};  ///< model whose facts count, when it is served under another name
+    double devices = 1;
+    std::optional<std::filesystem::path> save{}, records{}, compare_with{};
+    bool detailed = false;
+    bool json = false;
+    bool quiet = false;
+};
+
 int run(const RunArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
@@ -70,6 +101,7 @@ int report(const StudyArguments& arguments);
 int render(const RenderArguments& arguments);
 int engines(const EnginesArguments& arguments);
 int audit(const AuditArguments& arguments);
+int bench(const BenchArguments& arguments);
 int import_document(const ImportArguments& arguments);
 
 }  // namespace autotune

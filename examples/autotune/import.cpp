@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 
-#include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/import.hpp"
+#include "servetune/io/result_file.hpp"
 #include "servetune/io/utf8.hpp"
 #include "servetune/io/yaml.hpp"
 
@@ -25,13 +25,9 @@ int import_document(const ImportArguments& arguments) {
     if (arguments.study) {
         study = load_study(*arguments.study, catalogue);
         engines = study->composition->engines();
-    } else
-        for (const auto& entry : std::filesystem::directory_iterator(catalogue.root() / "engines"))
-            if (entry.path().extension() == ".yaml")
-                engines.push_back(catalogue.engine(Yaml::parse("\"" + entry.path().string() + "\"", "engines")));
+    } else engines = catalogue.engines();
 
-    const std::vector<PublishedResult> results = read_published(text, launchers_of(engines));
-    if (results.empty()) throw ParseError(arguments.document.string() + ": no 'Serving Benchmark Result' block in it");
+    const std::vector<PublishedResult> results = read_results(text, arguments.document.string(), launchers_of(engines));
     Imported imported;
     if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};

@@ -27,6 +27,45 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
     command->add_option("--directory", arguments.directory, "The study's folder: journal, report (default: ./<study name>)");
 }
 
+CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
+    CLI::App* command =
+        app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
+    command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000")->required();
+    command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
+    command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
+    command->add_option("--requests", arguments.requests, "How many")->check(CLI::PositiveNumber);
+    command->add_option("--rate", arguments.rate, "Requests a second (open loop)")->check(CLI::PositiveNumber);
+    command->add_option("--burstiness", arguments.burstiness, "Of --rate: 1 is Poisson, less is burstier")->check(CLI::PositiveNumber);
+    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(CLI::PositiveNumber);
+    command->add_option("--seed", arguments.seed, "Of prompts and arrivals");
+    command->add_option("--salt", arguments.salt, "Of this run's prompts (default: a new one, so that no prefix cache answers)");
+    command->add_flag("--ignore-eos", arguments.ignore_eos, "Ask for exactly as many tokens as the workload says");
+    command->add_flag("--completions", arguments.completions, "/v1/completions instead of /v1/chat/completions");
+    command->add_flag("--token-ids", arguments.token_ids, "Prompts as token ids: exact lengths without asking (completions)");
+    command->add_flag("!--no-stream", arguments.stream, "Whole answers");
+    command->add_flag("!--no-usage", arguments.usage, "Do not ask for token counts; chunks are counted instead");
+    command->add_option("--api-key-env", arguments.api_key_environment, "Environment variable that holds the API key");
+    command->add_option("--header", arguments.headers, "NAME:VALUE")->allow_extra_args(false);
+    command->add_option("--extra-body", arguments.extra_body, "JSON object added to every request, such as {\"temperature\": 0}");
+    command->add_option("--certificates", arguments.certificates, "Certificate authorities to trust for https");
+    command->add_option("--loops", arguments.loops, "Event loops, each a thread")->check(CLI::PositiveNumber);
+    command->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds for one answer")->check(CLI::PositiveNumber);
+    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without a byte")->check(CLI::PositiveNumber);
+    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(CLI::PositiveNumber);
+    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(CLI::PositiveNumber);
+    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(CLI::PositiveNumber);
+    command->add_option("--hardware", arguments.hardware, "What it runs on, such as h100-sxm: checked against physics");
+    command->add_option("--facts-of", arguments.facts_of, "The model, where it is served under another name");
+    command->add_option("--devices", arguments.devices, "Accelerators that share the work of one step")->check(CLI::PositiveNumber);
+    command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
+    command->add_flag("--detailed", arguments.detailed, "With --save: every request");
+    command->add_option("--records", arguments.records, "Every request with all its gaps: gzip compressed JSON lines");
+    command->add_option("--compare-with", arguments.compare_with, "A result of any tool to set beside this one");
+    command->add_flag("--json", arguments.json, "Print the JSON of --save instead of the report");
+    command->add_flag("--quiet", arguments.quiet, "No progress");
+    return command;
+}
+
 int dispatch(int argc, char** argv) {
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
     app.set_version_flag("--version", SERVETUNE_VERSION);
@@ -68,8 +107,11 @@ int dispatch(int argc, char** argv) {
     schema_command->add_option("KIND", schema_kind, "Which kind")->required();
 
     ImportArguments import_arguments;
-    CLI::App* import_command = app.add_subcommand("import", "Published results into a table of measured configurations");
-    import_command->add_option("DOCUMENT", import_arguments.document, "Text or Markdown with result blocks")->required();
+    CLI::App* import_command = app.add_subcommand("import", "Results of benchmarks into a table of measured configurations");
+    import_command
+        ->add_option("DOCUMENT", import_arguments.document,
+                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with result blocks")
+        ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
     import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
     import_command->add_option("--rest", import_arguments.rest, "With --study: CSV file for the blocks that it does not know");
@@ -77,12 +119,15 @@ int dispatch(int argc, char** argv) {
 
     AuditArguments audit_arguments;
     CLI::App* audit_command = app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound");
-    audit_command->add_option("FILE", audit_arguments.files, "Text or Markdown with result blocks, or CSV tables")->required();
+    audit_command->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with result blocks, CSV tables")->required();
     audit_command->add_option("--hardware", audit_arguments.hardware,
                               "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");
     audit_command->add_option("--model", audit_arguments.model, "What was served, where the results do not say it");
     audit_command->add_option("--study", audit_arguments.study, "The study whose workloads, model and hardware these are");
     audit_command->add_flag("--json", audit_arguments.json, "Print all findings as one JSON array");
+
+    BenchArguments bench_arguments;
+    add_bench_command(app, bench_arguments);
 
     try {
         app.parse(argc, argv);
@@ -99,6 +144,7 @@ int dispatch(int argc, char** argv) {
         return done;
     }
     if (app.got_subcommand("engines")) return engines(engines_arguments);
+    if (app.got_subcommand("bench")) return bench(bench_arguments);
     if (app.got_subcommand("audit")) return audit(audit_arguments);
     return import_document(import_arguments);
 }

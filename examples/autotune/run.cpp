@@ -49,7 +49,7 @@ void print_conclusion(const StudySetup& setup, const Summary& summary, const std
 }  // namespace
 
 int run(const RunArguments& arguments) {
-    StopSignals signals;
+    StopSignals signals("the trial that is running will be repeated by the next run");
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
     const Budget budget = file.budget;

@@ -20,16 +20,16 @@ sigset_t stopping() {
 
 }  // namespace
 
-StopSignals::StopSignals() {
+StopSignals::StopSignals(const char* promise) {
     const sigset_t set = stopping();
     pthread_sigmask(SIG_BLOCK, &set, nullptr);
     std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error of that write, with a message, not the end of the program
-    waiter_ = std::jthread([this, set](const std::stop_token& over) {
+    waiter_ = std::jthread([this, set, promise](const std::stop_token& over) {
         constexpr timespec look_up_interval{0, 50'000'000};  // how soon the end of the program is noticed
         while (!over.stop_requested()) {
             if (sigtimedwait(&set, nullptr, &look_up_interval) < 0) continue;
             if (!source_.request_stop()) std::_Exit(stopped);
-            std::fputs("\nstopping; the trial that is running will be repeated by the next run. Once more: stop at once.\n", stderr);
+            std::fprintf(stderr, "\nstopping; %s. Once more: stop at once.\n", promise);
         }
     });
 }

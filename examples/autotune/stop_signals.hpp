@@ -10,7 +10,8 @@ namespace autotune {
 /// any other thread, so that all inherit the blocked signals; a thread of its own waits for them (no code runs in a handler).
 class StopSignals {
 public:
-    StopSignals();
+    /// `promise` is printed at the first signal: what happens to the work that is under way.
+    explicit StopSignals(const char* promise);
     ~StopSignals();
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;

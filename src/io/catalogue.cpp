@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
+#include <set>
 
 namespace servetune {
 namespace {
@@ -124,6 +126,7 @@ Dataset read_dataset(const Yaml& node) {
     if (!known) kind.fail_wanted("random, sharegpt, trace, prompts, shared_prefix or multi_turn");
     result.kind = *known;
     if (const Yaml* path = node.find("path")) result.path = path->text();
+    result.folder = fs::path(node.file()).parent_path().string();
     result.input_tokens = positive(node, "input_tokens");
     result.output_tokens = positive(node, "output_tokens");
     result.min_tokens = positive(node, "min_tokens");
@@ -141,6 +144,10 @@ Dataset read_dataset(const Yaml& node) {
     if (needs_path && result.path.empty()) node.fail("a data set of kind " + kind.text() + " needs a path");
     if (result.kind == Dataset::Kind::random && (!result.input_tokens || !result.output_tokens))
         node.fail("a random data set needs input_tokens and output_tokens");
+    if (result.kind == Dataset::Kind::shared_prefix && (!result.prefix_tokens || !result.input_tokens || !result.output_tokens))
+        node.fail("a shared_prefix data set needs prefix_tokens, input_tokens and output_tokens");
+    if (result.kind == Dataset::Kind::multi_turn && (!result.turns || !result.input_tokens || !result.output_tokens))
+        node.fail("a multi_turn data set needs turns, input_tokens and output_tokens");
     return result;
 }
 
@@ -169,12 +176,17 @@ Arrival read_arrival(const Yaml& node) {
         result.kind = Arrival::Kind::ramp;
         result.requests_per_second = ramp->find("from")->real();
         result.to_requests_per_second = ramp->find("to")->real();
+        if (!(result.requests_per_second >= 0) || !(result.to_requests_per_second >= 0) ||
+            !(result.requests_per_second + result.to_requests_per_second > 0))
+            ramp->fail("rates of at least 0 wanted, one of them positive");
     }
     if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp");
     if (const Yaml* burstiness = node.find("burstiness")) {
-        if (result.kind != Arrival::Kind::rate) burstiness->fail("burstiness goes with a finite rate");
-        result.burstiness = burstiness->real();
-        if (!(result.burstiness > 0)) burstiness->fail_wanted("a positive number");
+        if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp)
+            burstiness->fail("burstiness goes with a finite rate or a ramp");
+        const bool even = burstiness->text() == "inf" || burstiness->text() == ".inf";
+        result.burstiness = even ? std::numeric_limits<double>::infinity() : burstiness->real();
+        if (!(result.burstiness > 0)) burstiness->fail_wanted("a positive number or inf");
     }
     return result;
 }
@@ -238,6 +250,15 @@ Engine Catalogue::engine(const Yaml& named) const {
         named.fail(error.what());
     }
     return read_engine(Yaml::load(file));
+}
+
+std::vector<Engine> Catalogue::engines() const {
+    std::set<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(root_ / "engines"))
+        if (entry.path().extension() == ".yaml") files.insert(entry.path());
+    std::vector<Engine> result;
+    for (const fs::path& file : files) result.push_back(engine(Yaml::parse("\"" + file.string() + "\"", "engines")));
+    return result;
 }
 
 Workload Catalogue::workload(const Yaml& described) const {

@@ -89,14 +89,16 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     for (const PublishedResult& result : results) {
         const auto parsed = study.composition->parse(shell_words(result.arguments), study.model);
         const Workload* workload = workload_of(result, workloads);
-        if (!parsed.unknown.empty()) imported.unplaced.push_back({result, "the study does not know " + joined(parsed.unknown, ", ")});
+        if (result.arguments_unknown) imported.unplaced.push_back({result, "the file does not say how the engine was started"});
+        else if (!parsed.unknown.empty()) imported.unplaced.push_back({result, "the study does not know " + joined(parsed.unknown, ", ")});
         else if (workload == nullptr)
             imported.unplaced.push_back({result, "no workload is printed as '" + joined(result.labels, "' or '") + "'"});
         else {
             Row row{&result, workload->name, space.completed(parsed.values), figures(result.result)};
             const auto& successful = result.result.successful_requests;
             const auto& failed = result.result.failed_requests;
-            const double requested = successful && failed                              ? *successful + *failed
+            const double requested = result.result.requested_requests                  ? *result.result.requested_requests
+                                     : successful && failed                            ? *successful + *failed
                                      : workload->requests && !result.arguments_derived ? static_cast<double>(*workload->requests)
                                                                                        : 0;
             if (successful && requested > 0) row.metrics["success_ratio"] = *successful / requested;
@@ -139,13 +141,26 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
     std::vector<std::map<std::string, double>> rows;
     for (const PublishedResult& result : results) rows.push_back(figures(result.result));
     const std::vector<std::string> metrics = columns(rows);
-    std::vector<std::string> header{"block", "section", "label", "status"};
+    // What a block or a file says of itself, where any does.
+    std::vector<std::pair<const char*, std::string PublishedResult::*>> origins{{"tool", &PublishedResult::tool},
+                                                                                {"tool_version", &PublishedResult::tool_version},
+                                                                                {"model", &PublishedResult::model},
+                                                                                {"dataset", &PublishedResult::dataset},
+                                                                                {"date", &PublishedResult::date}};
+    std::erase_if(origins, [&](const auto& origin) {
+        return std::all_of(results.begin(), results.end(), [&](const PublishedResult& result) { return (result.*origin.second).empty(); });
+    });
+    std::vector<std::string> header{"block", "section", "label"};
+    for (const auto& [name, field] : origins) header.emplace_back(name);
+    header.emplace_back("status");
     header.insert(header.end(), metrics.begin(), metrics.end());
     header.insert(header.end(), {"arguments", "note"});
     std::string csv = csv_line(header);
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<std::string> cells{std::to_string(results[i].index), joined(results[i].sections, " / "),
-                                       results[i].labels.empty() ? "" : results[i].labels.front(), "ok"};
+                                       results[i].labels.empty() ? "" : results[i].labels.front()};
+        for (const auto& [name, field] : origins) cells.push_back(results[i].*field);
+        cells.emplace_back("ok");
         append_cells(cells, rows[i], metrics);
         cells.insert(cells.end(), {results[i].arguments,
                                    results[i].arguments_derived ? "no command is printed for it: derived from an earlier one" : ""});

@@ -89,9 +89,9 @@ inline constexpr std::array constraint{
 };
 inline constexpr std::array dataset{
     Key{"kind", "random | sharegpt | trace | prompts | shared_prefix | multi_turn", "where the prompts come from", true},
-    Key{"path", "file", "of sharegpt, trace, prompts"},
-    Key{"input_tokens", "integer", "per prompt"},
-    Key{"output_tokens", "integer", "per answer"},
+    Key{"path", "file", "of sharegpt, trace, prompts; beside the file it stands in, else in the current folder"},
+    Key{"input_tokens", "integer", "per prompt; shared_prefix: behind the prefix; multi_turn: per turn"},
+    Key{"output_tokens", "integer", "per answer; sharegpt, trace, prompts: instead of what the file says"},
     Key{"range_ratio", "number in [0, 1]", "random: lengths vary uniformly by this share"},
     Key{"min_tokens", "integer", "sharegpt: shorter prompts and answers are left out"},
     Key{"max_prompt_tokens", "integer", "sharegpt: longer prompts are left out"},
@@ -102,10 +102,10 @@ inline constexpr std::array dataset{
 };
 inline constexpr std::array arrival{
     Key{"rate", "number | inf", "requests per second; inf: all at once"},
-    Key{"burstiness", "number", "of a rate: 1 is Poisson, less is burstier"},
+    Key{"burstiness", "number | inf", "of a rate or ramp: 1 is Poisson, less is burstier, inf an even pace"},
     Key{"concurrency", "integer", "that many requests in flight, a new one for each that ends"},
     Key{"trace", "timestamps", "as the data set's time stamps say"},
-    Key{"ramp", "{from, to}", "requests per second, rising evenly"},
+    Key{"ramp", "{from, to}", "requests per second, changing evenly in time"},
 };
 inline constexpr std::array ramp{Key{"from", "number", "requests per second at the start", true}, Key{"to", "number", "at the end", true}};
 inline constexpr std::array workload{

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/published.hpp"
 
+#include "result_block.hpp"
 #include "servetune/engine/composition.hpp"
-#include "servetune/space/value.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <optional>
 #include <utility>
 
 namespace servetune {
@@ -18,91 +16,6 @@ std::string_view trimmed(std::string_view text) {
     while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
     return text;
 }
-
-std::string lower(std::string_view text) {
-    std::string result(text);
-    std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return result;
-}
-
-// ------------------------------------------------------------------------------------------------------ inside a block
-
-/// What the tools print -> our figure and the power of ten that turns its unit into ours. Lower case; vLLM, SGLang and GPUStack.
-struct Label {
-    std::string_view printed;
-    std::string_view metric;
-    int exponent;
-};
-constexpr std::array labels{
-    Label{"successful requests", "successful_requests", 0},
-    Label{"failed requests", "failed_requests", 0},
-    Label{"benchmark duration (s)", "duration_seconds", 0},
-    Label{"maximum request concurrency", "maximum_concurrency", 0},
-    Label{"max request concurrency", "maximum_concurrency", 0},
-    Label{"peak concurrent requests", "peak_concurrent_requests", 0},
-    Label{"request rate configured (rps)", "requested_rate_per_second", 0},
-    Label{"traffic request rate", "requested_rate_per_second", 0},
-    Label{"total input tokens", "input_tokens", 0},
-    Label{"total generated tokens", "output_tokens", 0},
-    Label{"request throughput (req/s)", "requests_per_second", 0},
-    Label{"request goodput (req/s)", "goodput_requests_per_second", 0},
-    Label{"input token throughput (tok/s)", "input_tokens_per_second", 0},
-    Label{"output token throughput (tok/s)", "output_tokens_per_second", 0},
-    Label{"peak output token throughput (tok/s)", "peak_output_tokens_per_second", 0},
-    Label{"total token throughput (tok/s)", "total_tokens_per_second", 0},
-};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> statistics{
-    {{"mean ", "mean"}, {"median ", "p50"}, {"p90 ", "p90"}, {"p95 ", "p95"}, {"p99 ", "p99"}, {"std ", "standard_deviation"}}};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 7> times{{{"ttft (ms)", "time_to_first_token"},
-                                                                              {"tpot (ms)", "time_per_output_token"},
-                                                                              {"itl (ms)", "inter_token_latency"},
-                                                                              {"e2el (ms)", "latency"},
-                                                                              {"e2e latency (ms)", "latency"},
-                                                                              {"latency(s)", "latency"},
-                                                                              {"latency (s)", "latency"}}};
-
-std::optional<std::pair<std::string, int>> figure_of(const std::string& printed) {
-    for (const Label& label : labels)
-        if (printed == label.printed) return {{std::string(label.metric), label.exponent}};
-    for (const auto& [statistic, name] : statistics) {
-        if (!printed.starts_with(statistic)) continue;
-        for (const auto& [family, metric] : times)
-            if (printed.substr(statistic.size()) == family)
-                return {
-                    {std::string(metric) + "_" + std::string(name) + "_seconds", family.find("(ms)") != std::string_view::npos ? -3 : 0}};
-    }
-    return std::nullopt;
-}
-
-/// The figures of a block: each `label: value` pair, whatever separates the pairs. A rule of dashes belongs to no label.
-void read_block(std::string_view block, PublishedResult& into) {
-    std::size_t label_start = 0;
-    for (std::size_t colon = block.find(':'); colon != std::string_view::npos; colon = block.find(':', colon + 1)) {
-        std::string_view label = block.substr(label_start, colon - label_start);
-        if (const auto rule = label.rfind("--"); rule != std::string_view::npos) label.remove_prefix(rule + 2);
-        std::size_t start = colon + 1;
-        while (start < block.size() && std::isspace(static_cast<unsigned char>(block[start])) != 0) ++start;
-        std::size_t end = start;
-        while (end < block.size() && std::isspace(static_cast<unsigned char>(block[end])) == 0) ++end;
-        const std::string value(block.substr(start, end - start));
-        const std::string name = lower(trimmed(label));
-        label_start = end;
-        if (name.empty() || value == "N/A") continue;
-        const auto figure = figure_of(name);
-        // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
-        const auto number = figure ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)) : std::nullopt;
-        bool taken = false;
-        if (number)
-            for_each_figure(into.result, [&, f = &*figure, n = *number](const std::string& metric, std::optional<double>& field) {
-                if (metric != f->first) return;
-                field = n;
-                taken = true;
-            });
-        if (!taken) into.unread[name] = value;
-    }
-}
-
-// ----------------------------------------------------------------------------------------------------- around the blocks
 
 /// Reads the text between blocks from start to end and remembers what was said last.
 class Surroundings {

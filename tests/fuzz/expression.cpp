@@ -4,6 +4,7 @@
 #include "servetune/space/expression_parser.hpp"
 
 #include <array>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -19,7 +20,7 @@ Expression respelled(const Expression& expression) {
 
 /// true, false, unknown, or that the types do not fit.
 enum class Answer { yes, no, unknown, mismatch };
-template <class Lookup>
+using Lookup = std::function<const Value*(std::size_t)>;
 Answer answer(const Expression& expression, const Lookup& lookup) {
     std::optional<bool> result;
     if (!accepted([&] { result = expression.evaluate(lookup); })) return Answer::mismatch;
@@ -55,7 +56,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (again) must_hold(respelled(*again).text() == printed.text(), "a printed expression prints the same");
     (void)answer(*expression, [](std::size_t) -> const Value* { return nullptr; });
     for (std::size_t shift = 0; shift < values.size(); ++shift) {
-        const auto lookup = [&](std::size_t i) { return &values[(shift + i) % values.size()]; };
+        const Lookup lookup = [&](std::size_t i) { return &values[(shift + i) % values.size()]; };
         const Answer first = answer(*expression, lookup);
         must_hold(answer(printed, lookup) == first, "renaming changes no answer");
         if (again) must_hold(answer(*again, lookup) == first, "printing changes no answer");

@@ -397,7 +397,16 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(read_table(folder.path() / "r.csv").rows.size() == 1);
     CHECK(Json::parse(autotune({"import", "d.md", "--json"}, folder.path()).out)["rows"] == 2);
     folder.write("empty.md", "nothing");
-    CHECK(autotune({"import", "empty.md"}, folder.path()).err == "autotune: empty.md: no 'Serving Benchmark Result' block in it\n");
+    CHECK(autotune({"import", "empty.md"}, folder.path()).err ==
+          "autotune: empty.md: no 'Serving Benchmark Result' block in it, and no JSON\n");
+    const std::string results = SERVETUNE_SOURCE "/tests/data/results/";
+    const Ran lines = autotune({"import", results + "sglang.jsonl", "--output", "lines.csv", "--json"}, folder.path());
+    CHECK(Json::parse(lines.out)["rows"] == 2);
+    CHECK(read_table(folder.path() / "lines.csv").rows.size() == 2);
+    const Ran unplaced = autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
+    CHECK(unplaced.code == 1);
+    CHECK(unplaced.err.find("block 0 is no row: the file does not say how the engine was started") != std::string::npos);
+    CHECK(autotune({"import", results + "expected.json"}, folder.path()).code == 2);
 }
 
 TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {

@@ -110,3 +110,104 @@ TEST_CASE("published: what is cut off, empty or no document") {
     for (std::size_t length = 0; length < whole.size(); ++length) CHECK(read_published(whole.substr(0, length), launchers).size() <= 1);
     CHECK(read_published("Serving Benchmark Result Serving Benchmark Result:", launchers).size() == 2);
 }
+
+TEST_CASE("published: SGLang's block: no cap, tokens counted anew, what only it prints") {
+    const std::string text =
+        "\n============ Serving Benchmark Result ============\n"
+        "Backend:                                 sglang    \n"
+        "Traffic request rate:                    inf       \n"
+        "Max request concurrency:                 not set   \n"
+        "Successful requests:                     32        \n"
+        "Benchmark duration (s):                  2.81      \n"
+        "Total input tokens:                      16384     \n"
+        "Total input text tokens:                 16000     \n"
+        "Total generated tokens:                  4096      \n"
+        "Total generated tokens (retokenized):    4095      \n"
+        "Total token throughput (tok/s):          7276.39   \n"
+        "Concurrency:                             15.58     \n"
+        "Accept length:                           2.50      \n"
+        "----------------End-to-End Latency----------------\n"
+        "Mean E2E Latency (ms):                   1370.59   \n"
+        "P90 E2E Latency (ms):                    1396.65   \n"
+        "---------------Inter-Token Latency----------------\n"
+        "P95 ITL (ms):                            11.08     \n"
+        "Max ITL (ms):                            12.00     \n"
+        "----------------Cache Hit Details-----------------\n"
+        "Total prompt tokens:                     99        \n"
+        "  Device:                                5         \n"
+        "Cache hit rate:                          12.3%     \n"
+        "  Device:                                5.5%      \n"
+        "==================================================\n";
+    for (const std::string& document : {text, without_line_breaks(text)}) {
+        const auto results = read_published(document, launchers);
+        REQUIRE(results.size() == 1);
+        CHECK(results[0].tool == "sglang");
+        const BenchmarkResult& result = results[0].result;
+        CHECK(result.successful_requests == 32);
+        CHECK_FALSE(result.maximum_concurrency);
+        CHECK_FALSE(result.requested_rate_per_second);
+        CHECK(result.input_tokens == 16384);
+        CHECK(result.output_tokens == 4096);
+        CHECK(result.mean_concurrency == 15.58);
+        CHECK(result.latency.mean == 1.37059);
+        CHECK(result.latency.p90 == 1.39665);
+        CHECK(result.inter_token_latency.p95 == 0.01108);
+        CHECK(results[0].unread == std::map<std::string, std::string>{{"backend", "sglang"},
+                                                                      {"total input text tokens", "16000"},
+                                                                      {"total generated tokens(retokenized)", "4095"},
+                                                                      {"accept length", "2.50"},
+                                                                      {"max itl(ms)", "12.00"},
+                                                                      {"total prompt tokens", "99"},
+                                                                      {"device", "5; 5.5%"},
+                                                                      {"cache hit rate", "12.3%"}});
+    }
+    CHECK(read_published("Serving Benchmark Result\nMax reqeuest concurrency: 8\nTotal throughput (tok/s): 5\n", launchers)[0]
+              .result.maximum_concurrency == 8);
+}
+
+TEST_CASE("published: vLLM's sections that look like others, GPUStack's latency in seconds") {
+    const auto results = read_published(
+        "============ Serving Benchmark Result ============\n"
+        "Failed requests:                         1         \n"
+        "Total Token throughput (tok/s):          5.00      \n"
+        "------------------Probe Requests------------------\n"
+        "Probe requests failed:                   7         \n"
+        "Median probe E2EL (ms):                  8.00      \n"
+        "----------------End-to-end Latency----------------\n"
+        "P99.9 E2EL (ms):                         9.00      \n"
+        "Mean E2EL (ms):                          250.00    \n"
+        "--------Queue-inclusive End-to-end Latency--------\n"
+        "Mean E2EL incl. Client Queue (ms):       400.00    \n"
+        "---------------Speculative Decoding---------------\n"
+        "Acceptance rate (%):                     71.20     \n"
+        "Per-position acceptance (%):\n"
+        "  Position 0:                            80.00     \n"
+        "==================================================\n"
+        "============ Serving Benchmark Result ============\n"
+        "Successful requests:                     20\n"
+        "Maximum request concurrency:             N/A\n"
+        "----------------------Latency---------------------\n"
+        "Mean Latency(s):                          0.68\n"
+        "P95 Latency(s):                           N/A\n"
+        "P99 Latency(s):                           -1\n"
+        "==================================================\n",
+        launchers);
+    REQUIRE(results.size() == 2);
+    CHECK(results[0].tool.empty());
+    CHECK(results[0].result.failed_requests == 1);
+    CHECK(results[0].result.latency.mean == 0.25);
+    CHECK_FALSE(results[0].result.latency.p50);
+    CHECK_FALSE(results[0].result.latency.p99);
+    CHECK(results[0].unread == std::map<std::string, std::string>{{"probe requests failed", "7"},
+                                                                  {"median probe e2el(ms)", "8.00"},
+                                                                  {"p99.9 e2el(ms)", "9.00"},
+                                                                  {"mean e2el incl. client queue(ms)", "400.00"},
+                                                                  {"acceptance rate(%)", "71.20"},
+                                                                  {"position 0", "80.00"}});
+    CHECK(results[1].tool == "gpustack");
+    CHECK(results[1].result.latency.mean == 0.68);
+    CHECK_FALSE(results[1].result.latency.p95);
+    CHECK_FALSE(results[1].result.latency.p99);
+    CHECK(results[1].unread == std::map<std::string, std::string>{{"p99 latency(s)", "-1"}});
+    CHECK_FALSE(results[1].result.maximum_concurrency);
+}

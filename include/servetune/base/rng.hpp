@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <boost/random/gamma_distribution.hpp>
 #include <boost/random/normal_distribution.hpp>
 #include <boost/random/uniform_01.hpp>
 #include <boost/random/uniform_int_distribution.hpp>
@@ -39,6 +40,9 @@ public:
 
     /// Standard normal: mean 0, standard deviation 1.
     double normal() { return boost::random::normal_distribution<double>()(engine_); }
+
+    /// Gamma with this shape (more than 0) and scale 1: mean and variance are `shape`; shape 1 is the exponential distribution.
+    double gamma(double shape) { return boost::random::gamma_distribution<double>(shape)(engine_); }
 
 private:
     std::mt19937_64 engine_;

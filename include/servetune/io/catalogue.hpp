@@ -32,6 +32,8 @@ public:
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name, const std::filesystem::path& beside) const;
     [[nodiscard]] Engine engine(const Yaml& named) const;
+    /// All that ship, by file name.
+    [[nodiscard]] std::vector<Engine> engines() const;
     /// A name, or a mapping (with `use:`, on top of another).
     [[nodiscard]] Workload workload(const Yaml& described) const;
 

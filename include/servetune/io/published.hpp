@@ -10,15 +10,22 @@
 
 namespace servetune {
 
-/// One "Serving Benchmark Result" block of a document, and what the text around it says it belongs to.
+/// One result of a benchmark: a "Serving Benchmark Result" block and what the text around it says it belongs to, or a result of
+/// a tool's JSON file (io/result_file.hpp).
 struct PublishedResult {
-    std::size_t index = 0;              ///< order in the document, from 0
+    std::size_t index = 0;     ///< order in the document, from 0
+    std::string tool;          ///< servetune vllm sglang guidellm gpustack genai-perf aiperf; empty: a block that does not say
+    std::string tool_version;  ///< as the file says, or as its shape tells (guidellm 0.3: its TPOT means something else)
+    std::string model;         ///< as the file names it; empty: it does not say, as the next two
+    std::string dataset;
+    std::string date;
     std::vector<std::string> sections;  ///< headings above it, outermost first
     std::vector<std::string> labels;    ///< what it may be called: profile, comment, list item, heading; nearest first
     std::string arguments;              ///< the serving command, or only its flags, as printed
     bool arguments_derived = false;     ///< no command is printed for it: made from an earlier one by the model's name
+    bool arguments_unknown = false;     ///< a file that does not say how the engine was started; not the same as "no flags"
     BenchmarkResult result;
-    std::map<std::string, std::string> unread;  ///< lines of the block that no figure has a place for
+    std::map<std::string, std::string> unread;  ///< what no figure has a place for: lines of a block, fields of a file
 };
 
 /// Finds every result block in Markdown or plain text, also where line breaks were lost (fields are found by their names).

@@ -6,8 +6,8 @@
 #include "servetune/traffic/workload.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -29,8 +29,11 @@ struct Endpoint {
     std::string extra_body{};    ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
     std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
     bool verify_certificate = true;
-    std::string metrics_path = "/metrics";          ///< empty: the server's counters are not read
-    std::map<std::string, std::string> counters{};  ///< `input_tokens`, `output_tokens`, ... (ServerCounters) -> the server's own name
+    bool usage = true;  ///< ask for token counts while streaming; an answer without them has failed. False: chunks are all there is
+    std::string metrics_path = "/metrics";  ///< empty: the server's counters are not read
+    /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the server's own name, as an engine file's
+    /// `counters` has them; of several for one the first that the server has counts.
+    std::vector<std::pair<std::string, std::string>> counters{};
 };
 
 /// How far a run is.
@@ -52,8 +55,9 @@ struct LoadOptions {
 
 /// What a run gave.
 struct LoadRun {
-    std::vector<RequestRecord> records;  ///< by index
-    double duration_seconds = 0;         ///< from the first scheduled arrival to the last end, failures included
+    std::vector<RequestRecord> records;       ///< by index
+    double started_at_monotonic_seconds = 0;  ///< CLOCK_MONOTONIC at time 0 of the records
+    double duration_seconds = 0;              ///< from the first scheduled arrival to the last end, failures included
     ClientHealth client{};
     ServerCounters server{};
     std::string library{};  ///< versions of what carried the requests
@@ -63,7 +67,9 @@ struct LoadRun {
 /// Sends the requests when the arrival process says so and records what comes back (docs/measuring.md has the definitions).
 ///
 /// Times are CLOCK_MONOTONIC, one stamp for each read of a socket. A failed request is a record with a reason, never an exception.
-/// Throws UsageError for a plan that cannot be sent (no request, a turn before the one it follows, a body that is no JSON object).
+/// A turn of a conversation is sent once the one it follows has been answered, and fails with it. Redirects are not followed,
+/// proxies of the environment not used. Throws UsageError for what cannot be sent: no request, a turn before the one it
+/// follows, an extra body that is no JSON object, a URL that is none, more connections than the system lets a process have.
 ///
 ///     const LoadRun run = generate_load({"http://127.0.0.1:8000", "Qwen/Qwen3-8B"}, plan, {.kind = Arrival::Kind::concurrency, .in_flight = 64});
 LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival,

@@ -143,7 +143,8 @@ std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of
         case Kind::logical_not: {
             const auto value = operand(0);
             if (!value) return std::nullopt;
-            return node.kind == Kind::negate ? Value(-number(*value)) : Value(!boolean(*value));
+            if (node.kind == Kind::negate) return -number(*value);
+            return !boolean(*value);
         }
         case Kind::logical_and:
         case Kind::logical_or: {

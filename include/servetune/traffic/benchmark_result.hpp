@@ -33,7 +33,7 @@ struct BenchmarkResult {
     std::optional<double> duration_seconds{};
     std::optional<double> maximum_concurrency{};  ///< the cap asked for, or the highest seen, as the tool means it
     std::optional<double> peak_concurrent_requests{};
-    std::optional<double> mean_concurrency{};  ///< sum of latencies / duration
+    std::optional<double> mean_concurrency{};  ///< requests in flight on average: the time they took together / duration
     std::optional<double> requested_rate_per_second{};
     std::optional<double> input_tokens{};
     std::optional<double> output_tokens{};
@@ -43,8 +43,9 @@ struct BenchmarkResult {
     std::optional<double> output_tokens_per_second{};
     std::optional<double> peak_output_tokens_per_second{};
     std::optional<double> total_tokens_per_second{};
-    TimeSummary time_to_first_token{};
-    TimeSummary time_per_output_token{};  ///< (latency - time to first token) / (tokens - 1), unless the tool means otherwise
+    TimeSummary time_to_first_token{};                ///< from sent
+    TimeSummary time_to_first_token_from_schedule{};  ///< what a user feels who came when the arrival process says: waiting included
+    TimeSummary time_per_output_token{};              ///< (latency - time to first token) / (tokens - 1), unless the tool means otherwise
     TimeSummary inter_token_latency{};
     TimeSummary latency{};  ///< end to end
     std::optional<double> tokens_per_chunk{};
@@ -81,6 +82,7 @@ void for_each_figure(Result& result, const Visit& visit) {
         visit(family + "_standard_deviation_seconds", summary.standard_deviation);
     };
     times("time_to_first_token", result.time_to_first_token);
+    times("time_to_first_token_from_schedule", result.time_to_first_token_from_schedule);
     times("time_per_output_token", result.time_per_output_token);
     times("inter_token_latency", result.inter_token_latency);
     times("latency", result.latency);

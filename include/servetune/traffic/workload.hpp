@@ -16,6 +16,7 @@ struct Dataset {
     enum class Kind { random, sharegpt, trace, prompts, shared_prefix, multi_turn };
     Kind kind = Kind::random;
     std::string path{};                               ///< sharegpt, trace, prompts
+    std::string folder{};                             ///< where the file that names `path` stands; a relative path is looked for there
     std::optional<std::int64_t> input_tokens{};       ///< per prompt; shared_prefix, multi_turn: what is not shared, per turn
     std::optional<std::int64_t> output_tokens{};      ///< asked for, per request
     double range_ratio = 0;                           ///< random: lengths vary uniformly by +- this share
@@ -42,7 +43,7 @@ struct Arrival {
     enum class Kind { all_at_once, rate, concurrency, trace, ramp };
     Kind kind = Kind::all_at_once;
     double requests_per_second = 0;     ///< rate: the mean; ramp: at the start
-    double burstiness = 1;              ///< rate: shape of the Gamma gaps; 1: Poisson, smaller: burstier
+    double burstiness = 1;              ///< rate, ramp: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
     double to_requests_per_second = 0;  ///< ramp: at the end
     std::int64_t in_flight = 0;         ///< concurrency: requests in flight at any time (closed loop)
 };

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace servetune::benchmark {
+
+/// What the server knows of a request; times in seconds of CLOCK_MONOTONIC.
+struct TrueRequest {
+    std::string label{};
+    double received = 0;
+    std::vector<double> sent{};  ///< each token chunk
+};
+
+struct Truth {
+    std::vector<TrueRequest> requests{};
+    double late_p99_seconds = 0;  ///< of the server itself: above 1 ms the machine was not idle, or too much was asked of it
+    [[nodiscard]] double mean_first_token_seconds() const;
+    [[nodiscard]] double mean_gap_seconds() const;
+};
+
+/// A program in the folder of this one.
+std::string beside_this_program(const std::string& name);
+
+/// A stream_server as a process of its own, which goes with it.
+class Server {
+public:
+    Server(const std::string& program, const std::vector<std::string>& flags);
+    ~Server();
+    Server(const Server&) = delete;
+    Server& operator=(const Server&) = delete;
+    [[nodiscard]] const std::string& url() const { return url_; }
+    [[nodiscard]] Truth truth() const;
+
+private:
+    pid_t pid_ = -1;
+    std::string url_;
+};
+
+}  // namespace servetune::benchmark

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/traffic/request_record.hpp"
+
+#include <filesystem>
+#include <span>
+#include <vector>
+
+namespace servetune {
+
+/// Writes one JSON object a request, gzip compressed: everything of the record, `null` for what is absent (docs/json-output.md). Throws
+/// IoError; then there is no file.
+void write_records(const std::filesystem::path& file, std::span<const RequestRecord> records);
+
+/// Reads them back. Throws IoError and ParseError.
+std::vector<RequestRecord> read_records(const std::filesystem::path& file);
+
+}  // namespace servetune

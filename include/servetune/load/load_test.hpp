@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/load/audit.hpp"
+#include "servetune/load/dataset.hpp"
+#include "servetune/load/load_generator.hpp"
+#include "servetune/load/statistics.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// One load test of one workload against one server.
+struct LoadTest {
+    Endpoint endpoint{};
+    Workload workload{};
+    LoadOptions options{};                     ///< `ignore_eos` comes from the workload
+    ServiceLimits limits{};                    ///< for goodput
+    std::optional<std::uint64_t> salt{};       ///< of this run (PlanOptions)
+    bool token_ids = false;                    ///< prompts as token ids (completions)
+    std::optional<Calibration> calibration{};  ///< nothing: the server is asked how it counts, before the run
+    AuditContext known{};                      ///< model, hardware, devices; the rest comes from the workload
+};
+
+/// What a load test found: how it was made, what came back, what it says and whether that may be believed.
+struct LoadTestResult {
+    Plan plan;
+    Calibration calibration{};
+    LoadRun run{};
+    LoadStatistics statistics{};
+    Validity validity{};
+    std::vector<NotChecked> not_checked{};
+};
+
+/// Calibrates, plans, sends, summarises, audits. Throws as `calibrate`, `plan_requests` and `generate_load` do; failed requests are data.
+LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop = {});
+
+/// What the workload says to the audit of its result.
+AuditContext audit_context(const Workload& workload, const Plan& plan, AuditContext known);
+
+}  // namespace servetune

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/load/load_generator.hpp"
+#include "sse_parser.hpp"
+
+#include <simdjson.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace servetune {
+
+/// Reads the answer to one request, byte by byte as it comes, into its record. One object serves one request after the other.
+class AnswerReader {
+public:
+    /// What is asked of every answer.
+    struct Expected {
+        bool stream = true;
+        bool usage = true;
+        bool exact_length = false;  ///< the tokens asked for, no more and no less
+        bool keep_text = false;     ///< a later turn repeats it
+    };
+
+    /// `parser` is shared by the answers that one thread reads.
+    AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected, simdjson::dom::parser& parser)
+        : record_(record), asked_tokens_(asked_tokens), expected_(expected), parser_(parser) {}
+
+    /// The status and content type are known; comes before the first `feed`.
+    void begin(int status, std::string_view content_type);
+    /// Bytes of the body that one read at `now` brought (several calls may belong to one read). False: no need to read on, it has failed.
+    bool feed(std::string_view bytes, double now, bool same_read);
+    /// The answer ended at `now`: by itself, or by `failure` of the connection with `error`.
+    void end(double now, RequestEnd failure = RequestEnd::success, std::string_view error = {});
+
+    /// `[DONE]` has come: nothing that matters follows.
+    [[nodiscard]] bool complete() const { return done_at_.has_value(); }
+    [[nodiscard]] const std::string& text() const { return text_; }
+
+private:
+    void read_event(std::string_view data);
+    void read_object(const simdjson::dom::object& object, bool whole);
+    bool read_choice(const simdjson::dom::object& choice);
+    void read_usage(const simdjson::dom::object& usage);
+    void read_body();
+    void fail(RequestEnd end, std::string_view error);
+
+    RequestRecord& record_;
+    std::int64_t asked_tokens_;
+    Expected expected_;
+    simdjson::dom::parser& parser_;
+    SseParser events_;
+    std::string body_;  ///< of an answer that is no stream of events
+    std::string text_;
+    bool is_stream_ = false;
+    bool failed_ = false;
+    std::optional<double> done_at_{};  ///< when `[DONE]` came
+    bool chunk_in_read_ = false;
+    double now_ = 0;
+};
+
+}  // namespace servetune

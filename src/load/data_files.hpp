@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/traffic/workload.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// Of one prompt or one answer; the longest contexts that engines offer have 10 million.
+inline constexpr std::int64_t most_length_tokens = std::int64_t{1} << 24U;
+
+/// A prompt from a file, and the length of the answer that it asks for (0: not said).
+struct FilePrompt {
+    std::string text;
+    double tokens = 0;  ///< estimated
+    std::int64_t output_tokens = 0;
+};
+
+struct FilePrompts {
+    std::vector<FilePrompt> prompts;
+    std::size_t read = 0;  ///< conversations in the file
+    std::size_t kept = 0;  ///< of these, after the filters
+};
+
+/// A row of a trace: when, and how long.
+struct TraceRow {
+    std::optional<double> seconds{};  ///< since the first row
+    std::int64_t input_tokens = 0;
+    std::int64_t output_tokens = 0;
+    std::vector<std::uint64_t> blocks{};  ///< names of the prompt's blocks of 512 tokens, where the trace has them
+};
+
+/// `count` conversations of a ShareGPT file that pass the data set's filters, drawn by the seed (Dataset::Kind::sharegpt).
+/// `scale`: true tokens per estimated one.
+FilePrompts read_conversations(const std::string& file, const Dataset& dataset, std::size_t count, std::uint64_t seed, double scale);
+/// The first `most` prompts of a JSONL file.
+FilePrompts read_prompts(const std::string& file, std::size_t most, double scale);
+/// The first `most` rows of a trace.
+std::vector<TraceRow> read_trace(const std::string& file, std::size_t most);
+
+}  // namespace servetune

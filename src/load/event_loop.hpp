@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "answer_reader.hpp"
+#include "http.hpp"
+
+#include <atomic>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <queue>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// CLOCK_MONOTONIC in seconds.
+double monotonic_seconds();
+
+/// What all loops of a run share.
+struct LoadTask {
+    const Endpoint& endpoint;
+    std::span<const PlannedRequest> plan;
+    const LoadOptions& options;
+    bool closed_loop = false;
+    std::string path{};                   ///< of the interface
+    std::vector<std::string> bodies{};    ///< of the requests that follow none, ready to send
+    std::vector<RequestRecord>& records;  ///< each written by the one loop that has its request
+    std::atomic<std::size_t> sent{0}, ended{0}, failed{0};
+    std::atomic<std::uint64_t> token_chunks{0};
+};
+
+/// One thread's share of a run: its requests, its connections, its clock. libcurl's multi_socket interface on epoll, timers as
+/// timerfd with absolute times.
+class EventLoop {
+public:
+    /// `mine`: indices into the plan, a turn in the same loop as the one it follows. `places`: requests in flight at most.
+    EventLoop(LoadTask& task, std::vector<std::size_t> mine, std::size_t places);
+    ~EventLoop();
+    EventLoop(const EventLoop&) = delete;
+    EventLoop& operator=(const EventLoop&) = delete;
+
+    /// Opens `connections` and leaves them in the pool; what cannot be opened the requests will tell.
+    void warm(std::size_t connections);
+    /// Until every request has ended or `stop` was called; time 0 of the records is `epoch`.
+    void run(double epoch);
+    /// From any thread: what is in flight is cancelled, nothing more is sent.
+    void stop();
+
+    /// Seconds that the loop came late to a tick of every millisecond.
+    [[nodiscard]] const std::vector<float>& lags() const { return lags_; }
+    [[nodiscard]] double processor_seconds() const { return processor_seconds_; }
+    [[nodiscard]] long connects() const { return connects_; }
+
+private:
+    struct Transfer;
+    struct Due {
+        double at;
+        std::size_t index;
+        bool operator>(const Due& other) const { return at != other.at ? at > other.at : index > other.index; }
+    };
+    struct MultiDeleter {
+        void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+    };
+
+    static int on_socket(CURL* easy, curl_socket_t socket, int what, void* loop, void* known);
+    static int on_timer(CURLM* multi, long milliseconds, void* loop);
+    static std::size_t on_body(char* bytes, std::size_t size, std::size_t count, void* transfer);
+    static int on_request(void* transfer, char*, char*, int, int);
+
+    [[nodiscard]] double now() const { return monotonic_seconds() - epoch_; }
+    void arm_curl_timer();
+    void wait_for_events();
+    void act(curl_socket_t socket, int bits);
+    void release_due();
+    void fill_places();
+    void start(std::size_t index, double scheduled);
+    void collect();
+    void finish(Transfer& transfer, CURLcode code);
+    void conclude(std::size_t index);
+    void abort_late();
+    void tick();
+    void cancel_all();
+    [[nodiscard]] std::unique_ptr<Transfer> make_transfer();
+
+    LoadTask& task_;
+    std::size_t places_;
+    HeaderList headers_;
+    std::unique_ptr<CURLM, MultiDeleter> multi_;
+    int epoll_ = -1, curl_timer_ = -1, schedule_timer_ = -1, tick_timer_ = -1, stop_event_ = -1;
+    simdjson::dom::parser parser_;
+
+    std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  ///< open loop: by time
+    std::deque<std::pair<std::size_t, double>> waiting_;              ///< due (index, scheduled), no place free
+    std::map<std::size_t, std::size_t> successors_;                   ///< request -> the turn that follows it
+    std::map<std::size_t, std::vector<std::string>> turns_;           ///< conversations under way: last request -> what was said
+    std::vector<std::unique_ptr<Transfer>> transfers_;
+    std::vector<Transfer*> idle_;
+    std::size_t left_ = 0;
+    std::atomic<bool> stopping_{false};
+
+    double epoch_ = 0;
+    double curl_due_, curl_armed_;  ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
+    double stamp_ = 0;              ///< of the read that is being handled
+    std::uint64_t read_number_ = 0;
+    double next_tick_ = 0;
+    std::vector<float> lags_;
+    std::size_t lag_stride_ = 1, lag_count_ = 0;
+    double processor_seconds_ = 0;
+    long connects_ = 0;
+};
+
+}  // namespace servetune

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "http.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/space/value.hpp"
+
+#include <array>
+#include <mutex>
+#include <string_view>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+void append(HeaderList& list, const std::string& line) {
+    curl_slist* longer = curl_slist_append(list.get(), line.c_str());
+    if (longer == nullptr) throw IoError("libcurl has no memory for a header");
+    (void)list.release();
+    list.reset(longer);
+}
+
+std::size_t write_to_string(char* bytes, std::size_t size, std::size_t count, void* into) {
+    auto& text = *static_cast<std::string*>(into);
+    constexpr std::size_t most = 64U << 20U;
+    if (text.size() + size * count > most) return 0;
+    text.append(bytes, size * count);
+    return size * count;
+}
+
+Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds) {
+    Reply reply;
+    curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, write_to_string);
+    curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &reply.body);
+    curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
+    if (const CURLcode code = curl_easy_perform(easy.get()); code != CURLE_OK) reply.error = curl_easy_strerror(code);
+    curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
+    reply.body = without_key(std::move(reply.body), endpoint);
+    return reply;
+}
+
+/// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
+std::optional<double> sum_of(std::string_view text, std::string_view metric) {
+    std::optional<double> sum;
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        if (!line.starts_with(metric) || line.size() <= metric.size()) continue;
+        const char after = line[metric.size()];
+        if (after != ' ' && after != '{') continue;
+        const std::size_t labels_end = after == '{' ? line.rfind('}') : metric.size() - 1;
+        if (labels_end == std::string_view::npos) continue;
+        std::string_view rest = line.substr(labels_end + 1);
+        rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+        const auto value = real_of(std::string(rest.substr(0, rest.find_first_of(" \r"))));  // a time stamp may follow
+        if (value) sum = sum.value_or(0) + *value;
+    }
+    return sum;
+}
+
+constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 5> counter_fields{
+    {{"prompt_tokens", &ServerCounters::input_tokens},
+     {"generated_tokens", &ServerCounters::output_tokens},
+     {"prefix_hit_tokens", &ServerCounters::prefix_hit_tokens},
+     {"requests", &ServerCounters::requests},
+     {"preemptions", &ServerCounters::preemptions}}};
+
+}  // namespace
+
+HeaderList headers_for(const Endpoint& endpoint) {
+    HeaderList list;
+    append(list, "Content-Type: application/json");
+    append(list, "Expect:");  // or libcurl waits for a "100 Continue" before large prompts
+    if (!endpoint.api_key.empty()) append(list, "Authorization: Bearer " + endpoint.api_key);
+    for (const auto& [name, value] : endpoint.headers) append(list, name + ": " + value);
+    return list;
+}
+
+EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const HeaderList& headers) {
+    static std::once_flag once;
+    std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
+    EasyHandle easy(curl_easy_init());
+    if (!easy) throw IoError("libcurl gives no handle");
+    std::string base = endpoint.url;
+    while (base.ends_with('/')) base.pop_back();
+    CURL* handle = easy.get();
+    curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
+    curl_easy_setopt(handle, CURLOPT_URL, (base + path).c_str());
+    curl_easy_setopt(handle, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);  // HTTP/2 would put all streams on one connection
+    curl_easy_setopt(handle, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(handle, CURLOPT_PROXY, "");
+    curl_easy_setopt(handle, CURLOPT_HTTPHEADER, headers.get());
+    curl_easy_setopt(handle, CURLOPT_TCP_KEEPALIVE, 1L);
+    curl_easy_setopt(handle, CURLOPT_CONNECTTIMEOUT_MS, 30'000L);
+    curl_easy_setopt(handle, CURLOPT_BUFFERSIZE, 8192L);  // of each connection; an event has some hundred bytes
+    curl_easy_setopt(handle, CURLOPT_SSL_VERIFYPEER, endpoint.verify_certificate ? 1L : 0L);
+    curl_easy_setopt(handle, CURLOPT_SSL_VERIFYHOST, endpoint.verify_certificate ? 2L : 0L);
+    if (!endpoint.certificates.empty()) curl_easy_setopt(handle, CURLOPT_CAINFO, endpoint.certificates.c_str());
+    return easy;
+}
+
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds) {
+    const HeaderList headers = headers_for(endpoint);
+    const EasyHandle easy = handle_for(endpoint, path, headers);
+    return perform(endpoint, easy, timeout_seconds);
+}
+
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds) {
+    const HeaderList headers = headers_for(endpoint);
+    const EasyHandle easy = handle_for(endpoint, path, headers);
+    curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, body.data());
+    curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+    return perform(endpoint, easy, timeout_seconds);
+}
+
+std::string without_key(std::string text, const Endpoint& endpoint) {
+    const std::string& key = endpoint.api_key;
+    if (key.empty()) return text;
+    for (auto at = text.find(key); at != std::string::npos; at = text.find(key, at + 3)) text.replace(at, key.size(), "***");
+    return text;
+}
+
+ServerCounters read_counters(const Endpoint& endpoint) {
+    ServerCounters result;
+    if (endpoint.metrics_path.empty() || endpoint.counters.empty()) return result;
+    const Reply reply = get(endpoint, endpoint.metrics_path, 5);
+    if (reply.status != 200 || !reply.error.empty()) return result;
+    for (const auto& [ours, theirs] : endpoint.counters)
+        for (const auto& [name, field] : counter_fields)
+            if (name == ours && !(result.*field)) result.*field = sum_of(reply.body, theirs);
+    return result;
+}
+
+ServerCounters difference(const ServerCounters& after, const ServerCounters& before) {
+    ServerCounters result;
+    for (const auto& [name, field] : counter_fields)
+        if (after.*field && before.*field) result.*field = *(after.*field) - *(before.*field);
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What libcurl needs to be told in the same way everywhere.
+
+#include "servetune/load/load_generator.hpp"
+
+#include <curl/curl.h>
+
+#include <memory>
+#include <string>
+
+namespace servetune {
+
+struct CurlDeleter {
+    void operator()(CURL* easy) const { curl_easy_cleanup(easy); }
+    void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+};
+using EasyHandle = std::unique_ptr<CURL, CurlDeleter>;
+using HeaderList = std::unique_ptr<curl_slist, CurlDeleter>;
+
+/// The headers of every request to `endpoint`, its key among them.
+HeaderList headers_for(const Endpoint& endpoint);
+
+/// A handle for `endpoint` + `path`: HTTP/1.1, no redirects, no proxies, no signals, the endpoint's certificates. `headers` must outlive it.
+/// Throws IoError when libcurl gives none, UsageError for a URL that is none.
+EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const HeaderList& headers);
+
+/// A whole answer, or why there is none; a key never stands in it.
+struct Reply {
+    long status = 0;
+    std::string body{};
+    std::string error{};
+};
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds);
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds);
+
+/// `text` with the endpoint's key blotted out.
+std::string without_key(std::string text, const Endpoint& endpoint);
+
+/// The counters that `endpoint` names, as its server has them now; all absent when it does not tell.
+ServerCounters read_counters(const Endpoint& endpoint);
+
+/// after - before, where both are known.
+ServerCounters difference(const ServerCounters& after, const ServerCounters& before);
+
+}  // namespace servetune

@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/load/load_generator.hpp"
+
+#include "event_loop.hpp"
+#include "request_body.hpp"
+#include "servetune/base/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <exception>
+#include <latch>
+#include <mutex>
+#include <thread>
+
+namespace servetune {
+namespace {
+
+constexpr double progress_seconds = 0.5;
+
+void check(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
+    if (plan.empty()) throw UsageError("a load test needs at least one request");
+    if (!endpoint.url.starts_with("http://") && !endpoint.url.starts_with("https://"))
+        throw UsageError("a server's URL begins with http:// or https://, got '" + endpoint.url + "'");
+    if (options.loops == 0) throw UsageError("a load test needs at least one loop");
+    if (options.most_in_flight == std::size_t{0} || (arrival.kind == Arrival::Kind::concurrency && arrival.in_flight < 1))
+        throw UsageError("a load test needs at least one request in flight");
+    if (!endpoint.extra_body.empty() && !nlohmann::json::parse(endpoint.extra_body, nullptr, false).is_object())
+        throw UsageError("what is added to every request must be a JSON object, got '" + endpoint.extra_body + "'");
+    std::vector<bool> followed(plan.size());
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+        if (!plan[i].follows) continue;
+        if (*plan[i].follows >= i) throw UsageError("request " + std::to_string(i) + " follows one that is not before it");
+        if (followed[*plan[i].follows]) throw UsageError("two requests follow request " + std::to_string(*plan[i].follows));
+        followed[*plan[i].follows] = true;
+        if (!plan[i].token_ids.empty()) throw UsageError("a turn of a conversation is text, not token ids");
+    }
+    if (endpoint.api == Endpoint::Api::chat &&
+        std::any_of(plan.begin(), plan.end(), [](const PlannedRequest& request) { return !request.token_ids.empty(); }))
+        throw UsageError("token ids can be sent to the completions interface only");
+}
+
+/// Raises the soft limit of open files as far as the hard one allows. Throws UsageError when that is not enough.
+void allow_connections(std::size_t connections) {
+    const rlim_t needed = connections + 256;
+    rlimit limit{};
+    getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur >= needed) return;
+    limit.rlim_cur = std::min(std::max(needed, limit.rlim_cur), limit.rlim_max);
+    if (limit.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        throw UsageError(std::to_string(connections) + " requests in flight need " + std::to_string(needed) +
+                         " open files, the system allows " + std::to_string(limit.rlim_max) + " (ulimit -n)");
+}
+
+/// Requests in flight at once that the arrival process may lead to; how many of them to connect before the clock starts.
+struct Places {
+    std::size_t most = 1;
+    std::size_t warm = 1;
+};
+Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
+    if (arrival.kind == Arrival::Kind::concurrency) {
+        const std::size_t most = std::min(static_cast<std::size_t>(arrival.in_flight), plan.size());
+        return {most, most};
+    }
+    const std::size_t most = std::min(options.most_in_flight.value_or(plan.size()), plan.size());
+    // Those of the first second: a burst finds its connections, and a slow rate does not open thousands that it never needs.
+    const auto first_second = static_cast<std::size_t>(
+        std::count_if(plan.begin(), plan.end(), [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
+    return {most, std::min(most, std::max<std::size_t>(first_second, 16))};
+}
+
+/// Conversations whole, dealt one by one to the loops.
+std::vector<std::vector<std::size_t>> shares(std::span<const PlannedRequest> plan, std::size_t loops) {
+    std::vector<std::vector<std::size_t>> result(loops);
+    std::vector<std::size_t> owner(plan.size());
+    std::size_t conversations = 0;
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+        owner[i] = plan[i].follows ? owner[*plan[i].follows] : conversations++ % loops;
+        result[owner[i]].push_back(i);
+    }
+    return result;
+}
+
+double quantile(std::vector<double>& sorted, double q) {
+    return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
+}
+
+ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, const std::vector<RequestRecord>& records, double seconds) {
+    ClientHealth result;
+    std::vector<double> lags;
+    double busiest = 0;
+    long connects = 0;
+    for (const auto& loop : loops) {
+        lags.insert(lags.end(), loop->lags().begin(), loop->lags().end());
+        busiest = std::max(busiest, loop->processor_seconds());
+        connects += loop->connects();
+    }
+    std::sort(lags.begin(), lags.end());
+    if (!lags.empty()) {
+        result.loop_lag_p50 = quantile(lags, 0.5);
+        result.loop_lag_p99 = quantile(lags, 0.99);
+        result.loop_lag_max = lags.back();
+    }
+    std::vector<double> waits;
+    double chunks = 0, coalesced = 0;
+    for (const RequestRecord& record : records) {
+        if (record.end != RequestEnd::cancelled) waits.push_back(record.sent - record.scheduled);
+        chunks += record.chunks;
+        coalesced += record.coalesced_chunks;
+    }
+    std::sort(waits.begin(), waits.end());
+    if (!waits.empty()) {
+        result.send_lag_p50 = quantile(waits, 0.5);
+        result.send_lag_p99 = quantile(waits, 0.99);
+    }
+    if (chunks > 0) result.coalesced_share = coalesced / chunks;
+    if (seconds > 0) result.processor_share = busiest / seconds;
+    result.connects = static_cast<double>(connects);
+    return result;
+}
+
+/// The counters once they have settled: servers count an answer a moment after its last byte.
+ServerCounters settled_counters(const Endpoint& endpoint) {
+    ServerCounters last = read_counters(endpoint);
+    for (int i = 0; i < 10 && last.output_tokens; ++i) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        ServerCounters next = read_counters(endpoint);
+        if (next.output_tokens == last.output_tokens && next.input_tokens == last.input_tokens && i > 0) return next;
+        last = next;
+    }
+    return last;
+}
+
+}  // namespace
+
+LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options,
+                      const std::stop_token& stop) {
+    check(endpoint, plan, arrival, options);
+    const Places places = places_for(plan, arrival, options);
+    allow_connections(places.most);
+
+    LoadRun run;
+    run.library = curl_version();
+    run.records.resize(plan.size());
+    for (std::size_t i = 0; i < plan.size(); ++i) run.records[i].index = i;
+    LoadTask task{.endpoint = endpoint, .plan = plan, .options = options, .records = run.records};
+    task.closed_loop = arrival.kind == Arrival::Kind::concurrency;
+    task.path = path_of(endpoint.api);
+    task.bodies.resize(plan.size());
+    for (std::size_t i = 0; i < plan.size(); ++i)
+        if (!plan[i].follows) task.bodies[i] = request_body(endpoint, plan[i], {}, options.ignore_eos);
+
+    const std::size_t count = std::min(options.loops, places.most);
+    std::vector<std::unique_ptr<EventLoop>> loops;
+    const auto parts = shares(plan, count);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto part_of = [&](std::size_t whole) { return whole / count + (i < whole % count ? 1 : 0); };
+        loops.push_back(std::make_unique<EventLoop>(task, parts[i], part_of(places.most)));
+    }
+    const ServerCounters before = read_counters(endpoint);
+
+    std::mutex mutex;
+    std::condition_variable all_ended;
+    std::size_t running = count;
+    std::exception_ptr failure;
+    std::latch warmed(static_cast<std::ptrdiff_t>(count) + 1);
+    std::latch started(1);
+    double epoch = 0;
+    {
+        std::vector<std::jthread> threads;
+        for (std::size_t i = 0; i < count; ++i)
+            threads.emplace_back([&, i] {
+                try {
+                    if (options.warm_connections) loops[i]->warm(places.warm / count + (i < places.warm % count ? 1 : 0));
+                } catch (...) {
+                    const std::lock_guard lock(mutex);
+                    failure = std::current_exception();
+                }
+                warmed.arrive_and_wait();
+                started.wait();
+                try {
+                    loops[i]->run(epoch);
+                } catch (...) {
+                    const std::lock_guard lock(mutex);
+                    failure = std::current_exception();
+                }
+                const std::lock_guard lock(mutex);
+                --running;
+                all_ended.notify_all();
+            });
+        const std::stop_callback stopping(stop, [&] {
+            for (const auto& loop : loops) loop->stop();
+        });
+        warmed.arrive_and_wait();
+        epoch = monotonic_seconds() + 0.005;  // all threads are awake by then
+        started.count_down();
+        std::unique_lock lock(mutex);
+        while (!all_ended.wait_for(lock, std::chrono::duration<double>(progress_seconds), [&] { return running == 0; }))
+            if (options.progress)
+                options.progress({monotonic_seconds() - epoch, task.sent, task.ended, task.failed, plan.size(), task.token_chunks});
+    }
+    if (failure) std::rethrow_exception(failure);
+
+    run.stopped = stop.stop_requested();
+    run.started_at_monotonic_seconds = epoch;
+    double first = run.records.front().scheduled, last = 0;
+    for (const RequestRecord& record : run.records) {
+        first = std::min(first, record.scheduled);
+        last = std::max(last, record.done);
+    }
+    run.duration_seconds = last - first;
+    run.client = health_of(loops, run.records, run.duration_seconds);
+    run.server = difference(settled_counters(endpoint), before);
+    return run;
+}
+
+}  // namespace servetune

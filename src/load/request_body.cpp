@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "request_body.hpp"
+
+#include <nlohmann/json.hpp>
+
+namespace servetune {
+
+const char* path_of(Endpoint::Api api) { return api == Endpoint::Api::chat ? "/v1/chat/completions" : "/v1/completions"; }
+
+std::string request_body(const Endpoint& endpoint, const PlannedRequest& request, const std::vector<std::string>& turns, bool ignore_eos) {
+    using Json = nlohmann::ordered_json;
+    Json object{{"model", endpoint.model}};
+    if (endpoint.api == Endpoint::Api::chat) {
+        Json messages = Json::array();
+        for (std::size_t i = 0; i < turns.size(); ++i)
+            messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", turns[i]}});
+        messages.push_back({{"role", "user"}, {"content", request.text}});
+        object["messages"] = std::move(messages);
+    } else if (!request.token_ids.empty()) object["prompt"] = request.token_ids;
+    else {
+        std::string prompt;
+        for (const std::string& turn : turns) prompt += turn + "\n";
+        object["prompt"] = prompt + request.text;
+    }
+    if (request.output_tokens > 0) object["max_tokens"] = request.output_tokens;
+    object["stream"] = endpoint.stream;
+    if (endpoint.stream && endpoint.usage) object["stream_options"] = {{"include_usage", true}};
+    if (ignore_eos) object["ignore_eos"] = true;
+    if (!endpoint.extra_body.empty()) object.update(Json::parse(endpoint.extra_body));
+    return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace servetune

@@ -1,0 +1,429 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/load/statistics.hpp"
+
+#include <boost/math/distributions/binomial.hpp>
+#include <boost/math/distributions/students_t.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace servetune {
+namespace {
+
+constexpr double alpha = 0.05;                 ///< intervals are of 95 %
+constexpr std::size_t requests_per_place = 6;  ///< see the header
+constexpr std::size_t most_batches = 20;
+constexpr std::size_t fewest_batches = 4;
+constexpr double most_correlation = 0.2;
+
+double sum_of(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
+double mean_of(const std::vector<double>& values) { return sum_of(values) / static_cast<double>(values.size()); }
+
+/// Sum of squared distances from the mean.
+double squares_of(const std::vector<double>& values, double mean) {
+    double sum = 0;
+    for (const double value : values) sum += (value - mean) * (value - mean);
+    return sum;
+}
+
+double lag_one_correlation(const std::vector<double>& values) {
+    const double mean = mean_of(values);
+    const double squares = squares_of(values, mean);
+    if (!(squares > 0)) return 0;
+    double sum = 0;
+    for (std::size_t i = 1; i < values.size(); ++i) sum += (values[i] - mean) * (values[i - 1] - mean);
+    return sum / squares;
+}
+
+TimeSummary summary_of(std::vector<double> values) {
+    TimeSummary result;
+    if (values.empty()) return result;
+    result.mean = mean_of(values);
+    result.standard_deviation = std::sqrt(squares_of(values, *result.mean) / static_cast<double>(values.size()));
+    std::sort(values.begin(), values.end());
+    result.p50 = percentile(values, 0.50);
+    result.p90 = percentile(values, 0.90);
+    result.p95 = percentile(values, 0.95);
+    result.p99 = percentile(values, 0.99);
+    return result;
+}
+
+double output_tokens_of(const RequestRecord& record) { return static_cast<double>(record.output_tokens.value_or(record.chunks)); }
+
+/// The times of one successful request that were seen.
+struct Times {
+    std::optional<double> first{}, first_from_schedule{}, per_token{}, latency{};
+};
+Times times_of(const RequestRecord& record) {
+    Times times;
+    if (record.first_token) {
+        times.first = *record.first_token - record.sent;
+        times.first_from_schedule = *record.first_token - record.scheduled;
+    }
+    if (record.last_token) times.latency = *record.last_token - record.sent;
+    const double tokens = output_tokens_of(record);
+    if (times.first && times.latency && tokens > 1 && record.chunks > 1) times.per_token = (*times.latency - *times.first) / (tokens - 1);
+    return times;
+}
+
+/// Tokens at a moment.
+struct Arrived {
+    double at;
+    double tokens;
+};
+
+class Summary {
+public:
+    Summary(const LoadRun& run, const Asked& asked) : run_(run), asked_(asked) {
+        for (const RequestRecord& record : run.records)
+            if (record.succeeded()) successes_.push_back(&record);
+        std::stable_sort(successes_.begin(), successes_.end(), [](const auto* a, const auto* b) { return a->sent < b->sent; });
+    }
+
+    LoadStatistics statistics() {
+        counts();
+        times();
+        tokens();
+        peak();
+        concurrency();
+        goodput();
+        result().client = run_.client;
+        result().server = run_.server;
+        uncertainty();
+        return std::move(statistics_);
+    }
+
+private:
+    BenchmarkResult& result() { return statistics_.result; }
+    void note(std::string text) { statistics_.notes.push_back(std::move(text)); }
+    [[nodiscard]] std::optional<double> per_second(std::optional<double> amount) const {
+        if (!amount || !(run_.duration_seconds > 0)) return std::nullopt;
+        return *amount / run_.duration_seconds;
+    }
+    [[nodiscard]] bool closed_loop() const { return asked_.arrival.kind == Arrival::Kind::concurrency && asked_.arrival.in_flight > 0; }
+    [[nodiscard]] std::size_t places() const { return static_cast<std::size_t>(asked_.arrival.in_flight); }
+
+    void counts() {
+        result().requested_requests = static_cast<double>(asked_.requests);
+        result().successful_requests = static_cast<double>(successes_.size());
+        result().failed_requests = static_cast<double>(run_.records.size() - successes_.size());
+        result().duration_seconds = run_.duration_seconds;
+        result().requests_per_second = per_second(result().successful_requests);
+        if (closed_loop()) result().maximum_concurrency = static_cast<double>(asked_.arrival.in_flight);
+        if (asked_.arrival.kind == Arrival::Kind::rate) result().requested_rate_per_second = asked_.arrival.requests_per_second;
+        if (run_.stopped) note("the run was stopped before its end");
+    }
+
+    void times() {
+        std::vector<double> first, scheduled, per_token, latency, gaps;
+        std::size_t one_piece = 0;
+        for (const RequestRecord* record : successes_) {
+            const Times times = times_of(*record);
+            const auto add = [](std::vector<double>& to, const std::optional<double>& value) {
+                if (value) to.push_back(*value);
+            };
+            add(first, times.first);
+            add(scheduled, times.first_from_schedule);
+            add(per_token, times.per_token);
+            add(latency, times.latency);
+            gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
+            one_piece += record->chunks == 1 && output_tokens_of(*record) > 1 ? 1 : 0;
+        }
+        result().time_to_first_token = summary_of(std::move(first));
+        result().time_to_first_token_from_schedule = summary_of(std::move(scheduled));
+        result().time_per_output_token = summary_of(std::move(per_token));
+        result().latency = summary_of(std::move(latency));
+        result().inter_token_latency = summary_of(std::move(gaps));
+        if (one_piece > 0)
+            note(std::to_string(one_piece) +
+                 " answers came in one piece: their first token is the whole answer, their time per output token is not known");
+    }
+
+    void tokens() {
+        double output = 0;
+        double chunks = 0;
+        std::size_t uncounted = 0;
+        std::optional<double> input = 0;
+        for (const RequestRecord* record : successes_) {
+            output += output_tokens_of(*record);
+            chunks += record->chunks;
+            uncounted += record->output_tokens ? 0 : 1;
+            if (!record->input_tokens) input.reset();
+            else if (input) *input += static_cast<double>(*record->input_tokens);
+        }
+        result().output_tokens = output;
+        result().input_tokens = input;
+        if (chunks > 0) result().tokens_per_chunk = output / chunks;
+        result().output_tokens_per_second = per_second(output);
+        result().input_tokens_per_second = per_second(input);
+        if (input) result().total_tokens_per_second = per_second(*input + output);
+        if (uncounted > 0)
+            note("the server gave no token count for " + std::to_string(uncounted) +
+                 " answers: their pieces are counted instead, and one may hold several tokens");
+    }
+
+    /// When output tokens came; each piece holds as many as the others of its request.
+    [[nodiscard]] std::vector<Arrived> arrived() const {
+        std::vector<Arrived> result;
+        for (const RequestRecord* record : successes_) {
+            if (!record->first_token) continue;
+            const double each = output_tokens_of(*record) / static_cast<double>(record->gaps.size() + 1);
+            double at = *record->first_token;
+            result.push_back({at, each});
+            for (const float gap : record->gaps) result.push_back({at += static_cast<double>(gap), each});
+        }
+        std::sort(result.begin(), result.end(), [](const Arrived& a, const Arrived& b) { return a.at < b.at; });
+        return result;
+    }
+
+    void peak() {
+        if (run_.duration_seconds < 1) return;
+        const std::vector<Arrived> tokens = arrived();
+        double inside = 0;
+        double most = 0;
+        for (std::size_t begin = 0, end = 0; end < tokens.size(); ++end) {  // windows [t, t + 1) that end with a piece
+            inside += tokens[end].tokens;
+            while (tokens[end].at - tokens[begin].at >= 1) inside -= tokens[begin++].tokens;
+            most = std::max(most, inside);
+        }
+        if (!tokens.empty()) result().peak_output_tokens_per_second = most;
+    }
+
+    void concurrency() {
+        std::vector<std::pair<double, int>> changes;
+        double together = 0;
+        for (const RequestRecord& record : run_.records) {
+            if (record.end == RequestEnd::not_connected || !(record.done > record.sent)) continue;  // never was with the server
+            changes.emplace_back(record.sent, 1);
+            changes.emplace_back(record.done, -1);
+            together += record.done - record.sent;
+        }
+        std::sort(changes.begin(), changes.end());  // at one moment ends come before starts: -1 < 1
+        long now = 0;
+        long most = 0;
+        for (const auto& [at, change] : changes) most = std::max(most, now += change);
+        if (changes.empty()) return;
+        result().peak_concurrent_requests = static_cast<double>(most);
+        result().mean_concurrency = per_second(together);
+    }
+
+    void goodput() {
+        const ServiceLimits& limits = asked_.limits;
+        if (!limits.time_to_first_token_seconds && !limits.time_per_output_token_seconds && !limits.latency_seconds) return;
+        std::size_t good = 0;
+        std::size_t unknown = 0;
+        for (const RequestRecord* record : successes_) {
+            const Times times = times_of(*record);
+            bool kept = true;
+            bool known = true;
+            const auto keeps = [&](const std::optional<double>& limit, const std::optional<double>& value) {
+                if (!limit) return;
+                if (!value) known = false;
+                else if (*value > *limit) kept = false;
+            };
+            keeps(limits.time_to_first_token_seconds, times.first);
+            keeps(limits.latency_seconds, times.latency);
+            if (output_tokens_of(*record) > 1) keeps(limits.time_per_output_token_seconds, times.per_token);
+            good += kept && known ? 1 : 0;
+            unknown += kept && !known ? 1 : 0;
+        }
+        if (unknown == 0) result().goodput_requests_per_second = per_second(static_cast<double>(good));
+        else note("no goodput: of " + std::to_string(unknown) + " requests it is not known whether they kept the limits");
+    }
+
+    void uncertainty() {
+        if (!closed_loop() && asked_.arrival.kind != Arrival::Kind::rate) {
+            note("no intervals: " + std::string(name_in(arrival_kinds, asked_.arrival.kind)) + " has no steady state; repeated runs tell");
+            return;
+        }
+        const std::size_t skipped = closed_loop() ? std::min(places(), successes_.size()) : 0;
+        std::vector<double> first, scheduled, per_token, latency;
+        for (std::size_t i = skipped; i < successes_.size(); ++i) {
+            const Times times = times_of(*successes_[i]);
+            if (times.first) first.push_back(*times.first);
+            if (times.first_from_schedule) scheduled.push_back(*times.first_from_schedule);
+            if (times.per_token) per_token.push_back(*times.per_token);
+            if (times.latency) latency.push_back(*times.latency);
+        }
+        sample("time_to_first_token", std::move(first));
+        sample("time_to_first_token_from_schedule", std::move(scheduled));
+        sample("time_per_output_token", std::move(per_token));
+        sample("latency", std::move(latency));
+        if (closed_loop()) steady_state();
+    }
+
+    /// Standard error of the mean and intervals of the percentiles of times in the order of sending.
+    void sample(const std::string& family, std::vector<double> values) {
+        if (values.size() < 2) return;
+        const auto n = static_cast<double>(values.size());
+        const double mean = mean_of(values);
+        const double r = std::clamp(lag_one_correlation(values), 0.0, 0.99);
+        const double effective = n * (1 - r) / (1 + r);
+        if (effective >= 2) {
+            const double error = std::sqrt(squares_of(values, mean) / (n - 1) / effective);
+            const double t = boost::math::quantile(boost::math::students_t(effective - 1), 1 - alpha / 2);
+            statistics_.standard_errors[family + "_mean_seconds"] = error;
+            statistics_.intervals[family + "_mean_seconds"] = {mean - t * error, mean + t * error};
+        }
+        std::sort(values.begin(), values.end());
+        const auto independent = static_cast<std::size_t>(effective);
+        for (const auto& [name, q] :
+             {std::pair{"_p50_seconds", 0.50}, {"_p90_seconds", 0.90}, {"_p95_seconds", 0.95}, {"_p99_seconds", 0.99}}) {
+            const auto ranks = percentile_ranks(independent, q);
+            if (!ranks) {
+                note("no interval of " + family + name + ": " + std::to_string(independent) + " independent requests are too few");
+                continue;
+            }
+            // Ranks among the independent ones, stretched over all.
+            const double stretch = n / static_cast<double>(independent);
+            const double low = std::floor(static_cast<double>(ranks->low) * stretch);
+            const double high = std::ceil(static_cast<double>(ranks->high) * stretch);
+            statistics_.intervals[family + name] = {values[static_cast<std::size_t>(std::max(low, 1.0)) - 1],
+                                                    values[static_cast<std::size_t>(std::min(high, n)) - 1]};
+        }
+    }
+
+    void steady_state() {
+        if (asked_.requests < requests_per_place * places()) {
+            note("no interval of the throughput: a closed loop of " + std::to_string(places()) + " places needs at least " +
+                 std::to_string(requests_per_place * places()) + " requests to have a steady state");
+            return;
+        }
+        std::vector<double> ends;
+        double last_sent = 0;
+        for (const RequestRecord& record : run_.records) {
+            if (!(record.done > record.sent)) continue;  // never was sent
+            ends.push_back(record.done);
+            last_sent = std::max(last_sent, record.sent);
+        }
+        std::sort(ends.begin(), ends.end());
+        if (ends.size() < places() || !result().latency.mean) return;
+        SteadyState steady;
+        steady.begin_seconds = ends[places() - 1];
+        steady.end_seconds = last_sent;
+        const double length = steady.end_seconds - steady.begin_seconds;
+        steady.batches =
+            length > 0 ? static_cast<std::size_t>(std::min(static_cast<double>(most_batches), length / *result().latency.mean)) : 0;
+        if (steady.batches < fewest_batches) {
+            note("no interval of the throughput: the steady state is too short for " + std::to_string(fewest_batches) +
+                 " batches as long as a mean latency");
+            return;
+        }
+        batch_means(steady);
+    }
+
+    void batch_means(SteadyState steady) {
+        std::vector<Arrived> output = arrived();
+        std::vector<Arrived> input;
+        std::vector<Arrived> ended;
+        for (const RequestRecord* record : successes_) {
+            if (record->first_token && record->input_tokens)
+                input.push_back({*record->first_token, static_cast<double>(*record->input_tokens)});
+            ended.push_back({record->done, 1});
+        }
+        const auto rates = [&](const std::vector<Arrived>& events) {
+            const double width = (steady.end_seconds - steady.begin_seconds) / static_cast<double>(steady.batches);
+            std::vector<double> rate(steady.batches, 0.0);
+            for (const Arrived& event : events)
+                if (event.at >= steady.begin_seconds && event.at < steady.end_seconds)
+                    rate[std::min(steady.batches - 1, static_cast<std::size_t>((event.at - steady.begin_seconds) / width))] +=
+                        event.tokens / width;
+            return rate;
+        };
+        while (steady.batches >= 2 * fewest_batches && lag_one_correlation(rates(output)) > most_correlation) steady.batches /= 2;
+        steady.lag_one_correlation = lag_one_correlation(rates(output));
+        const auto rate = [&](const std::string& metric, const std::vector<double>& batches) {
+            const double mean = mean_of(batches);
+            const auto n = static_cast<double>(batches.size());
+            const double error = std::sqrt(squares_of(batches, mean) / (n - 1) / n);
+            const double t = boost::math::quantile(boost::math::students_t(n - 1), 1 - alpha / 2);
+            statistics_.standard_errors[metric] = error;
+            statistics_.intervals[metric] = {mean - t * error, mean + t * error};
+        };
+        rate("output_tokens_per_second", rates(output));
+        rate("requests_per_second", rates(ended));
+        if (result().input_tokens) {
+            rate("input_tokens_per_second", rates(input));
+            output.insert(output.end(), input.begin(), input.end());
+            rate("total_tokens_per_second", rates(output));
+        }
+        statistics_.steady = steady;
+    }
+
+    const LoadRun& run_;
+    const Asked& asked_;
+    std::vector<const RequestRecord*> successes_;  ///< in the order of sending
+    LoadStatistics statistics_;
+};
+
+}  // namespace
+
+double percentile(std::span<const double> sorted, double q) {
+    const double at = q * static_cast<double>(sorted.size() - 1);
+    const auto below = std::min(static_cast<std::size_t>(at), sorted.size() - 1);
+    const auto above = std::min(below + 1, sorted.size() - 1);
+    return sorted[below] + (at - static_cast<double>(below)) * (sorted[above] - sorted[below]);
+}
+
+std::optional<Ranks> percentile_ranks(std::size_t n, double q) {
+    if (n == 0 || !(q > 0 && q < 1)) return std::nullopt;
+    // How many of n lie below the quantile is binomial: X(l) <= x_q <= X(h) unless it is below l or at least h.
+    const boost::math::binomial below(static_cast<double>(n), q);
+    const auto at_most = [&](std::size_t k) { return boost::math::cdf(below, static_cast<double>(k)); };
+    const auto at_least = [&](std::size_t k) { return boost::math::cdf(boost::math::complement(below, static_cast<double>(k - 1))); };
+    const auto lowest = [&](double tail) {  // the largest l with P(B <= l - 1) <= tail; 0: none
+        std::size_t low = 0;
+        std::size_t high = n;
+        while (low < high) {
+            const std::size_t middle = (low + high + 1) / 2;
+            if (at_most(middle - 1) <= tail) low = middle;
+            else high = middle - 1;
+        }
+        return low;
+    };
+    const auto highest = [&](double tail) {  // the smallest h with P(B >= h) <= tail; n + 1: none
+        std::size_t low = 1;
+        std::size_t high = n + 1;
+        while (low < high) {
+            const std::size_t middle = (low + high) / 2;
+            if (middle <= n && at_least(middle) > tail) low = middle + 1;
+            else high = middle;
+        }
+        return low;
+    };
+    Ranks ranks{lowest(alpha / 2), highest(alpha / 2)};
+    if (ranks.high > n) {
+        ranks.high = n;
+        const double left = alpha - at_least(n);
+        ranks.low = left >= 0 ? lowest(left) : 0;
+    } else if (ranks.low == 0) {
+        ranks.low = 1;
+        const double left = alpha - at_most(0);
+        ranks.high = left >= 0 ? highest(left) : n + 1;
+    }
+    if (ranks.low < 1 || ranks.high > n) return std::nullopt;
+    return ranks;
+}
+
+Metrics metrics_of(const BenchmarkResult& result) {
+    Metrics metrics;
+    for_each_figure(result, [&](const std::string& name, const std::optional<double>& field) {
+        if (field) metrics[name] = Metric{*field};
+    });
+    std::optional<double> requested = result.requested_requests;
+    if (!requested && result.successful_requests && result.failed_requests)
+        requested = *result.successful_requests + *result.failed_requests;
+    if (requested && *requested > 0 && result.successful_requests)
+        metrics["success_ratio"] = Metric{*result.successful_requests / *requested};
+    return metrics;
+}
+
+Metrics metrics_of(const LoadStatistics& statistics) {
+    Metrics metrics = metrics_of(statistics.result);
+    for (const auto& [name, error] : statistics.standard_errors)
+        if (const auto found = metrics.find(name); found != metrics.end()) found->second.standard_error = error;
+    return metrics;
+}
+
+}  // namespace servetune

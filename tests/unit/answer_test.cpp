@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// The reader of answers: streams of events cut anywhere, and every way an answer can go wrong.
+#include "support/test.hpp"
+
+#include "answer_reader.hpp"
+#include "request_body.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+std::string chat(const std::string& delta, const std::string& reason = "null", const std::string& more = "") {
+    return R"({"id":"x","object":"chat.completion.chunk","choices":[{"index":0,"delta":)" + delta + R"(,"finish_reason":)" + reason + "}]" +
+           more + "}";
+}
+const std::string usage = R"(,"usage":{"prompt_tokens":7,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":4}})";
+
+/// Role, three tokens, the reason, the usage, the end: what vLLM sends.
+std::string whole_stream(const std::string& line_end = "\n") {
+    std::string text;
+    for (const std::string& event :
+         {chat(R"({"role":"assistant","content":""})"), chat(R"({"content":"Gr\u00fc"})"), chat(R"({"content":"ße"})"),
+          chat(R"({"content":"."})"), chat("{}", R"("length")"), R"({"choices":[])" + usage + "}", std::string("[DONE]")})
+        text += "data: " + event + line_end + line_end;
+    return text;
+}
+
+struct Read {
+    RequestRecord record;
+    std::string text;
+};
+
+/// Reads `parts`, each at its own time: 1, 2, 3, ...
+Read read(const std::vector<std::string>& parts, AnswerReader::Expected expected = {}, int status = 200,
+          const std::string& type = "text/event-stream; charset=utf-8", RequestEnd failure = RequestEnd::success, std::int64_t asked = 3) {
+    Read result;
+    simdjson::dom::parser parser;
+    expected.keep_text = true;
+    AnswerReader reader(result.record, asked, expected, parser);
+    reader.begin(status, type);
+    double now = 0;
+    for (const std::string& part : parts)
+        if (!reader.feed(part, ++now, false)) break;
+    reader.end(++now, failure, failure == RequestEnd::success ? "" : "the connection ended");
+    result.text = reader.text();
+    return result;
+}
+
+std::string event(const std::string& data) { return "data: " + data + "\n\n"; }
+
+RequestEnd end_of(const std::vector<std::string>& parts, AnswerReader::Expected expected = {}) { return read(parts, expected).record.end; }
+
+}  // namespace
+
+TEST_CASE("a stream reads the same wherever it is cut, with every line end") {
+    for (const std::string line_end : {"\n", "\r\n", "\r"}) {
+        const std::string stream = whole_stream(line_end);
+        for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
+            const Read answer = read({stream.substr(0, cut), stream.substr(cut)});
+            REQUIRE(answer.record.end == RequestEnd::success);
+            REQUIRE(answer.record.chunks == 3);
+            REQUIRE(answer.record.empty_chunks == 2);
+            REQUIRE(answer.record.gaps.size() == 2);
+            REQUIRE(answer.record.input_tokens == 7);
+            REQUIRE(answer.record.output_tokens == 3);
+            REQUIRE(answer.record.cached_tokens == 4);
+            REQUIRE(answer.record.finish_reason == "length");
+            REQUIRE(answer.text == "Grüße.");
+        }
+        std::vector<std::string> bytes;
+        for (const char c : stream) bytes.emplace_back(1, c);
+        CHECK(read(bytes).text == "Grüße.");
+    }
+}
+
+TEST_CASE("times: the first and last token, gaps between reads, chunks that came together") {
+    const std::string a = event(chat(R"({"content":"a"})"));
+    const Read answer =
+        read({event(chat(R"({"role":"assistant","content":""})")), a, a + a, a, event(chat("{}", R"("stop")", usage)), "data: [DONE]\n\n"});
+    CHECK(answer.record.first_token == 2);
+    CHECK(answer.record.last_token == 4);
+    CHECK(answer.record.gaps == std::vector<float>{1, 0, 1});
+    CHECK(answer.record.coalesced_chunks == 1);
+    CHECK(answer.record.done == 6);  // at [DONE], not when the connection ended
+}
+
+TEST_CASE("token text is found wherever an engine puts it; the role is none") {
+    const auto chunks = [](const std::string& delta) {
+        return read({event(chat(delta)), event(chat("{}", R"("stop")", usage))}).record.chunks;
+    };
+    CHECK(chunks(R"({"content":"x"})") == 1);
+    CHECK(chunks(R"({"reasoning":"x"})") == 1);
+    CHECK(chunks(R"({"reasoning_content" : "x","content":null})") == 1);
+    CHECK(chunks(R"({"tool_calls":[{"index":0,"function":{"arguments":"{"}}]})") == 1);
+    CHECK(chunks(R"({"role":"assistant","content":""})") == 0);
+    CHECK(chunks(R"({"content":null,"tool_calls":[]})") == 0);
+    CHECK(chunks(R"({"note":"\"content\":\"x\""})") == 0);
+    const Read completion = read({event(R"({"choices":[{"text":"x","finish_reason":null}],"usage":null})"),
+                                  event(R"({"choices":[{"text":"","finish_reason":"length"}])" + usage + "}")});
+    CHECK(completion.record.end == RequestEnd::success);
+    CHECK(completion.record.chunks == 1);
+    CHECK(completion.text == "x");
+}
+
+TEST_CASE("comments, other fields, blanks and byte order marks are no events") {
+    const Read answer =
+        read({"\xef\xbb\xbf: ping\n\nevent: message\nid: 4\nretry: 10\ndata:" + chat(R"({"content":"x"})") + "\n\n:\n\n\n\n",
+              event(chat("{}", R"("stop")", usage)), "data: [DONE]\n\n"});
+    CHECK(answer.record.end == RequestEnd::success);
+    CHECK(answer.record.chunks == 1);
+    // An event may spread over several data lines.
+    CHECK(read({"data: {\"choices\":\ndata: [{\"text\":\"x\",\"finish_reason\":\"stop\"}]" + usage.substr(0, 0) +
+                ",\ndata: " + usage.substr(1) + "}\n\n"})
+              .record.end == RequestEnd::success);
+}
+
+TEST_CASE("what is no whole answer is an error of its kind, never a number") {
+    const std::string token = event(chat(R"({"content":"x"})"));
+    const std::string last = event(chat("{}", R"("stop")", usage));
+    CHECK(end_of({token}) == RequestEnd::truncated);
+    CHECK(end_of({token, "data: [DONE]\n\n"}) == RequestEnd::truncated);
+    CHECK(end_of({token, event(chat("{}", R"("stop")"))}) == RequestEnd::no_usage);
+    CHECK(end_of({token, event(chat("{}", R"("stop")"))}, {.usage = false}) == RequestEnd::success);
+    CHECK(end_of({token, last}, {.exact_length = true}) == RequestEnd::success);
+    CHECK(end_of({token, event(R"({"error":{"message":"out of memory","code":500}})")}) == RequestEnd::error_event);
+    CHECK(end_of({token, "data: {\"choices\":[{\"del\n\n"}) == RequestEnd::malformed);
+    CHECK(end_of({event("[]")}) == RequestEnd::malformed);
+    CHECK(end_of({event(R"({"object":"unknown"})")}) == RequestEnd::malformed);
+    CHECK(end_of({event(R"({"choices":[1]})")}) == RequestEnd::malformed);
+    CHECK(end_of({"data: " + std::string(65U << 20U, 'x')}) == RequestEnd::malformed);
+    CHECK(read({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 4).record.error ==
+          "asked for 4 tokens to the end, got 3 (stop)");
+    CHECK(read({token}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
+    CHECK(read({token, last}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
+    CHECK(read({token, last, "data: [DONE]\n\n"}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::success);
+    CHECK(read({"<html>"}, {}, 200, "text/html").record.error == "a stream of events wanted, got 'text/html'");
+    CHECK(read({R"({"error":"no such model"})"}, {}, 200, "application/json").record.error == "no such model");
+    CHECK(read({R"({"error":{"message":"overloaded"}})"}, {}, 503, "application/json").record.error == "status 503: overloaded");
+    CHECK(read({}, {}, 302, "").record.error == "status 302");
+    CHECK(read({std::string(1U << 20U, 'e')}, {}, 500, "text/plain").record.error.size() < 4096);
+}
+
+TEST_CASE("an answer that is not streamed is read whole") {
+    const std::string body = R"({"choices":[{"message":{"role":"assistant","content":"abc"},"finish_reason":"length"}])" + usage + "}";
+    const Read answer = read({body.substr(0, 9), body.substr(9)}, {.stream = false}, 200, "application/json");
+    CHECK(answer.record.end == RequestEnd::success);
+    CHECK(answer.record.output_tokens == 3);
+    CHECK_FALSE(answer.record.first_token);  // nobody saw it
+    CHECK(answer.record.last_token == 3);
+    CHECK(answer.record.chunks == 0);
+    CHECK(answer.text == "abc");
+    CHECK(read({body}, {}, 200, "application/json").record.error == "a stream of events wanted, got one whole answer");
+    CHECK(read({"{\"choices\":"}, {.stream = false}, 200, "application/json").record.end == RequestEnd::malformed);
+}
+
+TEST_CASE("the body of a request: conversation, length, what the user adds; bytes that are no UTF-8 do not stop it") {
+    using Json = nlohmann::json;
+    Endpoint endpoint{"http://x", "m"};
+    endpoint.extra_body = R"({"temperature":0})";
+    const Json chat_body = Json::parse(request_body(endpoint, {.text = "b\xff", .output_tokens = 5}, {"a", "answer"}, true));
+    CHECK(chat_body["messages"].size() == 3);
+    CHECK(chat_body["messages"][1] == Json({{"role", "assistant"}, {"content", "answer"}}));
+    CHECK(chat_body["max_tokens"] == 5);
+    CHECK(chat_body["ignore_eos"] == true);
+    CHECK(chat_body["temperature"] == 0);
+    CHECK(chat_body["stream_options"]["include_usage"] == true);
+    endpoint.api = Endpoint::Api::completions;
+    endpoint.stream = false;
+    const Json ids = Json::parse(request_body(endpoint, {.token_ids = {1, 2}}, {}, false));
+    CHECK(ids["prompt"] == Json({1, 2}));
+    CHECK_FALSE(ids.contains("max_tokens"));
+    CHECK_FALSE(ids.contains("stream_options"));
+    CHECK_FALSE(ids.contains("ignore_eos"));
+}

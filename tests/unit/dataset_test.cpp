@@ -1,0 +1,540 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/rng.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/yaml.hpp"
+#include "servetune/load/dataset.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <sstream>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+std::vector<std::string> words_of(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    return words;
+}
+
+template <class Sequence>
+std::size_t common_start(const Sequence& a, const Sequence& b) {
+    const std::size_t n = std::min(a.size(), b.size());
+    return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first - a.begin());
+}
+
+/// The longest common start, in words, of any two of these texts: of neighbours in sorted order.
+std::size_t longest_common_start(const std::vector<std::string>& texts) {
+    std::vector<std::vector<std::string>> all;
+    for (const std::string& text : texts) all.push_back(words_of(text));
+    std::sort(all.begin(), all.end());
+    std::size_t most = 0;
+    for (std::size_t i = 1; i < all.size(); ++i) most = std::max(most, common_start(all[i - 1], all[i]));
+    return most;
+}
+
+std::vector<std::string> texts_of(const Plan& plan) {
+    std::vector<std::string> texts;
+    for (const PlannedRequest& request : plan.requests) texts.push_back(request.text);
+    return texts;
+}
+
+/// A server: 11 tokens around a text, one a word but for these, which are two.
+struct Server {
+    std::set<std::string> long_words{};
+    std::int64_t around = 11;
+    int asked = 0;
+    std::int64_t operator()(const std::string& text) {
+        ++asked;
+        std::int64_t tokens = around;
+        for (const std::string& word : words_of(text)) tokens += long_words.contains(word) ? 2 : 1;
+        return tokens;
+    }
+};
+
+Calibration calibrated(Server& server) {
+    return calibrate([&](const std::string& text) { return server(text); });
+}
+
+Workload random_workload(std::int64_t requests, std::int64_t input, std::int64_t output, double range_ratio = 0) {
+    return {.name = "w", .dataset = {.input_tokens = input, .output_tokens = output, .range_ratio = range_ratio}, .requests = requests};
+}
+
+Workload file_workload(Dataset::Kind kind, const std::filesystem::path& file, std::optional<std::int64_t> requests = std::nullopt) {
+    return {.name = "w", .dataset = {.kind = kind, .path = file.string()}, .requests = requests};
+}
+
+std::string repeated(const std::string& word, int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) text += (i == 0 ? "" : " ") + word;
+    return text;
+}
+
+std::string conversation(const std::string& question, const std::string& answer) {
+    return R"({"id": "x", "conversations": [{"from": "human", "value": ")" + question + R"("}, {"from": "gpt", "value": ")" + answer +
+           R"("}]})";
+}
+
+/// The message with the folder's name replaced.
+template <class Action>
+std::string failure(const TemporaryFolder& folder, const Action& action) {
+    std::string message = message_of<Error>(action);
+    for (auto at = message.find(folder.path().string()); at != std::string::npos; at = message.find(folder.path().string()))
+        message.replace(at, folder.path().string().size(), "DIR");
+    return message;
+}
+
+void same_lengths(const Plan& a, const Plan& b) {
+    REQUIRE(a.requests.size() == b.requests.size());
+    for (std::size_t i = 0; i < a.requests.size(); ++i) {
+        CHECK(a.requests[i].input_tokens == b.requests[i].input_tokens);
+        CHECK(a.requests[i].output_tokens == b.requests[i].output_tokens);
+        CHECK(a.requests[i].at_seconds == b.requests[i].at_seconds);
+        CHECK(words_of(a.requests[i].text).size() == words_of(b.requests[i].text).size());
+        CHECK(a.requests[i].text != b.requests[i].text);
+    }
+    CHECK(a.fingerprint == b.fingerprint);
+}
+
+}  // namespace
+
+TEST_CASE("calibration finds what a server counts around a text, in four questions") {
+    Server server;
+    const Calibration calibration = calibrated(server);
+    CHECK(calibration.exact);
+    CHECK(calibration.overhead_tokens == 11);
+    CHECK(calibration.left_out.empty());
+    CHECK(calibration.tokens_per_word == 1);
+    CHECK(server.asked == 4);
+}
+
+TEST_CASE("calibration leaves out the words that a server does not count as one token") {
+    Server server{.long_words = {"the", "school", "away"}};
+    const Calibration calibration = calibrated(server);
+    CHECK(calibration.left_out.size() == 3);
+    CHECK(server.asked <= 70);
+    Server other{.long_words = {"school", "away"}};
+    const Calibration fine = calibrated(other);
+    CHECK(fine.exact);
+    CHECK(fine.overhead_tokens == 11);
+    const Plan plan = plan_requests(random_workload(20, 100, 10), {.calibration = fine});
+    for (const PlannedRequest& request : plan.requests) CHECK(other(request.text) == 100);
+}
+
+TEST_CASE("calibration gives up exactness where many words are long, and refuses counts that make no sense") {
+    Server server;
+    const Plan all = plan_requests(random_workload(1, 4000, 1));
+    const std::vector<std::string> words = words_of(all.requests[0].text);
+    for (std::size_t i = 0; i < words.size(); i += 2) server.long_words.insert(words[i]);
+    const Calibration calibration = calibrated(server);
+    CHECK_FALSE(calibration.exact);
+    CHECK(calibration.tokens_per_word > 1.5);
+    CHECK(server.asked <= 70);
+    Plan plan = plan_requests(random_workload(50, 1000, 1), {.calibration = calibration});
+    CHECK_FALSE(plan.lengths_exact);
+    for (const PlannedRequest& request : plan.requests) CHECK(static_cast<double>(server(request.text)) == Approx(1000).epsilon(0.1));
+    CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 7; }); }) ==
+          "calibration: a text of 256 more words is at least as many more tokens, the server counted 0; does it report usage.prompt_tokens "
+          "of "
+          "the whole prompt?");
+    CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 0; }); }).find("at least 1 token wanted") !=
+          std::string::npos);
+}
+
+TEST_CASE("token estimates of known texts") {
+    CHECK(estimated_tokens("") == 0);
+    CHECK(estimated_tokens("the cat sat") == 3);
+    CHECK(estimated_tokens("2023-11-16") == Approx(7));  // cl100k: 202 3 - 11 - 16
+    // cl100k and o200k count 10 and 10.
+    CHECK(estimated_tokens("The quick brown fox jumps over the lazy dog.") == Approx(10));
+    // cl100k 37, o200k 25; Chinese.
+    CHECK(estimated_tokens("这是一个测试句子,用来估计中文文本的词元数量。我们希望误差不要太大。") == Approx(31).margin(6));
+    CHECK(estimated_tokens("\xff\xfe\xe4") > 0);  // not UTF-8, and cut off: still a number
+}
+
+TEST_CASE("random: a server counts exactly the lengths asked for") {
+    Server server;
+    const Plan plan = plan_requests(random_workload(50, 128, 16, 0.5), {.salt = 3, .calibration = calibrated(server)});
+    REQUIRE(plan.requests.size() == 50);
+    CHECK(plan.lengths_exact);
+    std::set<std::int64_t> lengths;
+    for (const PlannedRequest& request : plan.requests) {
+        CHECK(server(request.text) == request.input_tokens);
+        CHECK(request.input_tokens >= 64);
+        CHECK(request.input_tokens <= 192);
+        CHECK(request.output_tokens >= 8);
+        CHECK(request.output_tokens <= 24);
+        lengths.insert(request.input_tokens);
+    }
+    CHECK(lengths.size() > 20);
+    CHECK(*plan.mean_input_tokens == Approx(128).margin(25));
+    const Plan equal = plan_requests(random_workload(5, 128, 16), {.calibration = calibrated(server)});
+    CHECK(*equal.mean_input_tokens == 128);
+    CHECK(*equal.mean_output_tokens == 16);
+    CHECK(equal.description == "random words; lengths as the server counts them");
+    CHECK(plan_requests(random_workload(5, 128, 16)).description == "random words; lengths estimated, the server was not asked");
+}
+
+TEST_CASE("random: the plan is a function of the seed, the salt changes the start of texts and nothing else") {
+    Workload workload = random_workload(100, 64, 8, 0.3);
+    const Plan one = plan_requests(workload, {.salt = 1});
+    CHECK(texts_of(one) == texts_of(plan_requests(workload, {.salt = 1})));
+    const Plan two = plan_requests(workload, {.salt = 2});
+    same_lengths(one, two);
+    const auto a = words_of(one.requests[7].text);
+    const auto b = words_of(two.requests[7].text);
+    CHECK(std::equal(a.begin() + 9, a.end(), b.begin() + 9));
+    CHECK(one.fingerprint.text() == "RANDOM_FINGERPRINT");
+    workload.seed = 43;
+    CHECK(plan_requests(workload, {.salt = 1}).fingerprint != one.fingerprint);
+    CHECK(plan_requests(random_workload(100, 64, 9, 0.3)).fingerprint != one.fingerprint);
+}
+
+TEST_CASE("random: no two prompts of any runs begin alike") {
+    std::vector<std::string> texts;
+    for (std::uint64_t salt = 0; salt < 5; ++salt)
+        for (const std::string& text : texts_of(plan_requests(random_workload(400, 40, 8), {.salt = salt}))) texts.push_back(text);
+    // 2000 prompts have 2 million pairs; the header's 8 words are a bijection of the salt, so 9 words never agree, and 5 by luck rarely.
+    CHECK(longest_common_start(texts) <= 5);
+    CHECK(longest_common_start(texts) >= 1);  // the first word is always the same
+}
+
+TEST_CASE("random: prompts of token ids stay within what every vocabulary has") {
+    const Workload workload = random_workload(200, 32, 8);
+    const Plan plan = plan_requests(workload, {.salt = 1, .token_ids = true});
+    CHECK(plan.lengths_exact);
+    std::vector<std::vector<std::int32_t>> all;
+    for (const PlannedRequest& request : plan.requests) {
+        CHECK(request.text.empty());
+        CHECK(request.token_ids.size() == 32);
+        CHECK(request.input_tokens == 32);
+        for (const std::int32_t id : request.token_ids) CHECK((id >= 1000 && id < 32'000));
+        all.push_back(request.token_ids);
+    }
+    std::sort(all.begin(), all.end());
+    for (std::size_t i = 1; i < all.size(); ++i) CHECK(common_start(all[i - 1], all[i]) <= 2);
+    const Plan other = plan_requests(workload, {.salt = 2, .token_ids = true});
+    CHECK(other.fingerprint == plan.fingerprint);
+    CHECK(other.requests[0].token_ids != plan.requests[0].token_ids);
+}
+
+TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run") {
+    Workload workload{
+        .name = "w",
+        .dataset = {.kind = Dataset::Kind::shared_prefix, .input_tokens = 20, .output_tokens = 4, .prefix_tokens = 50, .prefix_groups = 3},
+        .requests = 30};
+    const Plan plan = plan_requests(workload, {.salt = 1});
+    std::map<std::vector<std::string>, std::vector<std::vector<std::string>>> groups;
+    for (const PlannedRequest& request : plan.requests) {
+        const std::vector<std::string> words = words_of(request.text);
+        REQUIRE(words.size() == 70);
+        CHECK(request.input_tokens == 70);
+        groups[{words.begin(), words.begin() + 50}].push_back({words.begin() + 50, words.end()});
+    }
+    REQUIRE(groups.size() == 3);
+    std::vector<std::vector<std::string>> prefixes;
+    for (auto& [prefix, rests] : groups) {
+        CHECK(rests.size() == 10);
+        std::sort(rests.begin(), rests.end());
+        for (std::size_t i = 1; i < rests.size(); ++i) CHECK(common_start(rests[i - 1], rests[i]) <= 3);
+        prefixes.push_back(prefix);
+    }
+    for (std::size_t i = 1; i < prefixes.size(); ++i) CHECK(common_start(prefixes[i - 1], prefixes[i]) <= 3);
+    const Plan other = plan_requests(workload, {.salt = 2});
+    same_lengths(plan, other);
+    CHECK(common_start(words_of(plan.requests[0].text), words_of(other.requests[0].text)) <= 3);
+}
+
+TEST_CASE("multi_turn: a turn follows the one before; in a closed loop as many conversations go on as there are places") {
+    Workload workload{.name = "w",
+                      .dataset = {.kind = Dataset::Kind::multi_turn, .input_tokens = 16, .output_tokens = 8, .turns = 3},
+                      .requests = 14,
+                      .arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 2}};
+    const auto conversations = [](const Plan& plan) {
+        std::vector<std::size_t> of(plan.requests.size());
+        std::size_t next = 0;
+        for (std::size_t i = 0; i < of.size(); ++i) {
+            if (plan.requests[i].follows) CHECK(*plan.requests[i].follows < i);
+            of[i] = plan.requests[i].follows ? of[*plan.requests[i].follows] : next++;
+        }
+        return of;
+    };
+    const Plan plan = plan_requests(workload, {.salt = 1});
+    CHECK(conversations(plan) == std::vector<std::size_t>{0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 4, 4});
+    CHECK(plan.requests[0].input_tokens == 16);
+    CHECK(plan.requests[2].input_tokens == 0);  // counts the answer before it: not known
+    CHECK(*plan.mean_input_tokens == 16);
+    const Plan other = plan_requests(workload, {.salt = 2});
+    CHECK(other.fingerprint == plan.fingerprint);
+    CHECK(other.requests[0].text != plan.requests[0].text);
+    CHECK(other.requests[2].text == plan.requests[2].text);  // comes after a salted turn
+    workload.arrival = {};
+    CHECK(conversations(plan_requests(workload)) == std::vector<std::size_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3});
+}
+
+TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those kept where there are too few") {
+    const TemporaryFolder folder;
+    std::string text = "[";
+    for (int i = 0; i < 30; ++i)
+        text += conversation("question number " + std::to_string(i) + " is this one", repeated("answer", 10 + i)) + ",\n";
+    text += conversation("too short", repeated("answer", 10)) + ",\n";
+    text += conversation("a question of five words", "no") + ",\n";
+    text += conversation(repeated("long", 1100), repeated("answer", 10)) + ",\n";
+    text += conversation(repeated("long", 900), repeated("answer", 1200)) + ",\n";
+    text += R"({"id": "one turn", "conversations": [{"from": "human", "value": "only a question, no answer"}]})";
+    text += ",\n{\"id\": \"none\"}]\n";
+    const auto file = folder.write("s.json", text);
+    Workload workload = file_workload(Dataset::Kind::sharegpt, file, 30);
+    const Plan plan = plan_requests(workload);
+    std::set<std::string> different;
+    std::set<std::int64_t> lengths;
+    for (const PlannedRequest& request : plan.requests) {
+        different.insert(request.text);
+        CHECK(request.text.starts_with("question number "));
+        CHECK(request.output_tokens == 10 + std::stoi(request.text.substr(16)));
+        CHECK(request.input_tokens == 6);
+    }
+    CHECK(different.size() == 30);
+    CHECK_FALSE(plan.lengths_exact);
+    CHECK(plan.description.find("30 of 30 conversations of fitting length, of 36 in ") == 0);
+    CHECK(plan.requests[0].text != "question number 0 is this one");  // shuffled; this seed
+
+    workload.requests = 10;
+    const std::vector<std::string> ten = texts_of(plan_requests(workload));
+    const std::vector<std::string> thirty = texts_of(plan);
+    CHECK(std::equal(ten.begin(), ten.end(), thirty.begin()));
+    workload.seed = 1;
+    CHECK(texts_of(plan_requests(workload)) != ten);
+    workload.requests = 100;
+    const std::vector<std::string> hundred = texts_of(plan_requests(workload));
+    CHECK(hundred.size() == 100);
+    CHECK(std::set<std::string>(hundred.begin(), hundred.end()).size() == 30);
+
+    const Plan salted = plan_requests(workload, {.salt = 1});
+    same_lengths(salted, plan_requests(workload, {.salt = 2}));
+    CHECK(longest_common_start(texts_of(salted)) <= 4);
+    CHECK(salted.requests[5].text.ends_with("\n\n" + hundred[5]));
+    CHECK(salted.requests[5].input_tokens > plan_requests(workload).requests[5].input_tokens);
+
+    workload.dataset.output_tokens = 77;  // then short answers are no reason
+    CHECK(plan_requests(workload).description.find("31 of 31 conv") == 0);
+    CHECK(plan_requests(workload).requests[0].output_tokens == 77);
+    workload.dataset.max_total_tokens = 20;
+    CHECK(failure(folder, [&] { (void)plan_requests(workload); }) ==
+          "DIR/s.json: none of its 36 conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+}
+
+TEST_CASE("sharegpt: files that are none end with the line") {
+    const TemporaryFolder folder;
+    const auto error = [&](const std::string& text) {
+        const auto file = folder.write("s.json", text);
+        return failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, file, 3)); });
+    };
+    CHECK(error("") == "DIR/s.json:1: a JSON array of conversations wanted");
+    CHECK(error("{}") == "DIR/s.json:1: a JSON array of conversations wanted");
+    CHECK(error("[\n") == "DIR/s.json:2: the file ends before the ']' of its array");
+    CHECK(error("[\n{\"conversations\": [") == "DIR/s.json:2: the file ends in the middle of the conversation that begins here");
+    CHECK(error("[\n\n{} {}]") == "DIR/s.json:3: ',' or ']' wanted after a conversation");
+    CHECK(error("[{},]") == "DIR/s.json:1: a conversation {\"conversations\": [...]} wanted");
+    CHECK(error("[3]") == "DIR/s.json:1: a conversation {\"conversations\": [...]} wanted");
+    CHECK(error("[{\"conversations\": 3}]") == "DIR/s.json:1: 'conversations': a list of turns wanted, got number");
+    CHECK(error("[{\"conversations\": [1, 2]}]") == "DIR/s.json:1: 'conversations[0]': a turn {\"from\": ..., \"value\": text} wanted");
+    CHECK(error("[{\"a\": \xff}]").starts_with("DIR/s.json:1: not JSON: "));
+    CHECK(error("[{\"a\": \"\xff\"}]").starts_with("DIR/s.json:1: not JSON: "));
+    CHECK(error("[{\"a\": " + std::string(100'000, '[')) == "DIR/s.json:1: brackets at most 64 deep wanted");
+    CHECK(error("[" + conversation("a b c d e", "a b c d e") + "] x") == "DIR/s.json:1: nothing wanted after the array");
+    CHECK(error("[]") ==
+          "DIR/s.json: none of its 0 conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
+    CHECK(failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, folder.path() / "no", 3)); }) ==
+          "cannot read DIR/no: No such file or directory");
+    CHECK(failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::sharegpt, folder.path(), 3)); }) ==
+          "cannot read DIR: it is a folder");
+}
+
+TEST_CASE("prompts: prompt, text or messages, again from the start where there are too few") {
+    const TemporaryFolder folder;
+    const auto file =
+        folder.write("p.jsonl",
+                     "\xEF\xBB\xBF{\"prompt\": \"first one\", \"output_tokens\": 7}\r\n\n{\"text\": \"second\"}\n"
+                     "{\"messages\": [{\"role\": \"system\", \"content\": \"be brief\"}, {\"role\": \"user\", \"content\": \"hi\"}]}");
+    const Plan plan = plan_requests(file_workload(Dataset::Kind::prompts, file));
+    CHECK(texts_of(plan) == std::vector<std::string>{"first one", "second", "be brief\n\nhi"});
+    CHECK(plan.requests[0].output_tokens == 7);
+    CHECK(plan.requests[1].output_tokens == 0);
+    CHECK(*plan.mean_output_tokens == 7);
+    CHECK_FALSE(plan.lengths_exact);
+    Workload five = file_workload(Dataset::Kind::prompts, file, 5);
+    five.dataset.output_tokens = 9;
+    CHECK(texts_of(plan_requests(five))[3] == "first one");
+    CHECK(plan_requests(five).requests[0].output_tokens == 9);
+    CHECK(longest_common_start(texts_of(plan_requests(five, {.salt = 4}))) <= 2);  // also of the two that are the same prompt
+    const auto error = [&](const std::string& text) {
+        const auto bad = folder.write("bad.jsonl", text);
+        return failure(folder, [&] { (void)plan_requests(file_workload(Dataset::Kind::prompts, bad)); });
+    };
+    CHECK(error("") == "DIR/bad.jsonl: at least one prompt wanted, the file has none");
+    CHECK(error("{\"prompt\": \"x\"}\n{\"promt\": \"x\"}") == "DIR/bad.jsonl:2: one of prompt, text, messages wanted");
+    CHECK(error("{\"prompt\": 3}") == "DIR/bad.jsonl:1: 'prompt': text wanted, got number");
+    CHECK(error("{\"prompt\": \"\"}") == "DIR/bad.jsonl:1: a prompt that is not empty wanted");
+    CHECK(error("{\"prompt\": \"x\", \"output_tokens\": 18446744073709551615}") ==
+          "DIR/bad.jsonl:1: 'output_tokens': an integer in [1, 16777216] wanted, got 18446744073709551615");
+    CHECK(error("[1]") == "DIR/bad.jsonl:1: an object with prompt, text or messages wanted, got array");
+    CHECK(message_of<UsageError>([&] { (void)plan_requests(five, {.token_ids = true}); }).find("cannot be sent as token ids") !=
+          std::string::npos);
+}
+
+TEST_CASE("trace: Azure's rows, in order, at their times") {
+    const TemporaryFolder folder;
+    const auto file = folder.write("t.csv",
+                                   "TIMESTAMP,ContextTokens,GeneratedTokens\n2023-11-16 18:17:03.9799600,480,10\n"
+                                   "2023-11-16 18:17:04.0319600,31,8\r\n2023-11-17 00:00:00.0000000,110,0");
+    Workload workload = file_workload(Dataset::Kind::trace, file);
+    workload.arrival.kind = Arrival::Kind::trace;
+    const Plan plan = plan_requests(workload, {.salt = 1});
+    REQUIRE(plan.requests.size() == 3);
+    CHECK(plan.requests[0].input_tokens == 480);
+    CHECK(words_of(plan.requests[0].text).size() == 480);
+    CHECK(plan.requests[0].output_tokens == 10);
+    CHECK(plan.requests[2].output_tokens == 1);
+    CHECK(plan.requests[0].at_seconds == 0);
+    CHECK(plan.requests[1].at_seconds == Approx(0.052).epsilon(1e-9));
+    CHECK(plan.requests[2].at_seconds == Approx(20576.02004).epsilon(1e-12));
+    same_lengths(plan, plan_requests(workload, {.salt = 2}));
+    Server server{.around = 40};
+    const Plan counted = plan_requests(workload, {.calibration = calibrated(server)});
+    CHECK(server(counted.requests[0].text) == 480);
+    CHECK(counted.requests[1].input_tokens == 41);
+    CHECK(counted.description.ends_with("; 1 prompts are longer than asked, for the server counts 40 tokens around any text"));
+    workload.requests = 2;
+    CHECK(plan_requests(workload).requests.size() == 2);
+    workload.requests = 4;
+    CHECK(failure(folder, [&] { (void)plan_requests(workload); }) ==
+          "workload 'w': 'requests': 4 wanted, DIR/t.csv has 3; ask for as many, or leave it out");
+    workload.requests = 3;
+    workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = 4};
+    CHECK(plan_requests(workload).requests[2].at_seconds == 0.5);
+}
+
+TEST_CASE("trace: equal hash ids are equal text, block by block") {
+    const TemporaryFolder folder;
+    const auto file = folder.write("m.jsonl",
+                                   "{\"timestamp\": 0, \"input_length\": 1100, \"output_length\": 5, \"hash_ids\": [1, 2, 3]}\n"
+                                   "{\"timestamp\": 1500, \"input_length\": 1030, \"output_length\": 6, \"hash_ids\": [1, 2, 4]}\n"
+                                   "{\"timestamp\": 3000, \"input_length\": 600, \"output_length\": 7, \"hash_ids\": [5, 2]}\n");
+    Workload workload = file_workload(Dataset::Kind::trace, file);
+    workload.arrival.kind = Arrival::Kind::trace;
+    const Plan plan = plan_requests(workload, {.salt = 1});
+    std::vector<std::vector<std::string>> words;
+    for (const PlannedRequest& request : plan.requests) words.push_back(words_of(request.text));
+    CHECK(words[0].size() == 1100);
+    CHECK(plan.requests[1].at_seconds == 1.5);  // milliseconds
+    const std::size_t common = common_start(words[0], words[1]);
+    CHECK(common >= 1024);
+    CHECK(common <= 1026);
+    CHECK(common_start(words[0], words[2]) <= 3);
+    CHECK(std::equal(words[2].begin() + 512, words[2].end(), words[0].begin() + 512));  // block 2 has its text wherever it stands
+    same_lengths(plan, plan_requests(workload, {.salt = 2}));
+}
+
+TEST_CASE("trace: other names and times, and what is none") {
+    const TemporaryFolder folder;
+    const auto plan = [&](const std::string& text, Arrival::Kind arrival = Arrival::Kind::trace) {
+        Workload workload = file_workload(Dataset::Kind::trace, folder.write("t", text));
+        workload.arrival.kind = arrival;
+        return plan_requests(workload);
+    };
+    const auto error = [&](const std::string& text) { return failure(folder, [&] { (void)plan(text); }); };
+    CHECK(plan("Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n5,ChatGPT,472,18,490,Conversation log\n"
+               "45.5,ChatGPT,1087,230,1317,Conversation log\n")
+              .requests[1]
+              .at_seconds == 40.5);
+    CHECK(plan("{\"timestamp\": 10, \"input_tokens\": 5, \"output_tokens\": 5}\n{\"timestamp\": 12.5, \"input_tokens\": 5, "
+               "\"output_tokens\": 5}")
+              .requests[1]
+              .at_seconds == 2.5);
+    CHECK(
+        plan("timestamp,input_tokens,output_tokens\n2024-02-29T23:59:59.5Z,1,1\n2024-03-01 02:00:00.25+02:00,2,2").requests[1].at_seconds ==
+        0.75);
+    CHECK(plan("timestamp_milliseconds,input_tokens,output_tokens\n1700000000250,374.0,1\n1700000001500,2,2").requests[1].at_seconds ==
+          1.25);
+    CHECK(plan("input_tokens,output_tokens\n4,5", Arrival::Kind::all_at_once).requests.size() == 1);
+    CHECK(error("input_tokens,output_tokens\n4,5") == "workload 'w': arrival {trace: timestamps}: DIR/t has no time stamps");
+    CHECK(error("") == "DIR/t: at least one request wanted, the trace has none");
+    CHECK(error("a,output_tokens\n") ==
+          "DIR/t:1: a column with the prompts' lengths wanted, one of: input_tokens, input_length, ContextTokens, prompt_tokens, Request "
+          "tokens, "
+          "num_prefill_tokens");
+    CHECK(error("timestamp,input_tokens,output_tokens\n1,2\n") == "DIR/t:2: 3 cells wanted, got 2");
+    CHECK(error("timestamp,input_tokens,output_tokens\n2,2,2\n1,2,2\n") ==
+          "DIR/t:3: time stamps that do not go back wanted; sort the file by them");
+    CHECK(error("timestamp,input_tokens,output_tokens\nnoon,2,2\n") ==
+          "DIR/t:2: 'timestamp': seconds or a date and time (2023-11-16 18:17:03.97) wanted, got 'noon'");
+    CHECK(error("timestamp,input_tokens,output_tokens\n2023-13-01 00:00:00,2,2\n").find("got '2023-13-01") != std::string::npos);
+    for (const char* bad : {"-1", "1e300", "nan", "inf", "1.5", "", "16777217", "99999999999999999999"})
+        CHECK(error("timestamp,input_tokens,output_tokens\n1," + std::string(bad) + ",2\n") ==
+              "DIR/t:2: 'input_tokens': a number of tokens in [0, 16777216] wanted, got '" + std::string(bad) + "'");
+    CHECK(error("timestamp,input_tokens,output_tokens\nnan,2,2\n").find("seconds or a date") != std::string::npos);
+    CHECK(error("{\"input_tokens\": 4, \"output_tokens\": 4}\n{").starts_with("DIR/t:2: not JSON: "));
+    CHECK(error("{\"input_tokens\": 4, \"output_tokens\": 4}\nx") == "DIR/t:2: an object as on the lines before wanted");
+    CHECK(error("{\"input_tokens\": 4, \"output_tokens\": 4, \"timestamp\": 1}\n{\"input_tokens\": 4, \"output_tokens\": 4}") ==
+          "DIR/t:2: a time stamp on every row wanted, or on none");
+    CHECK(error("{\"input_tokens\": 4, \"output_tokens\": 4, \"hash_ids\": [1.5]}") ==
+          "DIR/t:1: 'hash_ids': a list of integers wanted, got 1.5");
+    // A kilobyte that asks for 16 billion words.
+    std::string huge = "input_tokens,output_tokens\n";
+    for (int i = 0; i < 1000; ++i) huge += "16777216,1\n";
+    CHECK(message_of<UsageError>([&] {
+              (void)plan(huge, Arrival::Kind::all_at_once);
+          }).find("prompts of at most 500000000 tokens together wanted") != std::string::npos);
+}
+
+TEST_CASE("workloads that say too little or too much") {
+    const auto error = [](const Workload& workload, const PlanOptions& options = {}) {
+        return message_of<UsageError>([&] { (void)plan_requests(workload, options); });
+    };
+    Workload workload = random_workload(3, 8, 8);
+    CHECK(error(workload, {.calibration = {.overhead_tokens = 12, .exact = true}}) ==
+          "workload 'w': input_tokens 8: the server counts 12 tokens around any text, so at least 13 wanted");
+    workload.requests.reset();
+    CHECK(error(workload) == "workload 'w': how many requests wanted ('requests:')");
+    CHECK(error(random_workload(2'000'000, 8, 8)) == "workload 'w': 'requests': an integer in [1, 1000000] wanted, got 2000000");
+    CHECK(error(random_workload(3, 1'000'000'000, 8)) == "workload 'w': input_tokens: an integer in [1, 16777216] wanted, got 1000000000");
+    CHECK(error(random_workload(1'000'000, 10'000, 8)).find("at most 500000000 tokens together") != std::string::npos);
+    workload = random_workload(3, 8, 8);
+    workload.dataset.kind = Dataset::Kind::shared_prefix;
+    CHECK(error(workload) == "workload 'w': a data set of this kind needs prefix_tokens");
+    workload = random_workload(3, 8, 8);
+    workload.arrival.kind = Arrival::Kind::trace;
+    CHECK(error(workload).find("time stamps wanted") != std::string::npos);
+}
+
+TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the file") {
+    const TemporaryFolder folder;
+    folder.write("t.csv", "input_tokens,output_tokens\n4,5\n");
+    const auto read = [&](const std::string& text) {
+        return Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").workload(Yaml::load(folder.write("w.yaml", text)));
+    };
+    const Workload even = read("{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: 2, burstiness: inf}}");
+    CHECK(std::isinf(even.arrival.burstiness));
+    CHECK(plan_requests(even).requests.size() == 1);  // found beside w.yaml
+    CHECK(
+        read("{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {ramp: {from: 1, to: 2}, burstiness: 0.5}}").arrival.burstiness ==
+        0.5);
+    for (const char* shipped : {"random", "shared_prefix", "multi_turn"}) {
+        Workload workload = read("use: " + std::string(shipped) + "\nrequests: 20");
+        CHECK(plan_requests(workload).requests.size() == 20);
+    }
+    CHECK(failure(folder, [&] { (void)read("{workload: w, dataset: {kind: multi_turn, turns: 2}}"); }) ==
+          "DIR/w.yaml:1:25: 'dataset': a multi_turn data set needs turns, input_tokens and output_tokens");
+    CHECK(failure(folder, [&] {
+              (void)read("{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {ramp: {from: 0, to: 0}}}");
+          }).find("rates of at least 0 wanted, one of them positive") != std::string::npos);
+}
