@@ -61,7 +61,8 @@ double mean(const std::vector<double>& values) {
 
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) return std::nan("");
-    const auto at = static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()), static_cast<double>(values.size() - 1)));
+    const auto at =
+        static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()), static_cast<double>(values.size() - 1)));
     std::nth_element(values.begin(), values.begin() + at, values.end());
     return values[static_cast<std::size_t>(at)];
 }
@@ -69,7 +70,8 @@ double quantile(std::vector<double>& values, double share) {
 double processor_seconds() {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
-    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 /// A line of /proc/self/status, in bytes.
@@ -137,7 +139,8 @@ Figures measure(const Case& test, const std::string& server_program) {
     const Truth truth = server.truth();
     Comparison seen = compare(run, truth);
 
-    const double sent = static_cast<double>(tokens) * static_cast<double>(test.streams), of_good = 1 - static_cast<double>(seen.failed) / static_cast<double>(test.streams);
+    const double sent = static_cast<double>(tokens) * static_cast<double>(test.streams),
+                 of_good = 1 - static_cast<double>(seen.failed) / static_cast<double>(test.streams);
     const double milli = 1e3;
     double short_gaps = 0;
     for (const double value : seen.gaps) short_gaps += value < 0.001 ? 1 : 0;

@@ -31,7 +31,7 @@ struct Block {
     std::vector<std::string> names{};  ///< what its workload may be called, nearest first
     std::string arguments{};           ///< the serving command, or its flags only
     bool arguments_derived = false;
-    std::string model{};               ///< as the file names it; empty: it does not
+    std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
 };
@@ -155,7 +155,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        describe(context, shell_words(block.arguments), known.given_model.empty() && !block.model.empty() ? block.model : model, known.models);
+        describe(context, shell_words(block.arguments), known.given_model.empty() && !block.model.empty() ? block.model : model,
+                 known.models);
         const std::string name = workload != nullptr ? workload->name : block.names.empty() ? "" : block.names.front();
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;

@@ -119,7 +119,8 @@ int dispatch(int argc, char** argv) {
 
     AuditArguments audit_arguments;
     CLI::App* audit_command = app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound");
-    audit_command->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with result blocks, CSV tables")->required();
+    audit_command->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with result blocks, CSV tables")
+        ->required();
     audit_command->add_option("--hardware", audit_arguments.hardware,
                               "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");
     audit_command->add_option("--model", audit_arguments.model, "What was served, where the results do not say it");

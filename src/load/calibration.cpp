@@ -13,8 +13,7 @@ namespace {
 
 constexpr std::uint32_t first_id = 1000;
 constexpr std::uint32_t last_id = 31'999;
-constexpr std::size_t group = 16;         ///< words that are asked for together when not all are one token
-constexpr int most_questions = 68;        ///< 2 + 16 groups + the words of three groups + the last two
+constexpr int most_questions = 64;        ///< a word that is left out takes at most eight
 constexpr std::size_t fewest_words = 64;  ///< with fewer prompts would look too much alike
 
 /// Prose, a list, numbers and code: what the factor between our estimate and a server's count is taken from.
@@ -60,17 +59,21 @@ private:
     int questions_ = 0;
 };
 
-/// The words that are not one token, by groups and then one by one. False where there are too many to ask for.
-bool find_left_out(Asked& asked, std::int64_t overhead, std::vector<std::uint16_t>& left_out) {
-    for (std::size_t begin = 0; begin < vocabulary_words.size(); begin += group) {
-        const auto expected = [&](std::size_t words) { return overhead + 1 + static_cast<std::int64_t>(words); };
-        if (asked(words_from(begin, begin + group)) == expected(group)) continue;
-        for (std::size_t i = begin; i < begin + group; ++i) {
-            if (asked.questions() >= most_questions - 2) return false;
-            if (asked(words_from(i, i + 1)) != expected(1)) left_out.push_back(static_cast<std::uint16_t>(i));
-        }
+/// The words from `begin` to `end` that are not one token, by halves: together they are `excess` tokens more than words. False where
+/// there are too many to ask for, or where halves do not add up.
+bool find_left_out(Asked& asked, std::int64_t overhead, std::size_t begin, std::size_t end, std::int64_t excess,
+                   std::vector<std::uint16_t>& left_out) {
+    if (excess == 0) return true;
+    if (end - begin == 1) {
+        left_out.push_back(static_cast<std::uint16_t>(begin));
+        return true;
     }
-    return vocabulary_words.size() - left_out.size() >= fewest_words;
+    if (asked.questions() >= most_questions - 2) return false;  // two more come after
+    const std::size_t middle = (begin + end) / 2;
+    const std::int64_t left = asked(words_from(begin, middle)) - overhead - 1 - static_cast<std::int64_t>(middle - begin);
+    if (left < 0 || left > excess) return false;
+    return find_left_out(asked, overhead, begin, middle, left, left_out) &&
+           find_left_out(asked, overhead, middle, end, excess - left, left_out);
 }
 
 bool ascii_letter(unsigned char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
@@ -146,7 +149,8 @@ Calibration calibrate(const TokenCount& count) {
         // The first word counts twice in `counted` only where it is more than one token by itself.
         const std::int64_t one = asked({});
         result.overhead_tokens = std::max<std::int64_t>(0, one - 1);
-        single = find_left_out(asked, result.overhead_tokens, result.left_out);
+        single = find_left_out(asked, result.overhead_tokens, 0, vocabulary_words.size(), counted - words, result.left_out) &&
+                 vocabulary_words.size() - result.left_out.size() >= fewest_words;
         if (!single) {
             result.left_out.clear();
             result.tokens_per_word = static_cast<double>(counted) / static_cast<double>(words);

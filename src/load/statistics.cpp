@@ -359,6 +359,8 @@ private:
 
 }  // namespace
 
+LoadStatistics statistics_of(const LoadRun& run, const Asked& asked) { return Summary(run, asked).statistics(); }
+
 double percentile(std::span<const double> sorted, double q) {
     const double at = q * static_cast<double>(sorted.size() - 1);
     const auto below = std::min(static_cast<std::size_t>(at), sorted.size() - 1);

@@ -263,8 +263,8 @@ TEST_CASE("open loop: nineteen of twenty intervals cover the truth, and small sa
     Rng rng(17);
     for (int round = 0; round < rounds; ++round) {
         std::vector<RequestRecord> records;
-        for (int i = 0; i < 400; ++i) records.push_back(success(i, i, i + rng.gamma(1), {}, 10, 1));
-        const LoadStatistics statistics = statistics_of(run_of(std::move(records), 401), asked(400, open(1)));
+        for (int i = 0; i < 700; ++i) records.push_back(success(i, i, i + rng.gamma(1), {}, 10, 1));
+        const LoadStatistics statistics = statistics_of(run_of(std::move(records), 701), asked(700, open(1)));
         const auto covers = [&](const std::string& metric, double truth) {
             const Interval interval = statistics.intervals.at("time_to_first_token_" + metric + "_seconds");
             return interval.low <= truth && truth <= interval.high ? 1 : 0;

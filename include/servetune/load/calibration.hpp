@@ -26,7 +26,7 @@ struct Calibration {
 /// The tokens that a server counts for a request with this text (`usage.prompt_tokens`).
 using TokenCount = std::function<std::int64_t(const std::string& text)>;
 
-/// Asks at most 70 times, four times where every word is one token. The texts are always the same ones. Throws UsageError where the
+/// Asks at most 64 times, four times where every word is one token. The texts are always the same ones. Throws UsageError where the
 /// counts do not grow with the text, and whatever `count` throws.
 ///
 ///     const Calibration calibration = calibrate([&](const std::string& text) { return prompt_tokens_of(endpoint, text); });

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// The load generator against a server that knows what it sent when, and misbehaves on request: the right numbers or the right
+// error, never a wrong number.
+#include "servetune/load/load_generator.hpp"
+#include "support/stream_server.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/load/load_test.hpp"
+#include "servetune/load/probe.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <set>
+#include <thread>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+Endpoint endpoint_of(const StreamServer& server, const std::string& behave = "") {
+    Endpoint endpoint{server.url(), behave.empty() ? "m" : "behave:" + behave};
+    endpoint.counters = {{"prompt_tokens", "vllm:prompt_tokens_total"}, {"generated_tokens", "vllm:generation_tokens_total"}};
+    return endpoint;
+}
+
+std::vector<PlannedRequest> plan_of(std::size_t count, std::int64_t output_tokens = 6) {
+    std::vector<PlannedRequest> plan(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        plan[i].text = "r" + std::to_string(i) + " two three";
+        plan[i].output_tokens = output_tokens;
+    }
+    return plan;
+}
+
+Arrival closed(std::int64_t in_flight) { return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight}; }
+
+/// One request, with short patience.
+RequestRecord ask(const StreamServer& server, const std::string& behave, bool stream = true, Endpoint::Api api = Endpoint::Api::chat) {
+    Endpoint endpoint = endpoint_of(server, behave);
+    endpoint.stream = stream;
+    endpoint.api = api;
+    endpoint.metrics_path.clear();
+    return generate_load(endpoint, plan_of(1), {}, {.request_timeout_seconds = 3, .stall_timeout_seconds = 0.3, .ignore_eos = true})
+        .records[0];
+}
+
+}  // namespace
+
+TEST_CASE("load: every way of saying the same gives the same numbers") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.002")});
+    for (const std::string behave : {"tokens=6",
+                                     "reasoning",
+                                     "reasoning_content",
+                                     "tool_calls",
+                                     "reasoning,thinking=3",
+                                     "no_role",
+                                     "role_early",
+                                     "empty_chunks=2",
+                                     "utf8",
+                                     "usage_in_finish",
+                                     "continuous_usage",
+                                     "finish_apart",
+                                     "finish_stop",
+                                     "no_done",
+                                     "crlf",
+                                     "cr",
+                                     "no_space",
+                                     "spaced_json",
+                                     "multiline",
+                                     "fields",
+                                     "ping",
+                                     "http_chunks=7",
+                                     "http_chunks=1",
+                                     "split=1",
+                                     "split=5,crlf,ping",
+                                     "until_close",
+                                     "connection_close",
+                                     "cached=2"}) {
+        INFO(behave);
+        const RequestRecord record = ask(server, behave);
+        INFO(record.error);
+        CHECK(record.end == RequestEnd::success);
+        CHECK(record.chunks == 6);
+        CHECK(record.gaps.size() == 5);
+        CHECK(record.output_tokens == 6);
+        CHECK(record.input_tokens == 3);
+        REQUIRE(record.first_token);
+        CHECK(*record.first_token - record.sent >= 0.004);
+        CHECK(*record.last_token - *record.first_token >= 0.009);
+    }
+    CHECK(ask(server, "cached=2").cached_tokens == 2);
+    CHECK(ask(server, "big").chunks == 6);
+    const RequestRecord pairs = ask(server, "chunk_tokens=2");
+    CHECK(pairs.chunks == 3);
+    CHECK(pairs.output_tokens == 6);
+    const RequestRecord together = ask(server, "content_length");
+    CHECK(together.chunks == 6);
+    CHECK(together.coalesced_chunks > 0);  // the client says that it could not see the times
+    const RequestRecord whole = ask(server, "tokens=6", false);
+    CHECK(whole.end == RequestEnd::success);
+    CHECK(whole.output_tokens == 6);
+    CHECK_FALSE(whole.first_token);
+    const RequestRecord completion = ask(server, "usage_in_finish", true, Endpoint::Api::completions);
+    CHECK(completion.end == RequestEnd::success);
+    CHECK(completion.chunks == 6);
+}
+
+TEST_CASE("load: what is no whole answer is an error of its kind") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.002")});
+    const auto end = [&](const std::string& behave) { return std::string(name_in(request_ends, ask(server, behave).end)); };
+    CHECK(end("no_usage") == "no_usage");
+    CHECK(end("no_finish") == "truncated");
+    CHECK(end("fewer=2") == "wrong_length");
+    CHECK(end("tokens=9") == "wrong_length");
+    CHECK(end("status=500") == "http_error");
+    CHECK(end("redirect") == "http_error");
+    CHECK(end("loading=60") == "http_error");
+    CHECK(end("html") == "malformed");
+    CHECK(end("not_sse") == "truncated");
+    CHECK(end("garbage") == "malformed");
+    CHECK(end("silent") == "stalled");
+    CHECK(end("reset=3") == "reset");
+    CHECK(end("close=3") == "reset");
+    CHECK(end("stall=3") == "stalled");
+    CHECK((end("truncated=3") == "reset" || end("truncated=3") == "malformed"));
+    CHECK(end("error_event=3") == "error_event");
+    CHECK(end("slow_headers=0.0001") == "success");
+    CHECK(end("first=30") == "stalled");
+    CHECK(end("gap=0.2,tokens=30") == "timed_out");
+    const RequestRecord broken = ask(server, "reset=3");
+    CHECK(broken.chunks == 3);  // what was seen is kept, and is no success
+    CHECK_FALSE(broken.output_tokens);
+
+    const StreamServer closed_port({.listening = false});
+    CHECK(name_in(request_ends, ask(closed_port, "").end) == "not_connected");
+}
+
+TEST_CASE("load: stamps are those of the server, token by token") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.005")});
+    const LoadRun run = generate_load(endpoint_of(server), plan_of(40, 20), closed(8), {.ignore_eos = true});
+    REQUIRE(server.wait_for_ended(40, 10));
+    std::map<std::string, RequestTruth> truth;
+    for (const RequestTruth& one : server.truth()) truth[one.label] = one;
+    std::vector<double> errors;
+    for (const RequestRecord& record : run.records) {
+        REQUIRE(record.succeeded());
+        const RequestTruth& sent = truth.at("r" + std::to_string(record.index));
+        REQUIRE(sent.chunk_sent_ns.size() == record.chunks);
+        double at = run.started_at_monotonic_seconds + *record.first_token;
+        CHECK(run.started_at_monotonic_seconds + record.sent <= static_cast<double>(sent.received_ns) * 1e-9);
+        for (std::size_t i = 0; i < sent.chunk_sent_ns.size(); ++i) {
+            if (i > 0) at += record.gaps[i - 1];
+            errors.push_back(at - static_cast<double>(sent.chunk_sent_ns[i]) * 1e-9);
+        }
+    }
+    std::sort(errors.begin(), errors.end());
+    CHECK(errors.front() > -1e-5);            // nothing is received before it is sent (stamps are rounded to float microseconds)
+    CHECK(errors[errors.size() / 2] < 0.02);  // far more than it takes, far less than a wrong clock would give
+    CHECK(run.server.output_tokens == 40 * 20);
+    CHECK(run.server.input_tokens == 40 * 3);
+    CHECK(run.client.connects == 0);  // all on warm connections
+}
+
+TEST_CASE("load: one in twenty fails, the others are not touched by it") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
+    const LoadRun run = generate_load(endpoint_of(server, "share=0.05,status=500"), plan_of(200), closed(16), {.ignore_eos = true});
+    const auto failed = std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& r) { return !r.succeeded(); });
+    CHECK(failed == 10);
+    for (const RequestRecord& record : run.records)
+        if (record.succeeded()) CHECK(record.chunks == 6);
+        else CHECK(record.error.starts_with("status 500"));
+}
+
+TEST_CASE("load: an open loop keeps its schedule whatever the server does, and never has more in flight than allowed") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.001")});
+    auto plan = plan_of(50);
+    for (std::size_t i = 0; i < plan.size(); ++i) plan[i].at_seconds = 0.004 * static_cast<double>(i);
+    const LoadRun run =
+        generate_load(endpoint_of(server), plan, {.kind = Arrival::Kind::rate, .requests_per_second = 250}, {.ignore_eos = true});
+    for (const RequestRecord& record : run.records) {
+        CHECK(record.succeeded());
+        CHECK(record.scheduled == Approx(plan[record.index].at_seconds));
+        CHECK(record.sent >= record.scheduled);
+    }
+    CHECK(server.totals().most_in_flight > 5);
+    CHECK(run.duration_seconds >= 0.2);
+
+    const StreamServer narrow({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
+    const LoadRun limited = generate_load(endpoint_of(narrow), plan, {}, {.most_in_flight = 3, .ignore_eos = true});
+    CHECK(narrow.totals().most_in_flight == 3);
+    CHECK(std::all_of(limited.records.begin(), limited.records.end(), [](const RequestRecord& r) { return r.succeeded(); }));
+}
+
+TEST_CASE("load: a closed loop keeps its places full, on one thread or on three") {
+    for (const std::size_t loops : {1U, 3U}) {
+        const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.001")});
+        const LoadRun run = generate_load(endpoint_of(server), plan_of(100), closed(9), {.loops = loops, .ignore_eos = true});
+        CHECK(server.totals().most_in_flight == 9);
+        CHECK(run.server.requests == std::nullopt);
+        CHECK(run.server.output_tokens == 600);
+        for (const RequestRecord& record : run.records) CHECK(record.succeeded());
+    }
+}
+
+TEST_CASE("load: conversations: a turn carries what was said, and fails with the turn before it") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
+    auto plan = plan_of(9, 3);
+    for (std::size_t i = 0; i < plan.size(); ++i)
+        if (i % 3 != 0) plan[i].follows = i - 1;
+    const LoadRun run = generate_load(endpoint_of(server), plan, closed(2), {.ignore_eos = true});
+    for (std::size_t i = 0; i < plan.size(); ++i) {
+        CHECK(run.records[i].succeeded());
+        if (plan[i].follows) CHECK(run.records[i].sent >= run.records[i - 1].done);
+        // Three words a turn, and what was answered to those before.
+        if (i % 3 != 0) CHECK(*run.records[i].input_tokens > *run.records[i - 1].input_tokens);
+    }
+    const LoadRun lost = generate_load(endpoint_of(server, "status=500"), plan, closed(2), {.ignore_eos = true});
+    CHECK(lost.records[0].end == RequestEnd::http_error);
+    CHECK(lost.records[1].error == "the turn before it failed");
+    CHECK(lost.records[2].error == "the turn before it failed");
+}
+
+TEST_CASE("load: a stop ends the run at once and what has come is reported") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05,tokens=1000")});
+    std::stop_source stop;
+    std::jthread later([&] {
+        while (server.totals().in_flight < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        stop.request_stop();
+    });
+    const auto began = std::chrono::steady_clock::now();
+    const LoadRun run = generate_load(endpoint_of(server), plan_of(50, 1000), closed(4), {.ignore_eos = true}, stop.get_token());
+    CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));  // unstopped it takes ten minutes
+    CHECK(run.stopped);
+    for (const RequestRecord& record : run.records) CHECK(record.end == RequestEnd::cancelled);
+    CHECK(run.records[0].chunks > 0);
+    CHECK(run.records[49].error == "the run was stopped before it was sent");
+}
+
+TEST_CASE("load: a server that dies in the middle is an error of each request, and the run ends") {
+    auto server = std::make_unique<StreamServer>(StreamServerOptions{.behaviour = parse_behaviour("first=0.01,gap=0.01,tokens=100")});
+    Endpoint endpoint = endpoint_of(*server);
+    std::jthread killer([&] {
+        server->wait_for_ended(0, 0);
+        while (server->totals().in_flight < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        server->stop();
+    });
+    const LoadRun run = generate_load(endpoint, plan_of(20, 100), closed(4), {.ignore_eos = true});
+    std::set<RequestEnd> ends;
+    for (const RequestRecord& record : run.records) ends.insert(record.end);
+    CHECK_FALSE(ends.contains(RequestEnd::success));
+    CHECK(ends.contains(RequestEnd::not_connected));
+    CHECK_FALSE(run.server.output_tokens);  // nobody left to ask
+}
+
+TEST_CASE("load: the key goes to the server and nowhere else") {
+    const StreamServer server;
+    Endpoint endpoint = endpoint_of(server, "status=401");
+    endpoint.api_key = "sk-secret-0123";
+    const LoadRun run = generate_load(endpoint, plan_of(1), {});
+    REQUIRE(server.wait_for_ended(1, 10));
+    CHECK(server.truth().at(0).head.find("Authorization: Bearer sk-secret-0123") != std::string::npos);
+    CHECK(run.records[0].error.find("sk-secret") == std::string::npos);
+    CHECK(server.truth().at(0).head.find("Expect:") == std::string::npos);
+}
+
+TEST_CASE("load: what cannot be sent is refused before anything is") {
+    const auto error = [](Endpoint endpoint, std::vector<PlannedRequest> plan, Arrival arrival = {}, LoadOptions options = {}) {
+        return message_of<UsageError>([&] { (void)generate_load(endpoint, plan, arrival, options); });
+    };
+    CHECK(error({"http://127.0.0.1:1", "m"}, {}) == "a load test needs at least one request");
+    CHECK(error({"127.0.0.1:1", "m"}, plan_of(1)) == "a server's URL begins with http:// or https://, got '127.0.0.1:1'");
+    CHECK(error({"http://127.0.0.1:1", "m"}, plan_of(1), closed(0)) == "a load test needs at least one request in flight");
+    Endpoint odd{"http://127.0.0.1:1", "m"};
+    odd.extra_body = "[1]";
+    CHECK(error(odd, plan_of(1)) == "what is added to every request must be a JSON object, got '[1]'");
+    auto circle = plan_of(2);
+    circle[0].follows = 1;
+    CHECK(error({"http://127.0.0.1:1", "m"}, circle) == "request 0 follows one that is not before it");
+}
+
+TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.002")});
+    LoadTest test;
+    test.endpoint = endpoint_of(server);
+    test.workload.name = "random";
+    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 40, .output_tokens = 16};
+    test.workload.requests = 64;
+    test.workload.arrival = closed(8);
+    test.workload.ignore_eos = true;
+    test.salt = 7;
+    const LoadTestResult result = run_load_test(test);
+    for (const Finding& finding : result.validity.findings) UNSCOPED_INFO(finding.id + ": " + finding.left + " against " + finding.right);
+    for (const Finding& finding : result.validity.findings)
+        CHECK(finding.id == "client");  // a busy machine may be slow, never inconsistent
+    const BenchmarkResult& figures = result.statistics.result;
+    CHECK(result.plan.lengths_exact);
+    CHECK(figures.input_tokens == 64 * 40);
+    CHECK(figures.output_tokens == 64 * 16);
+    CHECK(figures.server.output_tokens == figures.output_tokens);
+    CHECK(figures.successful_requests == 64);
+    CHECK(*figures.time_to_first_token.mean >= 0.009);
+    CHECK(*figures.time_per_output_token.mean >= 0.0019);
+    CHECK(count_prompt_tokens(test.endpoint, "a b c") == 3);
+}
