@@ -186,8 +186,10 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
 
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
     const Catalogue catalogue(study.search_spaces);
-    const std::vector<ModelSpec> models = catalogue.all_models();
-    const auto hardware = hardware_in(study.hardware, catalogue.all_hardware());
+    std::optional<HardwareSpec> hardware;
+    if (!study.hardware.empty()) hardware = hardware_in(study.hardware, catalogue.all_hardware());
+    std::vector<ModelSpec> models;  // what a command says is for physics, which needs hardware
+    if (hardware) models = catalogue.all_models();
     const SearchSpace space(study.composition->parameters());
     struct Together {
         std::vector<BenchmarkResult> results;
@@ -201,7 +203,8 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         AuditContext context;
         context.hardware = hardware;
         if (const Workload* workload = find_workload(study, row.workload)) describe(context, *workload, result);
-        if (const auto words = command_of(table, row, space, study)) describe(context, *words, study.model, models);
+        if (const auto words = hardware ? command_of(table, row, space, study) : std::nullopt)
+            describe(context, *words, study.model, models);
         add(measurement->validity, audit(result, context));
         by_workload[row.workload].results.push_back(result);
         by_workload[row.workload].measurements.push_back(measurement);

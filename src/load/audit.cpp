@@ -14,6 +14,7 @@ namespace {
 constexpr double window_tolerance = 0.005;      ///< rates and tokens / duration
 constexpr double window_unsound = 0.03;         ///< above it the rates are worthless
 constexpr double exact_tolerance = 0.02;        ///< decomposition with equal lengths
+constexpr double dialect_tolerance = 0.005;     ///< both sides of guidellm's own identity
 constexpr double mixed_tolerance = 0.25;        ///< decomposition with mixed lengths
 constexpr double hidden_tolerance = 0.10;       ///< share of the decoding time that the gaps do not show
 constexpr double chunk_tolerance = 0.05;        ///< ITL against TPOT
@@ -41,7 +42,7 @@ constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a med
 std::string shown(double value) {
     std::array<char, 40> text{};
     const double size = std::abs(value);
-    const char* format = size >= 1e6 ? "%.4g" : size == std::floor(size) ? "%.0f" : size >= 100 ? "%.2f" : "%.4g";
+    const char* format = size == std::floor(size) && size < 1e12 ? "%.0f" : size >= 1e6 ? "%.4g" : size >= 100 ? "%.2f" : "%.4g";
     (void)std::snprintf(text.data(), text.size(), format, value);
     return text.data();
 }
@@ -112,9 +113,11 @@ private:
         if (!F_ || !T_ || !G_ || !(o_ > 1)) return Dialect::unknown;
         const double whole = *T_ * o_;
         const double parts = *F_ + *G_ * (o_ - 1);
-        const double slack = exact_tolerance * whole + 0.005 * in_milliseconds * 2 * o_;
+        const double slack = dialect_tolerance * whole + 0.005 * in_milliseconds * 2 * o_;
         const bool as_guidellm = std::abs(whole - parts) <= slack;
-        const bool as_vllm = std::abs(*T_ - *G_) <= exact_tolerance * *T_ + 0.01 * in_milliseconds;
+        // vLLM's gaps count the chunk that opens an answer: between (o - 1) / o of the TPOT and all of it.
+        const bool as_vllm = *G_ <= *T_ * (1 + exact_tolerance) + 0.01 * in_milliseconds &&
+                             *G_ >= *T_ * (1 - exact_tolerance) * (o_ - 1) / o_ - 0.01 * in_milliseconds;
         if (as_guidellm && !as_vllm) return Dialect::guidellm;
         if (as_vllm && !as_guidellm) return Dialect::vllm;
         return Dialect::unknown;

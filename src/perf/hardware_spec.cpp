@@ -29,6 +29,9 @@ bool goes_on_as_variant(std::string_view rest) {
                        [&](std::string_view variant) { return length == variant.size() && begins_with(rest, variant); });
 }
 
+/// Whether a dash and more follow: then it is part of a longer name that is not known.
+bool goes_on(std::string_view rest) { return rest.size() > 1 && rest.front() == '-' && is_word(rest[1]); }
+
 }  // namespace
 
 std::optional<HardwareSpec> hardware_in(std::string_view text, const std::vector<HardwareSpec>& known) {
@@ -50,7 +53,7 @@ std::optional<HardwareSpec> hardware_in(std::string_view text, const std::vector
         }
         if (longest == nullptr) continue;
         if (goes_on_as_variant(text.substr(at + length))) another = true;
-        else mentioned.insert(longest);
+        else if (!goes_on(text.substr(at + length))) mentioned.insert(longest);
         at += length - 1;
     }
     if (another || mentioned.size() != 1) return std::nullopt;

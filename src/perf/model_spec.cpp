@@ -62,10 +62,9 @@ std::optional<std::string> quantization_of(std::string rest, const ModelSpec& mo
     if (model.weights.contains(word)) return word;
     for (const auto& [spelled, ours] : spellings)
         if (word == spelled && model.weights.contains(ours)) return std::string(ours);
-    const auto spelled = [&](const auto& pair) { return pair.first == word; };
-    if (std::find(quantizations.begin(), quantizations.end(), word) != quantizations.end() ||
-        std::any_of(spellings.begin(), spellings.end(), spelled))
-        return word;
+    if (std::find(quantizations.begin(), quantizations.end(), word) != quantizations.end()) return word;
+    for (const auto& [spelled, ours] : spellings)
+        if (word == spelled) return std::string(ours);
     return std::nullopt;
 }
 

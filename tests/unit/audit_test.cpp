@@ -126,7 +126,7 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
          "about 2 tokens came in each"},
         {"chunks", Verdict::suspect,
          [](R& r, C&) {
-             r.inter_token_latency = {0.0093, 0.009, 0.01, 0.02, 0.03};
+             r.inter_token_latency = {0.005, 0.004, 0.01, 0.02, 0.03};
          },
          "chunks without tokens"},
         {"little", Verdict::suspect,
@@ -308,13 +308,15 @@ TEST_CASE("facts: an accelerator is found where a text mentions it alone") {
     CHECK(found("NVIDIA Jetson AGX Thor") == "jetson-thor");
     CHECK(found("an L40S, 48 GB") == "l40s");
     CHECK(found("H100 NVL").empty());
+    CHECK(found("H100-NVL").empty());
+    CHECK(found("H100-96GB").empty());
     CHECK(found("GH200").empty());
     CHECK(found("H100 and H200").empty());
     CHECK(found("RTX 4090 Laptop").empty());
     CHECK(found("").empty());
     CHECK(catalogue.hardware("h100-sxm").memory_bandwidth_bytes_per_second == 3.35e12);
     CHECK(message_of<IoError>([&] { (void)catalogue.hardware("h100-sx"); }).find("; known: h100-sxm, ") != std::string::npos);
-    CHECK(message_of<IoError>([&] { (void)catalogue.model("Qwen3-9B"); }).find("; known: Qwen/Qwen3-8B, ") != std::string::npos);
+    CHECK(message_of<IoError>([&] { (void)catalogue.model("Qwen3-9B"); }).find("; known: Qwen/Qwen3-") != std::string::npos);
     CHECK(known[0].flops("fp4") == known[0].flops("bf16"));  // an A10 has neither fp4 nor fp8
 }
 

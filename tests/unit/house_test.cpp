@@ -106,7 +106,7 @@ TEST_CASE("house: the schemas beside the search spaces are the readers' own") {
         CHECK(read_file(source / ("search_spaces/schema/" + kind + ".json")) == json_schema(kind));
     }
     CHECK(message_of<Error>([] { (void)json_schema("studdy"); }) ==
-          "there is no schema of 'studdy'; known: study, engine, preset, workload");
+          "there is no schema of 'studdy'; known: study, model, engine, preset, hardware, workload");
 }
 
 TEST_CASE("house: FORMAT.md documents every key that the readers accept, and none that they do not") {
