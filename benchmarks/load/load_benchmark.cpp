@@ -5,23 +5,21 @@
 #include "load/truth.hpp"
 
 #include "servetune/load/load_generator.hpp"
-#include "support/http.hpp"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <map>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace servetune::benchmark {
@@ -61,7 +59,8 @@ double mean(const std::vector<double>& values) {
 
 double quantile(std::vector<double>& values, double share) {
     if (values.empty()) return std::nan("");
-    const auto at = static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()), static_cast<double>(values.size() - 1)));
+    const auto at =
+        static_cast<std::ptrdiff_t>(std::min(share * static_cast<double>(values.size()), static_cast<double>(values.size() - 1)));
     std::nth_element(values.begin(), values.begin() + at, values.end());
     return values[static_cast<std::size_t>(at)];
 }
@@ -69,7 +68,8 @@ double quantile(std::vector<double>& values, double share) {
 double processor_seconds() {
     rusage used{};
     getrusage(RUSAGE_SELF, &used);
-    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) + static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
+    return static_cast<double>(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           static_cast<double>(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6;
 }
 
 /// A line of /proc/self/status, in bytes.
@@ -130,6 +130,7 @@ Figures measure(const Case& test, const std::string& server_program) {
         for (int word = 1; word < 32; ++word) plan[i].text += " word";
         plan[i].output_tokens = tokens;
     }
+    malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << 5;  // the peak of the memory begins anew
     const double before_bytes = memory_bytes("VmRSS"), before = processor_seconds();
     const LoadRun run = generate_load({server.url(), "test"}, plan, {.kind = Arrival::Kind::all_at_once}, {.ignore_eos = true});
@@ -137,7 +138,8 @@ Figures measure(const Case& test, const std::string& server_program) {
     const Truth truth = server.truth();
     Comparison seen = compare(run, truth);
 
-    const double sent = static_cast<double>(tokens) * static_cast<double>(test.streams), of_good = 1 - static_cast<double>(seen.failed) / static_cast<double>(test.streams);
+    const double sent = static_cast<double>(tokens) * static_cast<double>(test.streams),
+                 of_good = 1 - static_cast<double>(seen.failed) / static_cast<double>(test.streams);
     const double milli = 1e3;
     double short_gaps = 0;
     for (const double value : seen.gaps) short_gaps += value < 0.001 ? 1 : 0;

@@ -39,29 +39,78 @@ int run(const std::vector<std::string>& argv, const std::filesystem::path& outpu
 
 struct Peer {
     std::string name, module;
-    std::vector<std::string> (*command)(const std::string& url, const std::string& tokenizer, std::size_t streams, const std::filesystem::path& folder);
+    std::vector<std::string> (*command)(const std::string& url, const std::string& tokenizer, std::size_t streams,
+                                        const std::filesystem::path& folder);
 };
 
 constexpr int tokens = 400;  // eight seconds at 50 tok/s, as the other cases
 
 /// Flags as in docs.vllm.ai/en/latest/cli/bench/serve.
-std::vector<std::string> vllm(const std::string& url, const std::string& tokenizer, std::size_t streams, const std::filesystem::path& folder) {
-    return {"vllm", "bench", "serve", "--backend", "openai-chat", "--endpoint", "/v1/chat/completions", "--base-url", url, "--model", "test", "--tokenizer", tokenizer,
-            "--dataset-name", "random", "--random-input-len", "32", "--random-output-len", std::to_string(tokens), "--num-prompts", std::to_string(streams), "--ignore-eos",
-            "--save-result", "--result-dir", folder.string(), "--result-filename", "result.json"};
+std::vector<std::string> vllm(const std::string& url, const std::string& tokenizer, std::size_t streams,
+                              const std::filesystem::path& folder) {
+    return {"vllm",
+            "bench",
+            "serve",
+            "--backend",
+            "openai-chat",
+            "--endpoint",
+            "/v1/chat/completions",
+            "--base-url",
+            url,
+            "--model",
+            "test",
+            "--tokenizer",
+            tokenizer,
+            "--dataset-name",
+            "random",
+            "--random-input-len",
+            "32",
+            "--random-output-len",
+            std::to_string(tokens),
+            "--num-prompts",
+            std::to_string(streams),
+            "--ignore-eos",
+            "--save-result",
+            "--result-dir",
+            folder.string(),
+            "--result-filename",
+            "result.json"};
 }
 
 /// Flags as in docs.sglang.io/docs/developer_guide/bench_serving. `random` varies lengths unless its range ratio is 1.
-std::vector<std::string> sglang(const std::string& url, const std::string& tokenizer, std::size_t streams, const std::filesystem::path& folder) {
-    return {"python3", "-m", "sglang.bench_serving", "--backend", "vllm-chat", "--base-url", url, "--model", "test", "--tokenizer", tokenizer, "--dataset-name", "random-ids",
-            "--random-input-len", "32", "--random-output-len", std::to_string(tokens), "--random-range-ratio", "1", "--num-prompts", std::to_string(streams),
-            "--output-file", (folder / "result.json").string()};
+std::vector<std::string> sglang(const std::string& url, const std::string& tokenizer, std::size_t streams,
+                                const std::filesystem::path& folder) {
+    return {"python3",
+            "-m",
+            "sglang.bench_serving",
+            "--backend",
+            "vllm-chat",
+            "--base-url",
+            url,
+            "--model",
+            "test",
+            "--tokenizer",
+            tokenizer,
+            "--dataset-name",
+            "random-ids",
+            "--random-input-len",
+            "32",
+            "--random-output-len",
+            std::to_string(tokens),
+            "--random-range-ratio",
+            "1",
+            "--num-prompts",
+            std::to_string(streams),
+            "--output-file",
+            (folder / "result.json").string()};
 }
 
 }  // namespace
 
 void compare_peers(const std::string& server_program, const std::string& tokenizer) {
-    std::printf("\n| tool | streams | tok/s | TTFT mean, it says | the server says | ITL mean, it says | the server says |\n|---|---|---|---|---|---|---|\n");
+    std::printf(
+        "\n| tool | streams | tok/s | TTFT mean, it says | the server says | ITL mean, it says | the server says "
+        "|\n|---|---|---|---|---|---|---|\n");
     for (const Peer& peer : {Peer{"vllm bench serve", "vllm", vllm}, Peer{"SGLang bench_serving", "sglang.bench_serving", sglang}}) {
         const test::TemporaryFolder folder;
         const auto output = folder.path() / "output";
@@ -82,9 +131,9 @@ void compare_peers(const std::string& server_program, const std::string& tokeniz
                 // SGLang appends a line for each run.
                 const auto result = nlohmann::json::parse(std::ifstream(file));
                 const Truth truth = server.truth();
-                std::printf("| %s | %zu | %.0f | %.1f | %.1f | %.3f | %.3f |\n", peer.name.c_str(), streams, result.at("output_throughput").get<double>(),
-                            result.at("mean_ttft_ms").get<double>(), truth.mean_first_token_seconds() * 1e3, result.at("mean_itl_ms").get<double>(),
-                            truth.mean_gap_seconds() * 1e3);
+                std::printf("| %s | %zu | %.0f | %.1f | %.1f | %.3f | %.3f |\n", peer.name.c_str(), streams,
+                            result.at("output_throughput").get<double>(), result.at("mean_ttft_ms").get<double>(),
+                            truth.mean_first_token_seconds() * 1e3, result.at("mean_itl_ms").get<double>(), truth.mean_gap_seconds() * 1e3);
             } catch (const std::exception& error) {
                 std::printf("%s, %zu streams: no result (exit code %d): %s\n", peer.name.c_str(), streams, code, error.what());
             }

@@ -29,7 +29,9 @@ double Truth::mean_gap_seconds() const {
     return sum / count;
 }
 
-std::string beside_this_program(const std::string& name) { return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string(); }
+std::string beside_this_program(const std::string& name) {
+    return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
+}
 
 Server::Server(const std::string& program, const std::vector<std::string>& flags) {
     std::vector<char*> words{const_cast<char*>(program.c_str())};
