@@ -5,23 +5,21 @@
 #include "load/truth.hpp"
 
 #include "servetune/load/load_generator.hpp"
-#include "support/http.hpp"
 
+#include <malloc.h>
 #include <sched.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <fstream>
-#include <map>
 #include <stdexcept>
 #include <string>
-#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace servetune::benchmark {
@@ -132,6 +130,7 @@ Figures measure(const Case& test, const std::string& server_program) {
         for (int word = 1; word < 32; ++word) plan[i].text += " word";
         plan[i].output_tokens = tokens;
     }
+    malloc_trim(0);
     std::ofstream("/proc/self/clear_refs") << 5;  // the peak of the memory begins anew
     const double before_bytes = memory_bytes("VmRSS"), before = processor_seconds();
     const LoadRun run = generate_load({server.url(), "test"}, plan, {.kind = Arrival::Kind::all_at_once}, {.ignore_eos = true});

@@ -23,6 +23,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <ctime>
+#include <deque>
 #include <functional>
 #include <mutex>
 #include <queue>
@@ -114,6 +115,8 @@ struct Connection {
     std::size_t slow_left = 0, slow_bytes = 1;  ///< how much of the answer is still written piece by piece
     std::int64_t slow_pause_ns = 0;
     bool pausing = false;
+    bool ready = false;            ///< in the queue of those whose input is looked at
+    std::int64_t received_ns = 0;  ///< the last read
     std::unique_ptr<Answer> answer{};
 };
 
@@ -234,6 +237,7 @@ private:
     void run();
     void watch(int id, std::uint64_t tag, std::uint32_t events, int operation = EPOLL_CTL_ADD) const;
     void send_what_is_due();
+    void look_at_input();
     void arm();
     void accept_all();
     void read(Connection& connection);
@@ -258,6 +262,7 @@ private:
     Descriptor stop_{eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)};
     std::vector<std::unique_ptr<Connection>> connections_;
     std::vector<std::uint32_t> free_slots_;
+    std::deque<std::pair<std::uint32_t, std::uint32_t>> ready_;  ///< slots and generations with input to look at
     std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;
     std::int64_t armed_at_ = 0;
     std::uint64_t next_serial_ = 1;
@@ -309,7 +314,7 @@ void StreamServer::Loop::run() {
     }
     std::array<epoll_event, 512> events{};
     for (;;) {
-        const bool busy = !due_.empty() && due_.top().at <= now_ns();
+        const bool busy = !ready_.empty() || (!due_.empty() && due_.top().at <= now_ns());
         if (!busy) arm();
         const int count = epoll_wait(epoll_.id(), events.data(), static_cast<int>(events.size()), busy ? 0 : -1);
         for (int i = 0; i < count; ++i) {
@@ -324,6 +329,19 @@ void StreamServer::Loop::run() {
             if (same() && (event.events & ~std::uint32_t{EPOLLOUT}) != 0) read(connection);
         }
         send_what_is_due();
+        look_at_input();
+    }
+}
+
+/// Few at a time: of many requests that come at once, the last is stamped when it comes and not when the others have been answered.
+void StreamServer::Loop::look_at_input() {
+    for (int i = 0; i < 8 && !ready_.empty(); ++i) {
+        const auto [slot, generation] = ready_.front();
+        ready_.pop_front();
+        Connection& connection = *connections_[slot];
+        if (connection.id < 0 || connection.generation != generation) continue;
+        connection.ready = false;
+        process_input(connection);
     }
 }
 
@@ -389,8 +407,9 @@ void StreamServer::Loop::read(Connection& connection) {
         if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return;
         if (got <= 0) return close_connection(connection);
         connection.in.append(input_.data(), static_cast<std::size_t>(got));
-        if (!connection.answer) process_input(connection);
-        if (connection.id < 0 || static_cast<std::size_t>(got) < input_.size()) return;
+        connection.received_ns = now_ns();
+        if (!std::exchange(connection.ready, true)) ready_.emplace_back(connection.slot, connection.generation);
+        if (static_cast<std::size_t>(got) < input_.size()) return;
     }
 }
 
@@ -505,7 +524,7 @@ void StreamServer::Loop::handle(Connection& connection, const HttpRequest& reque
 }
 
 void StreamServer::Loop::handle_completion(Connection& connection, const HttpRequest& http, bool chat) {
-    const std::int64_t received = now_ns();
+    const std::int64_t received = connection.received_ns;
     const Json body = Json::parse(http.body);
     CompletionRequest request;
     request.chat = chat;
@@ -695,7 +714,9 @@ void StreamServer::Loop::break_off(Connection& connection) {
     end_answer(connection, word, 200);
     if (bytes_.empty() && connection.out.empty()) return close_connection(connection);
     write(connection, bytes_);
-    if (connection.id >= 0) process_input(connection);
+    if (connection.id < 0) return;
+    connection.received_ns = now_ns();
+    process_input(connection);
 }
 
 void StreamServer::Loop::finish(Connection& connection) {
@@ -713,7 +734,9 @@ void StreamServer::Loop::finish(Connection& connection) {
     if (answer.close_after) connection.after_out = Connection::After::close;
     end_answer(connection, "answered", 200);
     write(connection, bytes_);
-    if (connection.id >= 0) process_input(connection);
+    if (connection.id < 0) return;
+    connection.received_ns = now_ns();
+    process_input(connection);
 }
 
 void StreamServer::Loop::end_answer(Connection& connection, std::string_view end, int status) {
