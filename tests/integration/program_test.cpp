@@ -261,7 +261,7 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     folder.write("empty.md", "nothing");
     const Ran empty = autotune({"audit", "empty.md"}, folder.path());
     CHECK(empty.code == 2);
-    CHECK(empty.err == "autotune: empty.md: no 'Serving Benchmark Result' block and no row in it\n");
+    CHECK(empty.err == "autotune: empty.md: no 'Serving Benchmark Result' block in it, and no JSON\n");
     CHECK(autotune({"audit"}, folder.path()).code == 2);
 }
 

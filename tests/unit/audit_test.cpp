@@ -111,7 +111,7 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
     const std::vector<Case> cases{
         {"window", Verdict::suspect, [](R& r, C&) { *r.total_tokens_per_second *= 1.02; }, "rates over another window"},
         {"window", Verdict::unsound, [](R& r, C&) { *r.output_tokens_per_second *= 1.08; },
-         "the rate is that of 101.4 s, the run took 109.50 s"},
+         "the rate is that of 101.39 s, the run took 109.50 s"},
         {"window", Verdict::unsound, [](R& r, C&) { *r.requests_per_second *= 0.9; }, "another window"},
         {"decomposition", Verdict::unsound,
          [](R& r, C&) {
