@@ -23,7 +23,7 @@ void append_number(std::string& out, std::int64_t number) {
 }
 
 std::string hexadecimal(std::uint64_t number, const char* format) {
-    std::array<char, 40> text{};
+    std::array<char, 64> text{};
     std::snprintf(text.data(), text.size(), format, static_cast<unsigned long long>(number));
     return text.data();
 }
