@@ -24,7 +24,7 @@ public:
 
     Yaml build(const YAML::Node& node, const std::string& path, int depth) {
         constexpr std::size_t most_nodes = 1'000'000;
-        constexpr std::size_t most_bytes = 64U << 20U;
+        constexpr std::size_t most_bytes = 32U << 20U;
         constexpr int deepest = 100;
         Yaml result;
         result.file_ = file_;
