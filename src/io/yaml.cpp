@@ -24,7 +24,7 @@ public:
 
     Yaml build(const YAML::Node& node, const std::string& path, int depth) {
         constexpr std::size_t most_nodes = 1'000'000;
-        constexpr std::size_t most_bytes = 64U << 20U;
+        constexpr std::size_t most_bytes = 32U << 20U;
         constexpr int deepest = 100;
         Yaml result;
         result.file_ = file_;
@@ -68,9 +68,11 @@ public:
 
 private:
     static std::string expanded(const std::string& text, const Yaml& at) {
-        if (text.find("${") == std::string::npos) return text;
         std::string result;
         for (std::size_t i = 0; i < text.size();) {
+            const auto dollar = std::min(text.find('$', i), text.size());
+            result.append(text, i, dollar - i);
+            i = dollar;
             if (text.compare(i, 3, "$${") == 0) {
                 result += "${";
                 i += 3;
@@ -84,7 +86,7 @@ private:
                 else if (dash != std::string::npos) result += inside.substr(dash + 2);
                 else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
                 i = end + 1;
-            } else result += text[i++];
+            } else if (i < text.size()) result += text[i++];
         }
         return result;
     }

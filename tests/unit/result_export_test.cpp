@@ -98,7 +98,8 @@ TEST_CASE("export: without our own part the JSON is one of vLLM, with its keys a
     Figures want = figures_of(result);
     for (const char* ours : {"mean_concurrency", "input_tokens_per_second", "tokens_per_chunk"}) want.erase(ours);
     std::erase_if(want, [](const auto& figure) {
-        return figure.first.starts_with("client_") || figure.first.starts_with("server_") || figure.first.find("from_schedule") != std::string::npos;
+        return figure.first.starts_with("client_") || figure.first.starts_with("server_") ||
+               figure.first.find("from_schedule") != std::string::npos;
     });
     const Figures got = figures_of(read.result);
     CHECK(got.size() == want.size());

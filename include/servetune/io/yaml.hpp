@@ -28,7 +28,7 @@ struct Key {
 ///
 /// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a default;
 /// `$${` is a plain `${`). Aliases are resolved; a file has at most 2 MiB and expands to at most a
-/// million nodes, 64 MiB of text, 100 deep.
+/// million nodes, 32 MiB of text, 100 deep.
 class Yaml {
 public:
     enum class Kind { null, scalar, sequence, mapping };
