@@ -26,24 +26,34 @@ int skip_blanks(TextStream& stream) {
     return stream.peek();
 }
 
-/// The text of the object that begins here. Only brackets and quotes are looked at; the parser says what else is wrong.
-void read_object(TextStream& stream, std::string& text) {
+/// Goes past the object that begins here; its text, where it is `wanted`. Only brackets and quotes are looked at; the parser says what else
+/// is wrong.
+void read_object(TextStream& stream, bool wanted, std::string& text) {
     const std::size_t start = stream.line_number();
     text.clear();
-    int depth = 0;
-    bool quoted = false;
-    do {
+    std::size_t bytes = 0;
+    const auto take = [&](std::string_view part) {
+        if ((bytes += part.size()) > most_bytes)
+            stream.fail(start, "a conversation of at most " + std::to_string(most_bytes >> 20U) + " MiB wanted");
+        if (wanted) text += part;
+    };
+    const auto next = [&] {
         const int c = stream.next();
         if (c < 0) stream.fail(start, "the file ends in the middle of the conversation that begins here");
-        text += static_cast<char>(c);
-        if (text.size() > most_bytes) stream.fail(start, "a conversation of at most " + std::to_string(most_bytes >> 20U) + " MiB wanted");
-        if (quoted) {
-            if (c == '\\' && stream.peek() >= 0) text += static_cast<char>(stream.next());
-            else if (c == '"') quoted = false;
-            continue;
-        }
-        if (c == '"') quoted = true;
-        else if (c == '{' || c == '[') {
+        const char byte = static_cast<char>(c);
+        take({&byte, 1});
+        return byte;
+    };
+    int depth = 0;
+    do {
+        const char c = next();
+        if (c == '"') {
+            for (char inside = 0; inside != '"';) {
+                for (std::string_view part = stream.before('"', '\\'); !part.empty(); part = stream.before('"', '\\')) take(part);
+                inside = next();
+                if (inside == '\\') (void)next();
+            }
+        } else if (c == '{' || c == '[') {
             if (++depth > most_depth) stream.fail(start, "brackets at most " + std::to_string(most_depth) + " deep wanted");
         } else if (c == '}' || c == ']') --depth;
     } while (depth > 0);
@@ -153,24 +163,26 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
         const std::size_t line = stream.line_number();
         if (c < 0) stream.fail(line, "the file ends before the ']' of its array");
         if (c != '{') stream.fail(line, "a conversation {\"conversations\": [...]} wanted");
-        read_object(stream, text);
         const std::uint64_t key = derive_seed(seed, result.read++);
+        const bool wanted = sample.wants(key);
+        read_object(stream, wanted, text);
+        if (!wanted) continue;  // there are enough with smaller keys
         Json object = parsed(stream, line, text);
         auto turns = first_turns(stream, line, object);
         if (!turns) continue;
         const double prompt = estimated_tokens(turns->first) * scale;
         const double answer = dataset.output_tokens ? static_cast<double>(*dataset.output_tokens) : estimated_tokens(turns->second) * scale;
         if (prompt < least || prompt > most_prompt || prompt + answer > most_total || (!dataset.output_tokens && answer < least)) continue;
-        ++result.kept;
-        if (sample.wants(key)) sample.add(key, {std::move(turns->first), prompt, std::llround(answer)});
+        sample.add(key, {std::move(turns->first), prompt, std::llround(answer)});
         check_kept(stream, line, sample.bytes());
     }
     (void)stream.next();
     if (skip_blanks(stream) >= 0) stream.fail(stream.line_number(), "nothing wanted after the array");
+    result.prompts = sample.sorted();
+    result.kept = result.prompts.size();
     if (result.kept == 0)
         throw ParseError(file + ": none of its " + std::to_string(result.read) +
                          " conversations has two turns of the lengths wanted (min_tokens, max_prompt_tokens, max_total_tokens)");
-    result.prompts = sample.sorted();
     Rng rng(derive_seed(seed, ~std::uint64_t{0}));
     const std::size_t different = result.prompts.size();
     while (result.prompts.size() < count) result.prompts.push_back(FilePrompt(result.prompts[rng.index(different)]));

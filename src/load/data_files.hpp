@@ -23,7 +23,7 @@ struct FilePrompt {
 struct FilePrompts {
     std::vector<FilePrompt> prompts;
     std::size_t read = 0;  ///< conversations in the file
-    std::size_t kept = 0;  ///< of these, after the filters
+    std::size_t kept = 0;  ///< of these: different ones among the prompts
 };
 
 /// A row of a trace: when, and how long.

@@ -182,8 +182,9 @@ private:
         const FilePrompts read = read_conversations(path(), dataset_, n, seed(sample), options_.calibration.tokens_per_estimated_token);
         for (const FilePrompt& prompt : read.prompts) add_text(prompt, prompt.output_tokens);
         plan_.lengths_exact = false;
-        describe(std::to_string(std::min(n, read.kept)) + " of " + std::to_string(read.kept) + " conversations of fitting length, of " +
-                 std::to_string(read.read) + " in " + dataset_.path);
+        describe((read.kept < n ? std::to_string(n) + " requests of the " + std::to_string(read.kept) + " conversations of fitting length"
+                                : std::to_string(n) + " conversations of fitting length") +
+                 " of " + std::to_string(read.read) + " in " + dataset_.path);
     }
 
     void prompts() {

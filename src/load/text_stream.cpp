@@ -29,6 +29,17 @@ bool TextStream::refill() {
     return end_ > 0;
 }
 
+std::string_view TextStream::before(char one, char other) {
+    if (peek() < 0) return {};
+    const auto begin = buffer_.begin() + static_cast<std::ptrdiff_t>(at_);
+    const auto stop =
+        std::find_if(begin, buffer_.begin() + static_cast<std::ptrdiff_t>(end_), [&](char c) { return c == one || c == other; });
+    line_ += static_cast<std::size_t>(std::count(begin, stop, '\n'));
+    const std::string_view result(buffer_.data() + at_, static_cast<std::size_t>(stop - begin));
+    at_ += result.size();
+    return result;
+}
+
 bool TextStream::line(std::string& into, std::size_t most) {
     into.clear();
     if (peek() < 0) return false;

@@ -304,7 +304,7 @@ TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those k
     }
     CHECK(different.size() == 30);
     CHECK_FALSE(plan.lengths_exact);
-    CHECK(plan.description.find("30 of 30 conversations of fitting length, of 36 in ") == 0);
+    CHECK(plan.description.starts_with("30 conversations of fitting length of 36 in "));
     CHECK(plan.requests[0].text != "question number 0 is this one");  // shuffled; this seed
 
     workload.requests = 10;
@@ -325,7 +325,7 @@ TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those k
     CHECK(salted.requests[5].input_tokens > plan_requests(workload).requests[5].input_tokens);
 
     workload.dataset.output_tokens = 77;  // then short answers are no reason
-    CHECK(plan_requests(workload).description.find("32 of 32 conv") == 0);
+    CHECK(plan_requests(workload).description.starts_with("100 requests of the 32 conversations of fitting length of 36 in "));
     CHECK(plan_requests(workload).requests[0].output_tokens == 77);
     workload.dataset.max_total_tokens = 20;
     CHECK(failure(folder, [&] { (void)plan_requests(workload); }) ==

@@ -32,12 +32,13 @@ using TokenCount = std::function<std::int64_t(const std::string& text)>;
 ///     const Calibration calibration = calibrate([&](const std::string& text) { return prompt_tokens_of(endpoint, text); });
 Calibration calibrate(const TokenCount& count);
 
-/// How many tokens a text has in a byte-pair vocabulary of 100 000 or more tokens, without the vocabulary: a letter run is a token and a tenth
-/// for each letter past the sixth, digits come in threes, a line end after punctuation is free, and so on.
+/// How many tokens a text has in a byte-pair vocabulary of 100 000 or more tokens, without the vocabulary: a letter run is a token and a
+/// tenth for each letter past the sixth, digits come in threes, a line end after punctuation is free, and so on.
 ///
-/// Observed against cl100k and o200k on pieces of 1200 characters: manuals 1.02 +- 0.05, licences 1.01 +- 0.03, technical notes with tables
-/// 0.95 +- 0.08, C++ 1.08 +- 0.05 (mean and spread of estimate / true; bytes / 4 gives spreads twice that). Other languages were off by 5-30 %, mostly
-/// because their vocabularies differ by as much. A vocabulary of 32 000 tokens counts more; `calibrate` finds the factor.
+/// Observed against cl100k and o200k on pieces of 1200 characters: manuals 1.02 +- 0.05, licences 1.01 +- 0.03, technical notes with
+/// tables 0.95 +- 0.08, C++ 1.08 +- 0.05 (mean and spread of estimate / true; bytes / 4 gives spreads twice that). Other languages were
+/// off by 5-30 %, mostly because their vocabularies differ by as much. A vocabulary of 32 000 tokens counts more; `calibrate` finds the
+/// factor.
 double estimated_tokens(std::string_view text);
 
 }  // namespace servetune

@@ -57,9 +57,11 @@ struct LoadStatistics {
 /// Summarises a run. All figures but failures, duration and concurrency are of the successful requests alone (docs/measuring.md).
 ///
 /// - Times: mean, population standard deviation, percentiles by linear interpolation at q (n - 1) (numpy's default). Latency ends with
-///   the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each request, unweighted, of those with two tokens or
-///   more that came in two pieces or more: of one piece it cannot be known. Inter-token latency pools the gaps between pieces of all requests.
-/// - Output tokens are the server's count; where it gives none, the pieces (a note says so). Input tokens are absent where one success has none.
+///   the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each request, unweighted, of those with
+///   two tokens or more that came in two pieces or more: of one piece it cannot be known. Inter-token latency pools the gaps between
+///   pieces of all requests.
+/// - Output tokens are the server's count; where it gives none, the pieces (a note says so). Input tokens are absent where one success
+///   has none.
 /// - Peak output tokens per second: the most in any window of one second, each piece holding tokens / pieces of its request; absent in runs
 ///   of less than a second.
 /// - Concurrency: requests between sent and done, failures included: its integral / duration, and its largest value.
@@ -67,14 +69,17 @@ struct LoadStatistics {
 /// Intervals are given where requests are a sample of something that stays: an open loop of constant rate, a closed loop. "All at once"
 /// has no steady state, traces and ramps change: there only repeated runs tell.
 ///
-/// - Means of times: the standard error is s / sqrt(n_eff), with n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >= 0 in the order of sending
-///   (AR(1); Law, "Simulation Modeling and Analysis", 4.4). In a closed loop the first `places` requests, sent together, are left out.
-/// - Percentiles of times per request: order statistics by the binomial distribution with n_eff (David and Nagaraja, "Order Statistics", 7.1),
-///   one tail narrowed where the other has no room. p99 needs 299 requests: 1 - 0.99^299 > 0.95; with fewer there is a note instead.
-/// - Throughputs of a closed loop with at least 6 requests a place: batch means (Law, 9.5.3) over the steady state, which begins when as many requests
-///   have ended as there are places (the first ones start together and end together) and ends when the last is sent (then places stay empty).
-///   Batches: 20, fewer so that each is as long as a mean latency, at least 4 (six requests a place leave about that); halved while their lag-1
-///   correlation is above 0.2 and there are 8 or more. Tokens count when they came, input tokens at the first token, requests at their end.
+/// - Means of times: the standard error is s / sqrt(n_eff), with n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >= 0 in the order of
+///   sending (AR(1); Law, "Simulation Modeling and Analysis", 4.4). In a closed loop the first `places` requests, sent together, are left
+///   out.
+/// - Percentiles of times per request: order statistics by the binomial distribution with n_eff (David and Nagaraja, "Order Statistics",
+///   7.1), one tail narrowed where the other has no room. p99 needs 299 requests: 1 - 0.99^299 > 0.95; with fewer there is a note
+///   instead.
+/// - Throughputs of a closed loop with at least 6 requests a place: batch means (Law, 9.5.3) over the steady state, which begins when as
+///   many requests have ended as there are places (the first ones start together and end together) and ends when the last is sent (then
+///   places stay empty). Batches: 20, fewer so that each is as long as a mean latency, at least 4 (six requests a place leave about
+///   that); halved while their lag-1 correlation is above 0.2 and there are 8 or more. Tokens count when they came, input tokens at the
+///   first token, requests at their end.
 LoadStatistics statistics_of(const LoadRun& run, const Asked& asked);
 
 /// The q-quantile (0 <= q <= 1) by linear interpolation at q (n - 1); `sorted` rises and is not empty.
