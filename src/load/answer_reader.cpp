@@ -72,16 +72,15 @@ void AnswerReader::read_object(const dom::object& object, bool whole) {
     const bool has_usage = object["usage"].get_object().get(usage) == simdjson::SUCCESS;
     if (!has_choices && !has_usage)
         return fail(RequestEnd::malformed, "an object without choices: " + simdjson::minify(object).substr(0, 200));
+    if (has_usage) read_usage(usage);
+    if (!has_choices || choices.size() == 0) return;
     bool tokens = false;
-    std::size_t count = 0;
     for (const dom::element element : choices) {
         dom::object choice;
         if (element.get_object().get(choice) != simdjson::SUCCESS) return fail(RequestEnd::malformed, "a choice that is no object");
         tokens = read_choice(choice) || tokens;
-        ++count;
     }
-    if (has_usage) read_usage(usage);
-    if (whole || count == 0) return;
+    if (whole) return;
     if (!tokens) {
         ++record_.empty_chunks;
         return;

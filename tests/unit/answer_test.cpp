@@ -130,6 +130,7 @@ TEST_CASE("what is no whole answer is an error of its kind, never a number") {
     CHECK(end_of({token, event(R"({"error":{"message":"out of memory","code":500}})")}) == RequestEnd::error_event);
     CHECK(end_of({token, "data: {\"choices\":[{\"del\n\n"}) == RequestEnd::malformed);
     CHECK(end_of({event("[]")}) == RequestEnd::malformed);
+    CHECK(end_of({event("{" + usage.substr(1) + "}")}) == RequestEnd::truncated);  // counts, and no choices at all
     CHECK(end_of({event(R"({"object":"unknown"})")}) == RequestEnd::malformed);
     CHECK(end_of({event(R"({"choices":[1]})")}) == RequestEnd::malformed);
     CHECK(end_of({"data: " + std::string(65U << 20U, 'x')}) == RequestEnd::malformed);
