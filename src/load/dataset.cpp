@@ -85,9 +85,9 @@ private:
         return (std::filesystem::exists(beside, unknown) ? beside : std::filesystem::path(dataset_.path)).string();
     }
 
-    void reserve_tokens(std::int64_t tokens) {
-        total_ += tokens;
-        if (total_ > most_total_tokens)
+    /// Before any prompt is made: a line of YAML can ask for more than there is memory.
+    void check_total(double tokens) const {
+        if (tokens > static_cast<double>(most_total_tokens))
             fail("prompts of at most " + std::to_string(most_total_tokens) +
                  " tokens together wanted; ask for fewer requests or shorter ones");
     }
@@ -114,7 +114,6 @@ private:
     }
     /// Adds a text from a file, behind a header of its own where there is a salt.
     void add_text(const FilePrompt& prompt, std::int64_t output_tokens) {
-        reserve_tokens(static_cast<std::int64_t>(prompt.tokens));
         PlannedRequest request;
         double tokens = prompt.tokens + static_cast<double>(overhead_);
         if (options_.salt) {
@@ -157,6 +156,7 @@ private:
         if (input <= overhead_)
             fail("input_tokens " + std::to_string(input) + ": the server counts " + std::to_string(overhead_) +
                  " tokens around any text, so at least " + std::to_string(overhead_ + 1) + " wanted");
+        check_total(static_cast<double>(n) * static_cast<double>(input) * (1 + dataset_.range_ratio));
         for (std::size_t i = 0; i < n; ++i) {
             const std::int64_t length = drawn(input);
             add_random(i, length, drawn(output));
@@ -164,22 +164,21 @@ private:
         describe("random words");
     }
     void add_random(std::size_t i, std::int64_t tokens, std::int64_t output) {
-        std::vector<std::uint32_t> symbols = sized(symbols_for(tokens));
+        std::vector<std::uint32_t> symbols(symbols_for(tokens));
         symbols_.fill(symbols, 0, symbols.size(), Rng(derive_seed(seed(bodies), i)));
         PlannedRequest request;
         request.input_tokens = tokens_of(symbols.size());
         request.output_tokens = output;
         add(symbols, i, true, std::move(request));
     }
-    std::vector<std::uint32_t> sized(std::size_t symbols) {
-        reserve_tokens(static_cast<std::int64_t>(symbols));
-        return std::vector<std::uint32_t>(symbols);
-    }
 
     void sharegpt() {
         refuse_ids();
         const std::size_t n = count();
         const FilePrompts read = read_conversations(path(), dataset_, n, seed(sample), options_.calibration.tokens_per_estimated_token);
+        double total = 0;
+        for (const FilePrompt& prompt : read.prompts) total += prompt.tokens;
+        check_total(total);
         for (const FilePrompt& prompt : read.prompts) add_text(prompt, prompt.output_tokens);
         plan_.lengths_exact = false;
         describe((read.kept < n ? std::to_string(n) + " requests of the " + std::to_string(read.kept) + " conversations of fitting length"
@@ -191,6 +190,9 @@ private:
         refuse_ids();
         const FilePrompts read = read_prompts(path(), at_most(), options_.calibration.tokens_per_estimated_token);
         const std::size_t n = workload_.requests ? count() : read.prompts.size();
+        double total = 0;
+        for (std::size_t i = 0; i < n; ++i) total += read.prompts[i % read.prompts.size()].tokens;
+        check_total(total);
         for (std::size_t i = 0; i < n; ++i) {
             const FilePrompt& prompt = read.prompts[i % read.prompts.size()];
             add_text(prompt, dataset_.output_tokens ? needed(dataset_.output_tokens, "output_tokens") : prompt.output_tokens);
@@ -207,6 +209,9 @@ private:
         if (workload_.requests && rows.size() < count())
             fail("'requests': " + std::to_string(count()) + " wanted, " + dataset_.path + " has " + std::to_string(rows.size()) +
                  "; ask for as many, or leave it out");
+        double total = 0;
+        for (const TraceRow& row : rows) total += static_cast<double>(row.input_tokens);
+        check_total(total);
         const bool timed = workload_.arrival.kind == Arrival::Kind::trace;
         if (timed && !rows.front().seconds) fail("arrival {trace: timestamps}: " + dataset_.path + " has no time stamps");
         for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -220,7 +225,7 @@ private:
     }
     /// A prompt of named blocks: equal names, equal text, so that requests share what they shared in the trace.
     void add_blocks(std::size_t i, const TraceRow& row, std::int64_t output) {
-        std::vector<std::uint32_t> symbols = sized(symbols_for(row.input_tokens));
+        std::vector<std::uint32_t> symbols(symbols_for(row.input_tokens));
         const auto block = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(block_tokens) / per_word_)));
         for (std::size_t at = 0, k = 0; at < symbols.size(); at += block, ++k) {
             const bool named = k < row.blocks.size();
@@ -239,13 +244,14 @@ private:
         const std::int64_t own = needed(dataset_.input_tokens, "input_tokens");
         const std::int64_t output = needed(dataset_.output_tokens, "output_tokens");
         const auto group_count = static_cast<std::size_t>(needed(dataset_.prefix_groups.value_or(1), "prefix_groups"));
+        check_total(static_cast<double>(n) * static_cast<double>(prefix + own));
         std::vector<std::size_t> group(n);  // evenly many of each, in random order
         for (std::size_t i = 0; i < n; ++i) group[i] = i % group_count;
         Rng rng(seed(groups));
         for (std::size_t i = n; i > 1; --i) std::swap(group[i - 1], group[rng.index(i)]);
         const auto prefix_symbols = static_cast<std::size_t>(std::max(1.0, std::floor(static_cast<double>(prefix) / per_word_)));
         for (std::size_t i = 0; i < n; ++i) {
-            std::vector<std::uint32_t> symbols = sized(std::max(prefix_symbols + 1, symbols_for(prefix + own)));
+            std::vector<std::uint32_t> symbols(std::max(prefix_symbols + 1, symbols_for(prefix + own)));
             symbols_.fill(symbols, 0, prefix_symbols, Rng(derive_seed(seed(bodies), group[i])));
             symbols_.fill(symbols, prefix_symbols, symbols.size(), Rng(derive_seed(seed(own_parts), i)));
             symbols_.write_key(symbols, prefix_symbols, derive_seed(seed(own_parts), i));
@@ -263,6 +269,7 @@ private:
         const std::int64_t input = needed(dataset_.input_tokens, "input_tokens");
         const std::int64_t output = needed(dataset_.output_tokens, "output_tokens");
         const auto turns = static_cast<std::size_t>(needed(dataset_.turns, "turns"));
+        check_total(static_cast<double>(n) * static_cast<double>(input));
         const std::size_t conversations = (n + turns - 1) / turns;
         const bool closed = workload_.arrival.kind == Arrival::Kind::concurrency && workload_.arrival.in_flight > 0;
         const std::size_t at_a_time =
@@ -277,7 +284,7 @@ private:
     }
     void add_turn(std::size_t conversation, std::size_t turn, std::size_t together, std::int64_t input, std::int64_t output) {
         const std::size_t index = plan_.requests.size();
-        std::vector<std::uint32_t> symbols = sized(symbols_for(input));
+        std::vector<std::uint32_t> symbols(symbols_for(input));
         symbols_.fill(symbols, 0, symbols.size(), Rng(derive_seed(derive_seed(seed(bodies), conversation), turn)));
         PlannedRequest request;
         // What the server counts for a later turn includes the answers before it: not known.
@@ -323,7 +330,6 @@ private:
     std::int64_t overhead_;
     double per_word_;
     Plan plan_;
-    std::int64_t total_ = 0;
     std::size_t longer_than_asked_ = 0;
 };
 
