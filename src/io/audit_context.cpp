@@ -114,25 +114,6 @@ BenchmarkResult result_of(const Metrics& metrics) {
     return result;
 }
 
-void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result) {
-    const Dataset& data = workload.dataset;
-    if (workload.arrival.kind == Arrival::Kind::concurrency) {
-        context.concurrency_cap = static_cast<double>(workload.arrival.in_flight);
-        context.closed_loop = true;
-    } else if (workload.arrival.kind == Arrival::Kind::rate) context.requested_rate_per_second = workload.arrival.requests_per_second;
-    if (data.kind == Dataset::Kind::random) {
-        context.mean_input_tokens = static_cast<double>(*data.input_tokens);
-        // Without ignore_eos answers may end early: equal enough when hardly any did.
-        const double printed =
-            result.output_tokens && result.successful_requests.value_or(0) > 0 ? *result.output_tokens / *result.successful_requests : 0;
-        const auto asked = static_cast<double>(*data.output_tokens);
-        if (data.range_ratio == 0 && (workload.ignore_eos || std::abs(printed - asked) <= 0.02 * asked))
-            context.equal_output_lengths = true;
-        else if (data.range_ratio > 0) context.equal_output_lengths = false;
-    } else if (data.kind == Dataset::Kind::sharegpt) context.equal_output_lengths = false;
-    else if (data.kind == Dataset::Kind::shared_prefix || data.kind == Dataset::Kind::multi_turn) context.prefix_cache_intended = true;
-}
-
 void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model, const std::vector<ModelSpec>& known) {
     std::string served = model;
     std::string quantization;

@@ -2,6 +2,7 @@
 // The flat results of `vllm bench serve` (benchmark_serving.py before it) and of SGLang's bench_serving, which came from it: one
 // object a run, times in milliseconds, arrays with one entry a request in seconds. Also our own, which are vLLM's and more.
 #include "result_formats.hpp"
+#include "servetune/load/statistics.hpp"
 
 #include <algorithm>
 #include <array>
@@ -97,29 +98,13 @@ struct Samples {
     std::vector<double> time_to_first_token, time_per_output_token, inter_token_latency, latency;
 };
 
-/// Fills what the summary does not have; percentiles as numpy's default, which both tools use (linear between order statistics:
-/// Hyndman and Fan 1996, type 7); the population's standard deviation.
+/// Fills what the summary does not have; both tools take percentiles as `summary_of` does.
 void complete(TimeSummary& times, std::vector<double> values) {
-    if (values.empty() || std::all_of(values.begin(), values.end(), [](double value) { return value == 0; })) return;
-    std::sort(values.begin(), values.end());
-    const double mean = sum(values) / static_cast<double>(values.size());
-    double squares = 0;
-    for (const double value : values) squares += (value - mean) * (value - mean);
-    const auto percentile = [&](double share) {
-        const double position = share * static_cast<double>(values.size() - 1);
-        const auto low = static_cast<std::size_t>(position);
-        const std::size_t high = std::min(low + 1, values.size() - 1);
-        return values[low] + (position - static_cast<double>(low)) * (values[high] - values[low]);
-    };
-    const auto fill = [](std::optional<double>& figure, double value) {
-        if (!figure && std::isfinite(value)) figure = value;
-    };
-    fill(times.mean, mean);
-    fill(times.p50, percentile(0.50));
-    fill(times.p90, percentile(0.90));
-    fill(times.p95, percentile(0.95));
-    fill(times.p99, percentile(0.99));
-    fill(times.standard_deviation, std::sqrt(squares / static_cast<double>(values.size())));
+    if (std::all_of(values.begin(), values.end(), [](double value) { return value == 0; })) return;
+    const TimeSummary own = summary_of(std::move(values));
+    for (auto figure :
+         {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p90, &TimeSummary::p95, &TimeSummary::p99, &TimeSummary::standard_deviation})
+        if (!(times.*figure) && own.*figure && std::isfinite(*(own.*figure))) times.*figure = own.*figure;
 }
 
 /// The arrays of `--save-detailed` (vLLM) and `--output-details` (SGLang): counts of requests and times that the summary lacks.

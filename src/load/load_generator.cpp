@@ -4,6 +4,7 @@
 #include "event_loop.hpp"
 #include "request_body.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/load/statistics.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -86,10 +87,6 @@ std::vector<std::vector<std::size_t>> shares(std::span<const PlannedRequest> pla
     return result;
 }
 
-double quantile(std::vector<double>& sorted, double q) {
-    return sorted[static_cast<std::size_t>(q * static_cast<double>(sorted.size() - 1) + 0.5)];
-}
-
 ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, const std::vector<RequestRecord>& records, double seconds) {
     ClientHealth result;
     std::vector<double> lags;
@@ -102,8 +99,8 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, con
     }
     std::sort(lags.begin(), lags.end());
     if (!lags.empty()) {
-        result.loop_lag_p50 = quantile(lags, 0.5);
-        result.loop_lag_p99 = quantile(lags, 0.99);
+        result.loop_lag_p50 = percentile(lags, 0.5);
+        result.loop_lag_p99 = percentile(lags, 0.99);
         result.loop_lag_max = lags.back();
     }
     std::vector<double> waits;
@@ -115,8 +112,8 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, con
     }
     std::sort(waits.begin(), waits.end());
     if (!waits.empty()) {
-        result.send_lag_p50 = quantile(waits, 0.5);
-        result.send_lag_p99 = quantile(waits, 0.99);
+        result.send_lag_p50 = percentile(waits, 0.5);
+        result.send_lag_p99 = percentile(waits, 0.99);
     }
     if (chunks > 0) result.coalesced_share = coalesced / chunks;
     if (seconds > 0) result.processor_share = busiest / seconds;

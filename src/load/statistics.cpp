@@ -36,19 +36,6 @@ double lag_one_correlation(const std::vector<double>& values) {
     return sum / squares;
 }
 
-TimeSummary summary_of(std::vector<double> values) {
-    TimeSummary result;
-    if (values.empty()) return result;
-    result.mean = mean_of(values);
-    result.standard_deviation = std::sqrt(squares_of(values, *result.mean) / static_cast<double>(values.size()));
-    std::sort(values.begin(), values.end());
-    result.p50 = percentile(values, 0.50);
-    result.p90 = percentile(values, 0.90);
-    result.p95 = percentile(values, 0.95);
-    result.p99 = percentile(values, 0.99);
-    return result;
-}
-
 double output_tokens_of(const RequestRecord& record) { return static_cast<double>(record.output_tokens.value_or(record.chunks)); }
 
 /// The times of one successful request that were seen.
@@ -360,6 +347,19 @@ private:
 }  // namespace
 
 LoadStatistics statistics_of(const LoadRun& run, const Asked& asked) { return Summary(run, asked).statistics(); }
+
+TimeSummary summary_of(std::vector<double> values) {
+    TimeSummary result;
+    if (values.empty()) return result;
+    result.mean = mean_of(values);
+    result.standard_deviation = std::sqrt(squares_of(values, *result.mean) / static_cast<double>(values.size()));
+    std::sort(values.begin(), values.end());
+    result.p50 = percentile(values, 0.50);
+    result.p90 = percentile(values, 0.90);
+    result.p95 = percentile(values, 0.95);
+    result.p99 = percentile(values, 0.99);
+    return result;
+}
 
 double percentile(std::span<const double> sorted, double q) {
     const double at = q * static_cast<double>(sorted.size() - 1);

@@ -20,10 +20,6 @@ namespace servetune {
 /// The figures among metrics, by their names; `requested_requests` also from a `success_ratio`.
 BenchmarkResult result_of(const Metrics& metrics);
 
-/// Of a workload: arrival, lengths, whether prompts are meant to share a cache. Not how many requests were sent: a document may have
-/// been measured with another number.
-void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result);
-
 /// Of a serving command (or its flags only): model and quantization, devices, speculation, whether the prefix cache is off.
 /// `model` is what is served when the words name none.
 void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model, const std::vector<ModelSpec>& known);

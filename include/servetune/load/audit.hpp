@@ -4,6 +4,7 @@
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/perf/model_spec.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
+#include "servetune/traffic/workload.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <optional>
@@ -44,6 +45,10 @@ Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
 /// Results of one workload that are to be compared: the id equal_work, one validity for each. The yardstick is the median of three
 /// or more, else the first.
 std::vector<Validity> audit_together(std::span<const BenchmarkResult> results);
+
+/// What a workload says: arrival, lengths, whether prompts are meant to share a cache. Not how many requests were sent: a document may
+/// have been measured with another number.
+void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result);
 
 /// Adds findings to a validity and keeps the graver verdict.
 void add(Validity& to, const Validity& more);

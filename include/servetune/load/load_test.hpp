@@ -39,7 +39,4 @@ struct LoadTestResult {
 /// Calibrates, plans, sends, summarises, audits. Throws as `calibrate`, `plan_requests` and `generate_load` do; failed requests are data.
 LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop = {});
 
-/// What the workload says to the audit of its result.
-AuditContext audit_context(const Workload& workload, const Plan& plan, AuditContext known);
-
 }  // namespace servetune

@@ -82,6 +82,9 @@ struct LoadStatistics {
 ///   first token, requests at their end.
 LoadStatistics statistics_of(const LoadRun& run, const Asked& asked);
 
+/// Mean, population standard deviation and percentiles of what there is; all absent where there is nothing.
+TimeSummary summary_of(std::vector<double> values);
+
 /// The q-quantile (0 <= q <= 1) by linear interpolation at q (n - 1); `sorted` rises and is not empty.
 double percentile(std::span<const double> sorted, double q);
 
