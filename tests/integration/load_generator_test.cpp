@@ -38,13 +38,15 @@ std::vector<PlannedRequest> plan_of(std::size_t count, std::int64_t output_token
 
 Arrival closed(std::int64_t in_flight) { return {.kind = Arrival::Kind::concurrency, .in_flight = in_flight}; }
 
-/// One request, with short patience.
-RequestRecord ask(const StreamServer& server, const std::string& behave, bool stream = true, Endpoint::Api api = Endpoint::Api::chat) {
+/// One request.
+RequestRecord ask(const StreamServer& server, const std::string& behave, bool stream = true, Endpoint::Api api = Endpoint::Api::chat,
+                  double patience_seconds = 10) {
     Endpoint endpoint = endpoint_of(server, behave);
     endpoint.stream = stream;
     endpoint.api = api;
     endpoint.metrics_path.clear();
-    return generate_load(endpoint, plan_of(1), {}, {.request_timeout_seconds = 3, .stall_timeout_seconds = 0.3, .ignore_eos = true})
+    return generate_load(endpoint, plan_of(1), {},
+                         {.request_timeout_seconds = 3 * patience_seconds, .stall_timeout_seconds = patience_seconds, .ignore_eos = true})
         .records[0];
 }
 
@@ -90,7 +92,7 @@ TEST_CASE("load: every way of saying the same gives the same numbers") {
         CHECK(record.input_tokens == 3);
         REQUIRE(record.first_token);
         CHECK(*record.first_token - record.sent >= 0.004);
-        CHECK(*record.last_token > *record.first_token);
+        CHECK(*record.last_token >= *record.first_token);  // equal where a busy machine lets all come in one read
     }
     CHECK(ask(server, "cached=2").cached_tokens == 2);
     CHECK(ask(server, "big").chunks == 6);
@@ -111,7 +113,9 @@ TEST_CASE("load: every way of saying the same gives the same numbers") {
 
 TEST_CASE("load: what is no whole answer is an error of its kind") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.005,gap=0.002")});
-    const auto end = [&](const std::string& behave) { return std::string(name_in(request_ends, ask(server, behave).end)); };
+    const auto end = [&](const std::string& behave) {
+        return std::string(name_in(request_ends, ask(server, behave, true, Endpoint::Api::chat, 0.5).end));
+    };
     CHECK(end("no_usage") == "no_usage");
     CHECK(end("no_finish") == "truncated");
     CHECK(end("fewer=2") == "wrong_length");
@@ -129,7 +133,7 @@ TEST_CASE("load: what is no whole answer is an error of its kind") {
     CHECK(end("error_event=3") == "error_event");
     CHECK(end("slow_headers=0.0001") == "success");
     CHECK(end("first=30") == "stalled");
-    CHECK(end("gap=0.2,tokens=30") == "timed_out");
+    CHECK(end("gap=0.1,tokens=60") == "timed_out");
     const RequestRecord broken = ask(server, "reset=3");
     CHECK(broken.chunks == 3);  // what was seen is kept, and is no success
     CHECK_FALSE(broken.output_tokens);
