@@ -8,7 +8,6 @@
 #include "servetune/io/result_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"
-#include "servetune/io/yaml.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cstdio>
 
 namespace autotune {
@@ -61,28 +60,22 @@ void print_one(const Engine& engine, bool json) {
 
 int engines(const EnginesArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
-    const auto load = [&](const std::string& name) { return catalogue.engine(Yaml::parse(name, "the command line")); };
     if (!arguments.name.empty()) {
-        print_one(load(arguments.name), arguments.json);
+        print_one(catalogue.engine(Yaml::parse(arguments.name, "the command line")), arguments.json);
         return done;
     }
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(catalogue.root() / "engines"))
-        if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
-    std::sort(names.begin(), names.end());
     Json list = Json::array();
-    for (const std::string& name : names) {
-        const Engine engine = load(name);
+    for (const Engine& engine : catalogue.engines()) {
         std::vector<std::string> versions;
-        for (const FlagFacts& facts : known_versions(catalogue.root(), name)) versions.push_back(facts.version);
+        for (const FlagFacts& facts : known_versions(catalogue.root(), engine.name)) versions.push_back(facts.version);
         if (arguments.json)
-            list.push_back({{"engine", name},
+            list.push_back({{"engine", engine.name},
                             {"versions", engine.versions},
                             {"parameters", engine.parameters.size()},
                             {"constraints", engine.constraints.size()},
                             {"flags_known_for", versions}});
         else
-            fmt::print("{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n", name, engine.versions,
+            fmt::print("{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n", engine.name, engine.versions,
                        engine.parameters.size(), engine.constraints.size(), fmt::join(versions, ", "));
     }
     if (arguments.json) fmt::print("{}\n", list.dump(2));
