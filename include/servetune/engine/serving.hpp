@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/composition.hpp"
+#include "servetune/perf/cost_model.hpp"
+#include "servetune/perf/start_failure.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// What a command means to the cost model.
+struct Serving {
+    std::string model;        ///< as the command names it
+    std::string served_name;  ///< what clients ask for: --served-model-name, else `model`
+    ServingTarget target{};
+    ServingSettings settings{};
+    Assignment parameters{};                  ///< the engine's own, those at their defaults included where a default is known
+    std::vector<std::string> not_modelled{};  ///< parameters set to something else than their default that the cost model does not know
+    StartResult refused{};  ///< `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
+};
+
+/// The cost model's view of one engine: its parameters by their concepts, its defaults by hardware and model.
+class ServingReader {
+public:
+    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware);
+
+    /// Reads a command for this engine, rendered by us or written by a person. Throws UsageError for words that are no flags of this engine
+    /// (nearest first), for values outside their domains, for a model whose figures are not known (nearest names).
+    [[nodiscard]] Serving read(const Command& command) const;
+
+    [[nodiscard]] const Engine& engine() const;
+    [[nodiscard]] const HardwareSpec& hardware() const;
+
+private:
+    Engine engine_;
+    EngineTraits traits_;
+    std::vector<ModelSpec> models_;
+    HardwareSpec hardware_;
+    Composition composition_;
+};
+
+}  // namespace servetune

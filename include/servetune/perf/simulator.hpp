@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/perf/engine_core.hpp"
+#include "servetune/traffic/benchmark_result.hpp"
+#include "servetune/traffic/request_record.hpp"
+#include "servetune/traffic/workload.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// A workload's requests without their texts: what a simulation needs, made once and simulated under many settings.
+class SimulatedTraffic {
+public:
+    struct Request {
+        std::int64_t input_tokens = 0;  ///< of a later turn: of its own text; what was said before comes on top
+        std::int64_t output_tokens = 0;
+        double at_seconds = 0;
+        std::optional<std::size_t> follows{};
+        std::vector<std::uint64_t> pieces{};  ///< EngineRequest::pieces, only those that another request shares
+    };
+
+    /// From planned requests: pieces are named from their texts or token ids (equal beginnings, equal names), and the texts are forgotten.
+    /// Throws UsageError for a request whose number of tokens is not known (input or output 0).
+    SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arrival arrival);
+    SimulatedTraffic(std::vector<Request> requests, Arrival arrival);
+
+    [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
+    [[nodiscard]] const Arrival& arrival() const { return arrival_; }
+
+private:
+    std::vector<Request> requests_;
+    Arrival arrival_;
+};
+
+/// Names of the pieces that a text of so many tokens begins with (EngineRequest::pieces): the text is cut evenly, as tokens are about equally long.
+std::vector<std::uint64_t> prefix_pieces(const std::string& text, std::int64_t tokens);
+
+struct SimulationOptions {
+    std::uint64_t seed = 0;  ///< of noise and of which guesses are right
+    StepNoise noise{};
+    std::optional<double> dies_after_seconds{};  ///< of load: the engine ends then and what runs fails (LoadDefect)
+    bool hangs = false;                          ///< then it does not end but says nothing more: requests stall
+};
+
+/// What a simulated load test gave: records as a load generator would have written them, with a client that costs nothing.
+struct SimulatedRun {
+    std::vector<RequestRecord> records;  ///< by index
+    double duration_seconds = 0;         ///< first scheduled arrival to last end
+    ServerCounters server{};
+    EngineCounters engine{};  ///< of all replicas together
+    double mean_running = 0;  ///< sequences in a step
+    double peak_cache_use = 0;
+    std::string death{};  ///< why the engine ended under load; empty: it did not
+};
+
+/// Sends the traffic through the engine on paper: discrete events, one step of each replica after the other, and the front end before and
+/// behind them (requests one after the other per process, each streamed event with its cost). Deterministic: same arguments, same records.
+///
+///     const SimulatedRun run = simulate(CostModel(target, settings), traffic, {.seed = 1});
+SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options = {});
+
+}  // namespace servetune
