@@ -309,9 +309,9 @@ void EngineCore::State::admit_waiting() {
 
 /// Blocks that a sequence was promised when it was admitted and has not taken yet.
 std::int64_t EngineCore::State::promised_blocks(const Sequence& sequence) const {
-    const double left = settings.reserved_share * static_cast<double>(sequence.output_tokens - sequence.generated);
+    const double left = std::ceil(settings.reserved_share * static_cast<double>(sequence.output_tokens - sequence.generated));
     const std::int64_t tokens =
-        std::min(sequence.input_tokens + sequence.generated + static_cast<std::int64_t>(std::ceil(left)), sequence.final_tokens());
+        sequence.input_tokens + sequence.generated + static_cast<std::int64_t>(left) - 1;  // the last is not computed
     return std::max<std::int64_t>(0, blocks_for(tokens) - sequence.capacity / settings.block_tokens);
 }
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <set>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -352,7 +352,8 @@ TEST_CASE("simulator: same arguments, same records; another seed, others") {
     const SimulationOptions noisy{.seed = 4, .noise = {.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.01}};
     const auto dones = [&](const SimulationOptions& options) {
         std::vector<double> result;
-        for (const RequestRecord& record : simulate(cost_of(settings, 50 * us, 5 * us), closed(60, 12, 40, 50), options).records) {
+        const SimulatedRun run = simulate(cost_of(settings, 50 * us, 5 * us), closed(60, 12, 40, 50), options);
+        for (const RequestRecord& record : run.records) {
             result.push_back(record.done);
             result.insert(result.end(), record.gaps.begin(), record.gaps.end());
         }
@@ -385,13 +386,8 @@ TEST_CASE("simulator: equal beginnings of texts have equal names, however they g
     const std::string text(1000, 'x');
     const auto names = prefix_pieces(text, 4.5);  // pieces of 72 bytes
     CHECK(names.size() == 13);
-    CHECK(std::map<std::uint64_t, int>([&] {
-              std::map<std::uint64_t, int> all;
-              for (const std::uint64_t name : names) ++all[name];
-              return all;
-          }())
-              .size() == 13);
-    auto other = prefix_pieces(text.substr(0, 500) + std::string(77, 'y'), 4.5);
+    CHECK(std::set<std::uint64_t>(names.begin(), names.end()).size() == 13);
+    const auto other = prefix_pieces(text.substr(0, 500) + std::string(77, 'y'), 4.5);
     REQUIRE(other.size() == 8);
     for (std::size_t i = 0; i < 8; ++i) CHECK((other[i] == names[i]) == (i < 6));
     CHECK(prefix_pieces(text.substr(0, 71), 4.5).empty());
@@ -415,7 +411,8 @@ TEST_CASE("simulator: requests share what their texts share, and keep only names
         ids[i] = {.token_ids = std::vector<std::int32_t>(100, 7), .input_tokens = 100, .output_tokens = 5};
         ids[i].token_ids[static_cast<std::size_t>(40 + i)] = static_cast<std::int32_t>(i);
     }
-    for (const Request& request : SimulatedTraffic(ids, {}).requests()) CHECK(request.pieces.size() == 2);
+    const SimulatedTraffic numbered(ids, {});
+    for (const Request& request : numbered.requests()) CHECK(request.pieces.size() == 2);
 }
 
 TEST_CASE("simulator: more work takes longer, whatever else") {
