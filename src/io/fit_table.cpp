@@ -78,81 +78,90 @@ SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& res
     return {std::move(requests), workload.arrival};
 }
 
+/// What reading the rows of a table needs.
+class RowReader {
+public:
+    explicit RowReader(const StudyFile& study) : study_(study), space_(study.composition->parameters()) {
+        const Catalogue catalogue(study.search_spaces);
+        hardware_ = catalogue.hardware(study.hardware);
+        models_ = catalogue.all_models();
+        for (const Engine& engine : study.composition->engines())
+            readers_.emplace_back(engine, catalogue.traits(engine.name), models_, hardware_, study.composition->version_of(engine));
+        Workload chat;
+        chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
+        spread_ = plan_requests(chat).requests;
+    }
+
+    /// Throws UsageError: why a row cannot be fitted to.
+    [[nodiscard]] FitRow read(const Cells& cells, const Workload& workload) const {
+        const BenchmarkResult figures = cells.result();
+        if (!figures.successful_requests || !(*figures.successful_requests >= 1) || !figures.input_tokens || !figures.output_tokens)
+            throw UsageError("it does not say how many requests and tokens there were");
+        const Command command = command_of(cells);
+        check_sound(figures, workload, command);
+        Serving serving = reader_of(command).read(command);
+        (void)CostModel(serving.target, serving.settings);  // its weights must be known
+        std::map<std::string, double> measured;
+        for_each_figure(figures, [&](const std::string& name, const std::optional<double>& field) {
+            if (field && *field > 0) measured[name] = *field;
+        });
+        const bool mixed = workload.dataset.kind != Dataset::Kind::random;
+        return {workload.name + " " + command.text(), std::move(serving),
+                traffic_of(workload, figures, mixed ? spread_ : std::vector<PlannedRequest>{}), std::move(measured)};
+    }
+
+private:
+    [[nodiscard]] Command command_of(const Cells& cells) const {
+        Command command{shell_words(cells.text("arguments"))};
+        if (!command.argv.empty()) return command;
+        Assignment values;
+        for (const Parameter& parameter : space_.parameters())
+            if (const std::string cell = cells.text(parameter.name); !cell.empty()) values[parameter.name] = value_of(cell);
+        return study_.composition->render(space_.completed(values), {study_.model, {}, 0});
+    }
+    void check_sound(const BenchmarkResult& figures, const Workload& workload, const Command& command) const {
+        AuditContext context;
+        context.hardware = hardware_;
+        describe(context, workload, figures);
+        describe(context, command.argv, study_.model, models_);
+        const Validity validity = audit(figures, context);
+        if (validity.verdict == Verdict::unsound)
+            throw UsageError("unsound: " + validity.findings.front().id + ", " + validity.findings.front().left);
+    }
+    [[nodiscard]] const ServingReader& reader_of(const Command& command) const {
+        const Composition::Parsed parsed = study_.composition->parse(command, study_.model);
+        for (const ServingReader& reader : readers_)
+            if (parsed.engine != nullptr && reader.engine().name == parsed.engine->name) return reader;
+        throw UsageError("its command is none of the study's engines'");
+    }
+
+    const StudyFile& study_;
+    SearchSpace space_;
+    HardwareSpec hardware_;
+    std::vector<ModelSpec> models_;
+    std::vector<ServingReader> readers_;
+    std::vector<PlannedRequest> spread_;
+};
+
 }  // namespace
 
 FitTable read_fit_table(const fs::path& file, const StudyFile& study, const std::string& only) {
-    const Catalogue catalogue(study.search_spaces);
-    const HardwareSpec hardware = catalogue.hardware(study.hardware);
-    const std::vector<ModelSpec> models = catalogue.all_models();
-    std::vector<ServingReader> readers;
-    for (const Engine& engine : study.composition->engines())
-        readers.emplace_back(engine, catalogue.traits(engine.name), models, hardware, study.composition->version_of(engine));
-    Workload chat;
-    chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
-    const std::vector<PlannedRequest> spread = plan_requests(chat).requests;
-    const SearchSpace space(study.composition->parameters());
-
-    FitTable result;
+    const RowReader reader(study);
     const std::vector<CsvRow> csv = parse_csv(read_file(file), file.string());
     if (csv.empty()) throw ParseError(file.string() + ": an empty table");
+    FitTable result;
     for (std::size_t i = 1; i < csv.size(); ++i) {
         const Cells cells(csv.front().cells, csv[i]);
-        const auto leave_out = [&](const std::string& why) {
-            result.left_out.push_back(file.string() + ":" + std::to_string(csv[i].line) + ": " + why);
-        };
-        const Workload* workload = workload_of(cells, study);
-        const BenchmarkResult figures = cells.result();
-        const std::string status = cells.text("status");
-        if (status != "ok") {
-            leave_out(status.empty() ? "no status" : status);
-            continue;
-        }
-        if (workload == nullptr) {
-            leave_out("the study has no such workload");
-            continue;
-        }
-        if (!only.empty() && workload->name != only) continue;
-        if (!figures.successful_requests || !(*figures.successful_requests >= 1) || !figures.input_tokens || !figures.output_tokens) {
-            leave_out("it does not say how many requests and tokens there were");
-            continue;
-        }
-        Command command{shell_words(cells.text("arguments"))};
-        if (command.argv.empty()) {
-            Assignment values;
-            for (const Parameter& parameter : space.parameters())
-                if (const std::string cell = cells.text(parameter.name); !cell.empty()) values[parameter.name] = value_of(cell);
-            command = study.composition->render(space.completed(values), {study.model, {}, 0});
-        }
-        AuditContext context;
-        context.hardware = hardware;
-        describe(context, *workload, figures);
-        describe(context, command.argv, study.model, models);
-        const Validity validity = audit(figures, context);
-        if (validity.verdict == Verdict::unsound) {
-            leave_out("unsound: " + validity.findings.front().id + ", " + validity.findings.front().left);
-            continue;
-        }
-        const Composition::Parsed parsed = study.composition->parse(command, study.model);
-        const auto reader = std::find_if(readers.begin(), readers.end(), [&](const ServingReader& r) {
-            return parsed.engine != nullptr && r.engine().name == parsed.engine->name;
-        });
-        if (reader == readers.end()) {
-            leave_out("its command is none of the study's engines'");
-            continue;
-        }
         try {
-            Serving serving = reader->read(command);
-            (void)CostModel(serving.target, serving.settings);  // its weights must be known
-            std::map<std::string, double> measured;
-            for_each_figure(figures, [&](const std::string& name, const std::optional<double>& field) {
-                if (field && *field > 0) measured[name] = *field;
-            });
-            const bool mixed = workload->dataset.kind != Dataset::Kind::random;
-            result.rows[reader->engine().name].push_back({workload->name + " " + command.text(), std::move(serving),
-                                                          traffic_of(*workload, figures, mixed ? spread : std::vector<PlannedRequest>{}),
-                                                          std::move(measured)});
+            const std::string status = cells.text("status");
+            if (status != "ok") throw UsageError(status.empty() ? "no status" : status);
+            const Workload* workload = workload_of(cells, study);
+            if (workload == nullptr) throw UsageError("the study has no such workload");
+            if (!only.empty() && workload->name != only) continue;
+            FitRow row = reader.read(cells, *workload);
+            result.rows[row.serving.target.traits.engine].push_back(std::move(row));
         } catch (const UsageError& error) {
-            leave_out(error.what());
+            result.left_out.push_back(file.string() + ":" + std::to_string(csv[i].line) + ": " + error.what());
         }
     }
     return result;
