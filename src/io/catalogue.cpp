@@ -252,6 +252,8 @@ Engine Catalogue::engine(const Yaml& named) const {
     return read_engine(Yaml::load(file));
 }
 
+Engine Catalogue::engine(const std::string& name) const { return read_engine(Yaml::load(find("engines", name, root_ / "engines"))); }
+
 std::vector<Engine> Catalogue::engines() const {
     std::set<fs::path> files;
     for (const auto& entry : fs::directory_iterator(root_ / "engines"))

@@ -220,6 +220,7 @@ inline constexpr std::array model{
     Key{"kv_heads", "integer", "of keys and values", true},
     Key{"head_dim", "integer", "width of one head", true},
     Key{"vocabulary", "integer", "tokens", true},
+    Key{"context_tokens", "integer", "the longest prompt and answer it was made for", true},
     Key{"experts", "integer", "per layer; 0: dense (0)"},
     Key{"experts_per_token", "integer", "routed; 0: dense (0)"},
     Key{"kv_bytes_per_token_16bit", "number", "cache of one token in all layers, at 16 bits", true},
@@ -233,6 +234,64 @@ inline constexpr std::array weights{
     Key{"bytes", "number", "the checkpoint", true},
     Key{"per_token", "number", "what one decoded token of one stream reads of it", true},
     Key{"computes_in", "bf16 | fp8 | int8 | fp4", "number type of its matrix products; weight-only quantizations: bf16", true},
+};
+
+inline constexpr std::array traits{
+    Key{"engine", "text", "the engine whose speed and memory this describes", true},
+    Key{"fraction_of", "device | weights_cache | free | none", "what its memory fraction is a share of", true},
+    Key{"compute_efficiency", "mapping", "number type (bf16 fp8 ... other) -> share of the peak FLOP/s in products with weights", true},
+    Key{"bandwidth_efficiency", "number", "share of the memory bandwidth while weights are read", true},
+    Key{"step_overhead_seconds", "number", "the host's work for a step", true},
+    Key{"sequence_overhead_seconds", "number", "and for each sequence in it", true},
+    Key{"eager_layer_seconds", "number", "launching one layer without a graph", true},
+    Key{"uncompiled_factor", "number", "longer device time without torch.compile (1)"},
+    Key{"request_overhead_seconds", "number", "front end, per request: parsing, template, tokenizer", true},
+    Key{"chunk_overhead_seconds", "number", "front end, per streamed event", true},
+    Key{"all_reduce_seconds", "number", "latency of one exchange between devices", true},
+    Key{"link_efficiency", "number", "share of the link's bandwidth in large exchanges", true},
+    Key{"default_attention", "text", "the back end that is used when none is named", true},
+    Key{"attention", "mapping", "back end -> what it reaches and takes", true},
+    Key{"acceptance", "mapping", "method of speculation -> chance that a guess is right"},
+    Key{"context_bytes", "number", "CUDA context, libraries, workspaces", true},
+    Key{"activation_bytes_per_token_and_width", "number", "times tokens of a step, times hidden size", true},
+    Key{"logits_bytes_per_entry", "number", "times sequences of a step, times vocabulary", true},
+    Key{"graph_bytes", "number", "recording graphs at all (0)"},
+    Key{"graph_bytes_per_size", "number", "and for each size (0)"},
+    Key{"checks_context", "bool", "refuses to start when one request of the longest context does not fit the cache (false)"},
+    Key{"start_seconds", "number", "imports and processes", true},
+    Key{"load_bytes_per_second", "number", "weights from disk to device", true},
+    Key{"compile_seconds", "number", "once (0)"},
+    Key{"graph_seconds_per_size", "number", "recording (0)"},
+    Key{"chunked_prefill", "bool", "by itself (true)"},
+    Key{"whole_prompts_raise_budget", "bool", "without chunked prefill a step holds the longest context (false)"},
+    Key{"mixed_steps", "bool", "prompts and decoding in one step, by itself (true)"},
+    Key{"overlap", "bool", "the host prepares the next step meanwhile, by itself (true)"},
+    Key{"reserved_share", "number", "of the tokens still to come, kept free at admission, by itself (0)"},
+    Key{"graphs", "bool", "records graphs by itself (true)"},
+    Key{"graph_max_tokens", "integer", "the largest; 0: twice the sequences of a step, at most 512 (0)"},
+    Key{"compiled", "bool", "torch.compile by itself (false)"},
+    Key{"defaults", "mapping", "parameter -> rules: what it comes to by device; the first that fits counts"},
+    Key{"log", "mapping", "event -> lines as the engine prints them, with {figures}"},
+    Key{"defects", "list", "what goes wrong with certain flags though every rule allows them"},
+    Key{"sources", "mapping of text", "key -> where its figure is from; every figure has one", true},
+};
+inline constexpr std::array attention{
+    Key{"prefill_efficiency", "number", "share of the peak FLOP/s of bf16", true},
+    Key{"decode_efficiency", "number", "share of the memory bandwidth, reading the cache", true},
+    Key{"cache_types", "list of text", "of keys and values that it has kernels for; without: all"},
+    Key{"needs", "list of text", "number types that the chip must compute in"},
+};
+inline constexpr std::array default_rule{
+    Key{"value", "value", "what the engine uses", true},
+    Key{"from_memory_bytes", "number", "on devices with at least so much (0)"},
+    Key{"hardware", "list of text", "on these only"},
+};
+inline constexpr std::array defect{
+    Key{"kind", "slow_start | hang | exit | crash_under_load | hang_under_load", "what happens", true},
+    Key{"when", "text", "an expression over the engine's own parameters", true},
+    Key{"seconds", "number", "slow_start: longer; else: into the start or the load", true},
+    Key{"lines", "list of text", "of the log"},
+    Key{"because", "text", "why, and where it was seen", true},
 };
 
 }  // namespace servetune::keys

@@ -66,6 +66,8 @@ ModelSpec read_model(const Yaml& file) {
     spec.kv_heads = count(file, "kv_heads");
     spec.head_dim = count(file, "head_dim");
     spec.vocabulary = count(file, "vocabulary");
+    spec.context_tokens = count(file, "context_tokens");
+    if (spec.context_tokens < 1) file.find("context_tokens")->fail_wanted("an integer of at least 1");
     spec.experts = count(file, "experts");
     spec.experts_per_token = count(file, "experts_per_token");
     spec.kv_bytes_per_token_16bit = positive(*file.find("kv_bytes_per_token_16bit"));

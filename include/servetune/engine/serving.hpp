@@ -4,6 +4,7 @@
 #include "servetune/engine/composition.hpp"
 #include "servetune/perf/cost_model.hpp"
 #include "servetune/perf/start_failure.hpp"
+#include "servetune/space/search_space.hpp"
 
 #include <string>
 #include <string_view>
@@ -25,14 +26,16 @@ struct Serving {
 /// The cost model's view of one engine: its parameters by their concepts, its defaults by hardware and model.
 class ServingReader {
 public:
-    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware);
+    /// `version`: of the engine; empty: the newest that its file covers.
+    ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
+                  const std::string& version = "");
 
     /// Reads a command for this engine, rendered by us or written by a person. Throws UsageError for words that are no flags of this engine
     /// (nearest first), for values outside their domains, for a model whose figures are not known (nearest names).
     [[nodiscard]] Serving read(const Command& command) const;
 
-    [[nodiscard]] const Engine& engine() const;
-    [[nodiscard]] const HardwareSpec& hardware() const;
+    [[nodiscard]] const Engine& engine() const { return engine_; }
+    [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }
 
 private:
     Engine engine_;
@@ -40,6 +43,10 @@ private:
     std::vector<ModelSpec> models_;
     HardwareSpec hardware_;
     Composition composition_;
+    SearchSpace space_;  ///< all of the engine's own parameters, with its rules
+
+    [[nodiscard]] std::string unknown_word(const std::string& word) const;
+    void check_rules(Serving& serving) const;
 };
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/engine/engine.hpp"
+#include "servetune/perf/engine_traits.hpp"
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/perf/model_spec.hpp"
 #include "servetune/traffic/workload.hpp"
@@ -14,13 +15,13 @@ namespace servetune {
 
 class Yaml;
 
-/// Finds the files that ship with servetune (engines, workloads, hardware, models) by name and reads them.
+/// Finds the files that ship with servetune (engines, workloads, hardware, models, traits) by name and reads them.
 ///
 /// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names it. Any other name is looked
 /// for as `NAME.yaml` in that folder, then as `KIND/NAME.yaml` in the search spaces' folder.
 class Catalogue {
 public:
-    /// `root` holds `engines/`, `workloads/`, `hardware/` and `models/`.
+    /// `root` holds `engines/`, `workloads/`, `hardware/`, `models/` and `traits/`.
     explicit Catalogue(std::filesystem::path root) : root_(std::move(root)) {}
 
     /// The folder in $SERVETUNE_SEARCH_SPACES, else `share/servetune/search_spaces` or `search_spaces` beside or above the running
@@ -32,6 +33,9 @@ public:
     /// Throws IoError for an unknown name, listing the known ones nearest first.
     [[nodiscard]] std::filesystem::path find(const std::string& kind, const std::string& name, const std::filesystem::path& beside) const;
     [[nodiscard]] Engine engine(const Yaml& named) const;
+    [[nodiscard]] Engine engine(const std::string& name) const;
+    /// What the cost model knows of an engine: `traits/NAME.yaml`, or a file. Throws IoError for an engine without.
+    [[nodiscard]] EngineTraits traits(const std::string& engine) const;
     /// All that ship, by file name.
     [[nodiscard]] std::vector<Engine> engines() const;
     /// A name, or a mapping (with `use:`, on top of another).

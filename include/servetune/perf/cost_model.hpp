@@ -107,6 +107,9 @@ private:
 
     void plan_memory();
     [[nodiscard]] double linear_seconds(double tokens, double sampled) const;
+    [[nodiscard]] double attention_seconds(const StepWork& work, double checked) const;
+    [[nodiscard]] double communication_seconds(double tokens) const;
+    [[nodiscard]] double draft_seconds(double sequences) const;
 };
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/space/expression.hpp"
+#include "servetune/space/value.hpp"
 
 #include <cstdint>
 #include <map>
@@ -21,11 +22,18 @@ struct AttentionTraits {
 
 /// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a start that takes too long.
 struct Defect {
-    std::string kind;                  ///< slow_start, hang, crash_under_load, exit
+    std::string kind;                  ///< slow_start, hang, exit, crash_under_load, hang_under_load
     Expression when;                   ///< over the engine's own parameters
     double seconds = 0;                ///< slow_start: longer; else: into the start or the load
     std::vector<std::string> lines{};  ///< of the log
     std::string because{};             ///< for people, with the source
+};
+
+/// What an engine uses by itself for a parameter that is not set; the first of a list that fits counts.
+struct DefaultRule {
+    Value value;
+    double from_memory_bytes = 0;         ///< on devices with at least so much
+    std::vector<std::string> hardware{};  ///< on these only; empty: any
 };
 
 /// What the cost model knows of an engine: a handful of factors, each measured, fitted (`autotune simulate --fit`) or taken from a
@@ -71,6 +79,17 @@ struct EngineTraits {
     double load_bytes_per_second = 0;  ///< weights from disk to device
     double compile_seconds = 0;        ///< once
     double graph_seconds_per_size = 0;
+
+    // ---- what it does by itself, where no parameter of its engine file says otherwise
+    bool chunked_prefill = true;
+    bool whole_prompts_raise_budget = false;  ///< without chunked prefill a step holds the longest context, unless told otherwise
+    bool mixed_steps = true;
+    bool overlap = true;
+    double reserved_share = 0;
+    bool graphs = true;
+    std::int64_t graph_max_tokens = 0;  ///< 0: twice the sequences of a step, at most 512
+    bool compiled = false;
+    std::map<std::string, std::vector<DefaultRule>, std::less<>> defaults{};  ///< by device, of the engine's own parameters
 
     std::map<std::string, std::vector<std::string>, std::less<>> log{};  ///< event -> lines as the engine prints them, {figures} to fill in
     std::vector<Defect> defects{};

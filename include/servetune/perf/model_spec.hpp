@@ -32,6 +32,7 @@ struct ModelSpec {
     std::int64_t kv_heads = 0;
     std::int64_t head_dim = 0;
     std::int64_t vocabulary = 0;
+    std::int64_t context_tokens = 0;     ///< the longest it was made for, prompt and answer
     std::int64_t experts = 0;            ///< 0: dense
     std::int64_t experts_per_token = 0;  ///< 0: dense
     double kv_bytes_per_token_16bit = 0;

@@ -11,6 +11,7 @@ namespace servetune {
 struct Speculation {
     std::string method{};     ///< none (empty), ngram, mtp, eagle, eagle3, medusa, draft_model: a key of EngineTraits::acceptance
     std::int64_t tokens = 0;  ///< guessed for each sequence and step; 0: no speculation
+    double draft_bytes = 0;   ///< weights of a separate draft model; 0: the guesses come from one more layer, or from no weights (ngram)
 };
 
 /// What the flags of any engine come down to: the few figures that decide memory and speed. engine/serving.hpp reads them from a

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device and model.
+#include "servetune/engine/serving.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+/// A search may only look at powers of two; a person may write any number. Counts, that is: up to a space's bound on levels; of sizes
+/// in bytes the powers stay.
+Engine widened(Engine engine) {
+    constexpr std::int64_t most_levels = (1 << 20) - 1;
+    constexpr std::int64_t largest_count = 1 << 24;
+    for (EngineParameter& declared : engine.parameters)
+        if (auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain); range != nullptr && range->high <= largest_count) {
+            range->scale = Scale::linear;
+            range->step = 1;
+            range->high = std::min(range->high, range->low + most_levels - 1);
+        }
+    return engine;
+}
+
+SpaceDescription described(const Engine& engine, const std::string& version) {
+    SpaceDescription description{{engine}};
+    if (!version.empty()) description.versions[engine.name] = version;
+    return description;
+}
+
+/// The word of a command that names the model.
+std::string model_word(const Engine& engine, const std::vector<std::string>& words) {
+    const auto at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
+    if (at != engine.launch.begin() && (at - 1)->starts_with("-")) {
+        const std::string flag = *(at - 1);
+        for (std::size_t i = 0; i < words.size(); ++i) {
+            if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
+            if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
+        }
+        throw UsageError(engine.name + ": " + flag + " is missing: no model is named");
+    }
+    const auto place = static_cast<std::size_t>(at - engine.launch.begin());
+    if (place < words.size() && !words[place].starts_with("-")) return words[place];
+    throw UsageError(engine.name + ": the model's name is wanted behind '" + (place > 0 ? engine.launch[place - 1] : engine.name) + "'");
+}
+
+/// Bits that one key or value takes in a type of cache, its scales included; nothing where the type is not known.
+std::optional<double> bits_of(const std::string& type) {
+    constexpr std::array<std::pair<std::string_view, double>, 19> known{{{"bf16", 16},
+                                                                         {"f16", 16},
+                                                                         {"f32", 32},
+                                                                         {"fp8_e4m3", 8},
+                                                                         {"fp8_e5m2", 8},
+                                                                         {"fp8_per_token_head", 8.25},  // a 32-bit scale per 128
+                                                                         {"int8_per_token_head", 8.25},
+                                                                         {"int4_per_token_head", 4.25},
+                                                                         {"nvfp4", 4.5},  // an 8-bit scale per 16
+                                                                         {"nvfp4_4over6", 4.5},
+                                                                         {"fp4_e2m1", 4.5},
+                                                                         {"fp4_mx_block16", 4.5},
+                                                                         {"mxfp8", 8.25},  // an 8-bit scale per 32
+                                                                         {"q8_0", 8.5},    // a 16-bit scale per 32
+                                                                         {"q5_1", 6},
+                                                                         {"q5_0", 5.5},
+                                                                         {"q4_1", 5},
+                                                                         {"q4_0", 4.5},
+                                                                         {"iq4_nl", 4.5}}};
+    for (const auto& [name, bits] : known)
+        if (name == type) return bits;
+    return std::nullopt;
+}
+
+std::string cache_type_of(std::string word) {
+    if (word == "auto" || word == "bfloat16" || word == "float16" || word == "f16") return "bf16";  // the same bytes
+    if (word == "fp8") return "fp8_e4m3";
+    return word;
+}
+
+/// The parameters of one command, asked for by concept.
+class ByConcept {
+public:
+    ByConcept(const Engine& engine, const Assignment& set, const EngineTraits& traits, const HardwareSpec& hardware, Assignment& known)
+        : engine_(engine), set_(set) {
+        for (const EngineParameter& declared : engine.parameters)
+            if (const Value value = value_of(declared, traits, hardware); !is_unset(value)) known[declared.parameter.name] = value;
+        known_ = &known;
+    }
+
+    [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
+        for (const EngineParameter& declared : engine_.parameters) {
+            if (declared.parameter.concept_name != concept_name) continue;
+            asked_.insert(declared.parameter.name);
+            if (const auto found = known_->find(declared.parameter.name); found != known_->end() && is_active(declared))
+                return found->second;
+        }
+        return std::nullopt;
+    }
+    [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
+        const auto found = value(concept_name);
+        const auto* is = found ? std::get_if<bool>(&*found) : nullptr;
+        return is != nullptr ? *is : otherwise;
+    }
+    [[nodiscard]] std::optional<double> number(std::string_view concept_name) {
+        const auto found = value(concept_name);
+        return found ? number_of(*found) : std::nullopt;
+    }
+    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
+        const auto found = number(concept_name);
+        return found ? static_cast<std::int64_t>(*found) : otherwise;
+    }
+    [[nodiscard]] std::string text(std::string_view concept_name) {
+        const auto found = value(concept_name);
+        return found ? text_of(*found) : "";
+    }
+    /// What an unset one comes to, for the engine's rules.
+    void settle(std::string_view concept_name, std::int64_t value) {
+        for (const EngineParameter& declared : engine_.parameters)
+            if (declared.parameter.concept_name == concept_name && !set_.contains(declared.parameter.name))
+                (*known_)[declared.parameter.name] = value;
+    }
+    /// Whether the command itself says it.
+    [[nodiscard]] bool said(std::string_view concept_name) const {
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), [&](const EngineParameter& declared) {
+            return declared.parameter.concept_name == concept_name && set_.contains(declared.parameter.name);
+        });
+    }
+    /// Set by the command to something else than the default, and nobody asked.
+    [[nodiscard]] std::vector<std::string> not_asked() const {
+        std::vector<std::string> result;
+        for (const auto& [name, value] : set_) {
+            const EngineParameter* declared = engine_.find(name);
+            if (declared == nullptr || asked_.contains(name) || value == declared->parameter.default_value) continue;
+            if (declared->parameter.value_when_unset == value) continue;
+            result.push_back(name);
+        }
+        return result;
+    }
+
+private:
+    [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
+        const Parameter& parameter = declared.parameter;
+        if (const auto found = set_.find(parameter.name); found != set_.end() && !is_unset(found->second)) return found->second;
+        if (!is_unset(parameter.default_value)) return parameter.default_value;
+        if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
+            for (const DefaultRule& rule : rules->second) {
+                const bool here =
+                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(), hardware.name) != rule.hardware.end();
+                if (here && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
+            }
+        return parameter.value_when_unset.value_or(Unset{});
+    }
+    [[nodiscard]] bool is_active(const EngineParameter& declared) const {
+        return std::all_of(declared.parameter.active_when.begin(), declared.parameter.active_when.end(), [&](const Condition& condition) {
+            const auto parent = known_->find(condition.parent);
+            return parent != known_->end() &&
+                   std::find(condition.values.begin(), condition.values.end(), parent->second) != condition.values.end();
+        });
+    }
+
+    const Engine& engine_;
+    const Assignment& set_;
+    Assignment* known_ = nullptr;
+    std::set<std::string, std::less<>> asked_{"served_model_name"};
+};
+
+StartResult refuses(const EngineTraits& traits, const char* event, const std::vector<std::pair<std::string, std::string>>& values,
+                    std::string cause) {
+    StartResult result;
+    result.end = StartResult::End::exits;
+    result.seconds = traits.start_seconds;
+    result.exit_code = 1;
+    result.cause = std::move(cause);
+    if (const auto lines = traits.log.find(event); lines != traits.log.end())
+        for (const std::string& line : lines->second) result.log.push_back(filled(line, values));
+    return result;
+}
+
+/// Which weights are served: those of the checkpoint, or what a flag makes of them.
+void read_quantization(Serving& serving, ByConcept& by, const ServedModel& checkpoint) {
+    ServingSettings& settings = serving.settings;
+    settings.quantization = checkpoint.quantization;
+    const std::string flag = by.text("quantization");
+    (void)by.text("weight_dtype");
+    if (flag.empty() || flag == "none") return;
+    const bool plain = checkpoint.quantization == checkpoint.model.native_type;
+    const std::string stem = flag.substr(0, flag.find_first_of("_-"));
+    const bool same = checkpoint.quantization.starts_with(stem) || (flag == "compressed-tensors" && !plain);
+    if (same) return;
+    if (plain && stem == "fp8" && checkpoint.model.weights.contains("fp8")) {  // made while loading
+        settings.quantization = "fp8";
+        return;
+    }
+    serving.refused = refuses(serving.target.traits, "quantization_mismatch", {{"flag", flag}, {"checkpoint", checkpoint.quantization}},
+                              "the checkpoint is " + checkpoint.quantization + ", not " + flag);
+}
+
+void read_cache(Serving& serving, ByConcept& by) {
+    ServingSettings& settings = serving.settings;
+    const std::string one = by.text("kv_cache_dtype");
+    const std::string key = by.text("key_cache_dtype");
+    const std::string value = by.text("value_cache_dtype");
+    settings.cache_type = cache_type_of(!one.empty() ? one : !value.empty() ? value : "bf16");
+    const auto bits = [&](const std::string& type) {
+        const auto known = bits_of(cache_type_of(type));
+        if (!known)
+            serving.refused = refuses(serving.target.traits, "unsupported_attention", {{"cache_type", type}, {"backend", "attention"}},
+                                      "a cache of " + type + " is not for this model and chip");
+        return known.value_or(16);
+    };
+    settings.cache_bits = key.empty() && value.empty() ? bits(settings.cache_type)
+                                                       : (bits(key.empty() ? "bf16" : key) + bits(value.empty() ? "bf16" : value)) / 2;
+    settings.memory_fraction = by.number("memory_fraction").value_or(0.9);
+    if (const auto bytes = by.number("kv_cache_bytes")) settings.cache_bytes = bytes;
+    if (const auto tokens = by.number("cached_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
+    if (const auto tokens = by.number("total_context_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
+    settings.block_tokens = by.integer("block_size", 16);
+    settings.prefix_cache = by.flag("prefix_cache", true) && !by.flag("no_prefix_cache", false);
+}
+
+void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTraits& traits, const ModelSpec& model) {
+    settings.max_sequences = by.integer("max_concurrent_sequences", settings.max_sequences);
+    settings.max_batched_tokens = by.integer("max_batched_tokens", settings.max_batched_tokens);
+    settings.micro_batch_tokens = by.integer("micro_batch_tokens", 0);
+    settings.max_context_tokens = by.integer("max_context_tokens", model.context_tokens);
+    settings.chunked_prefill = by.flag("chunked_prefill", traits.chunked_prefill);
+    if (!settings.chunked_prefill && traits.whole_prompts_raise_budget && !by.said("max_batched_tokens"))
+        settings.max_batched_tokens = std::max(settings.max_batched_tokens, settings.max_context_tokens);
+    if (const auto chunk = by.number("chunked_prefill_tokens")) {  // SGLang: prompts are cut to this, a step of prompts holds no more
+        settings.chunked_prefill = *chunk > 0;
+        if (*chunk > 0) settings.max_batched_tokens = static_cast<std::int64_t>(*chunk);
+    }
+    settings.mixed_steps = by.flag("mixed_chunk", traits.mixed_steps);
+    settings.overlap = by.flag("overlap_scheduling", traits.overlap) && !by.flag("no_overlap_scheduling", false);
+    settings.reserved_share = traits.reserved_share * by.number("schedule_conservativeness").value_or(1);
+    const std::string capacity = by.text("capacity_policy");
+    if (capacity == "MAX_UTILIZATION") settings.reserved_share = 0;
+    settings.reserved_share = std::min(settings.reserved_share, 1.0);
+    settings.stream_interval = by.integer("stream_interval", 1);
+    settings.front_ends = by.integer("api_servers", 1);
+    const std::string mode = by.text("performance_mode");  // vLLM 0.17: twice the default batch sizes
+    if (mode == "throughput") {
+        if (!by.said("max_concurrent_sequences")) settings.max_sequences *= 2;
+        if (!by.said("max_batched_tokens")) settings.max_batched_tokens *= 2;
+    }
+}
+
+void read_kernels(Serving& serving, ByConcept& by) {
+    ServingSettings& settings = serving.settings;
+    const EngineTraits& traits = serving.target.traits;
+    const std::string backend = by.text("attention_backend");
+    settings.attention_backend = backend.empty() || backend == "auto" ? traits.default_attention : backend;
+    if (!traits.attention.contains(settings.attention_backend))
+        serving.refused = refuses(traits, "unsupported_attention", {{"backend", backend}, {"cache_type", settings.cache_type}},
+                                  "the attention back end " + backend + " is not for this model and chip");
+    const std::string mode = by.text("cuda_graph_mode");
+    const bool none = by.flag("no_cuda_graph", !traits.graphs) || mode == "NONE" || mode == "disabled" || mode == "0";
+    const std::int64_t most = std::min<std::int64_t>(512, 2 * settings.max_sequences);
+    settings.graph_max_tokens = none ? 0 : by.integer("cuda_graph_max_batch", traits.graph_max_tokens > 0 ? traits.graph_max_tokens : most);
+    const auto level = by.number("compile_level").value_or(1);
+    const auto compile_mode = by.number("compile_mode").value_or(1);
+    settings.compiled = by.flag("torch_compile", traits.compiled) && level > 0 && compile_mode > 0 && !(none && traits.compiled);
+}
+
+void read_parallel(ServingSettings& settings, ByConcept& by) {
+    settings.tensor_parallel = by.integer("tensor_parallel_size", 1);
+    settings.pipeline_parallel = by.integer("pipeline_parallel_size", 1);
+    settings.data_parallel = by.integer("data_parallel_size", 1);
+    settings.expert_parallel = by.flag("expert_parallel", false) || by.integer("expert_parallel_size", 1) > 1;
+    settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;
+}
+
+/// Engines call the same method by many names.
+std::string method_of(std::string word) {
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (word == "none" || word == "auto") return "";
+    if (word.find("ngram") != std::string::npos) return "ngram";
+    if (word.find("mtp") != std::string::npos || word == "nextn") return "mtp";
+    if (word.find("eagle3") != std::string::npos) return "eagle3";
+    if (word.find("eagle") != std::string::npos) return "eagle";
+    if (word == "standalone" || word == "drafttarget" || word == "draft-simple") return "draft_model";
+    return word;
+}
+
+void read_speculation(ServingSettings& settings, ByConcept& by, const std::vector<ModelSpec>& models, const EngineTraits& traits) {
+    settings.speculation.method = method_of(by.text("speculative_method"));
+    if (settings.speculation.method.empty()) return;
+    if (!traits.acceptance.contains(settings.speculation.method))
+        throw UsageError("how often guesses of '" + settings.speculation.method + "' are right is not known (acceptance in traits/" +
+                         traits.engine + ".yaml)");
+    const std::int64_t guesses = by.integer("speculative_tokens", 0);
+    settings.speculation.tokens = guesses > 0 ? guesses : by.integer("speculative_ngram_tokens", 3);
+    if (settings.speculation.method != "draft_model") return;
+    const std::string draft = by.text("draft_model");
+    const auto known = served_model(draft, models);
+    if (!known || !known->model.weights.contains(known->quantization))
+        throw UsageError("the draft model '" + draft + "' is not among the known models");
+    settings.speculation.draft_bytes = known->model.weights.at(known->quantization).per_token;
+}
+
+}  // namespace
+
+ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
+                             const std::string& version)
+    : engine_(widened(std::move(engine))),
+      traits_(std::move(traits)),
+      models_(std::move(models)),
+      hardware_(std::move(hardware)),
+      composition_(described(engine_, version)),
+      space_(composition_.parameters(), composition_.constraints()) {
+    std::erase_if(engine_.parameters, [&](const EngineParameter& declared) { return space_.find(declared.parameter.name) == nullptr; });
+}
+
+Serving ServingReader::read(const Command& command) const {
+    Serving serving;
+    serving.model = model_word(engine_, command.argv);
+    const Composition::Parsed parsed = composition_.parse(command, serving.model);
+    if (parsed.engine == nullptr) throw UsageError("this is no command of " + engine_.name + ": " + command.text());
+    for (const std::string& word : parsed.unknown) throw UsageError(engine_.name + ": " + unknown_word(word));
+    const auto checkpoint = served_model(serving.model, models_);
+    if (!checkpoint) {
+        std::vector<std::string> known;
+        for (const ModelSpec& model : models_) known.push_back(model.name);
+        throw UsageError("the figures of the model '" + serving.model +
+                         "' are not known; known: " + listed(nearest_first(serving.model, known)));
+    }
+    serving.target = {checkpoint->model, hardware_, traits_};
+    ByConcept by(engine_, parsed.values, traits_, hardware_, serving.parameters);
+    const std::string alias = by.text("served_model_name");
+    serving.served_name = alias.empty() ? serving.model : alias;
+    read_quantization(serving, by, *checkpoint);
+    read_cache(serving, by);
+    read_scheduling(serving.settings, by, traits_, checkpoint->model);
+    by.settle("max_context_tokens", serving.settings.max_context_tokens);
+    by.settle("max_batched_tokens", serving.settings.max_batched_tokens);
+    read_kernels(serving, by);
+    read_parallel(serving.settings, by);
+    read_speculation(serving.settings, by, models_, traits_);
+    serving.not_modelled = by.not_asked();
+    check_rules(serving);
+    return serving;
+}
+
+std::string ServingReader::unknown_word(const std::string& word) const {
+    const std::string flag = word.substr(0, word.find('='));
+    std::vector<std::string> flags;
+    for (const EngineParameter& declared : engine_.parameters) {
+        if (!declared.destination.flag.empty()) flags.push_back(declared.destination.flag);
+        if (declared.destination.flag == flag) return "'" + word + "': " + declared.parameter.domain_text() + " wanted for " + flag;
+    }
+    return "'" + word + "' is none of its flags that have a part in speed or memory; nearest: " + listed(nearest_first(flag, flags), 3);
+}
+
+/// The engine's own rules: what they forbid, it refuses at the start.
+void ServingReader::check_rules(Serving& serving) const {
+    if (serving.refused.end != StartResult::End::serves) return;
+    Assignment set;
+    for (const auto& [name, value] : serving.parameters)
+        if (engine_.find(name)->parameter.contains(value)) set[name] = value;
+    for (const std::string& violated : space_.violations(space_.completed(set))) {
+        serving.refused = refuses(traits_, "rule", {{"rule", violated}}, violated);
+        return;
+    }
+}
+
+}  // namespace servetune

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/perf/cost_model.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+namespace {
+
+constexpr double bytes_16bit = 2;
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+void check_positive(double value, const char* name) {
+    if (!(value > 0) || !std::isfinite(value))
+        throw UsageError(std::string(name) + " must be a positive number, got " + std::to_string(value));
+}
+void check_not_negative(double value, const char* name) {
+    if (!(value >= 0) || !std::isfinite(value)) throw UsageError(std::string(name) + " must be 0 or more, got " + std::to_string(value));
+}
+
+void check(const ServingTarget& target, const ServingSettings& settings) {
+    check_positive(settings.memory_fraction, "memory_fraction");
+    if (settings.memory_fraction > 1)
+        throw UsageError("memory_fraction must be at most 1, got " + std::to_string(settings.memory_fraction));
+    check_positive(settings.cache_bits, "cache_bits");
+    for (const auto& [value, name] : {std::pair{settings.max_sequences, "max_sequences"},
+                                      {settings.max_batched_tokens, "max_batched_tokens"},
+                                      {settings.block_tokens, "block_tokens"},
+                                      {settings.tensor_parallel, "tensor_parallel"},
+                                      {settings.pipeline_parallel, "pipeline_parallel"},
+                                      {settings.data_parallel, "data_parallel"},
+                                      {settings.stream_interval, "stream_interval"},
+                                      {settings.front_ends, "front_ends"}})
+        check_positive(static_cast<double>(value), name);
+    for (const auto& [value, name] : {std::pair{settings.micro_batch_tokens, "micro_batch_tokens"},
+                                      {settings.max_context_tokens, "max_context_tokens"},
+                                      {settings.graph_max_tokens, "graph_max_tokens"},
+                                      {settings.speculation.tokens, "speculation.tokens"}})
+        check_not_negative(static_cast<double>(value), name);
+    check_not_negative(settings.reserved_share, "reserved_share");
+    check_not_negative(settings.weight_offload_bytes, "weight_offload_bytes");
+    check_positive(target.hardware.memory_bytes, "the device's memory_bytes");
+    check_positive(target.hardware.memory_bandwidth_bytes_per_second, "the device's memory_bandwidth_bytes_per_second");
+    check_positive(target.traits.bandwidth_efficiency, "bandwidth_efficiency");
+    if (settings.devices() > 1 && !target.hardware.link_bytes_per_second)
+        throw UsageError("how several " + target.hardware.name + " are linked is not known (link_bytes_per_second): one device only");
+    if ((settings.weight_offload_bytes > 0) && !target.hardware.link_bytes_per_second && !target.hardware.shared_memory)
+        throw UsageError("the link of " + target.hardware.name + " to the host's memory is not known: no weights can be offloaded");
+}
+
+const ModelWeights& weights_of(const ModelSpec& model, const std::string& quantization) {
+    if (const auto found = model.weights.find(quantization); found != model.weights.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [name, weights] : model.weights) known.push_back(name);
+    throw UsageError("the bytes of " + model.name + " as '" + quantization +
+                     "' are not known; known: " + listed(nearest_first(quantization, known)));
+}
+
+const AttentionTraits& attention_of(const EngineTraits& traits, const std::string& named) {
+    const std::string& name = named.empty() ? traits.default_attention : named;
+    if (const auto found = traits.attention.find(name); found != traits.attention.end()) return found->second;
+    std::vector<std::string> known;
+    for (const auto& [key, attention] : traits.attention) known.push_back(key);
+    throw UsageError("how fast attention is in " + traits.engine + " with '" + name +
+                     "' is not known; known: " + listed(nearest_first(name, known)));
+}
+
+/// How many sizes an engine records graphs for up to `most` tokens: 1, 2, 4, then every 8 up to 256, then every 16.
+double graph_sizes(std::int64_t most) {
+    if (most <= 0) return 0;
+    const auto m = static_cast<double>(most);
+    return std::min(3.0, std::floor(std::log2(m)) + 1) + std::floor(std::min(m, 256.0) / 8) + std::floor(std::max(0.0, m - 256) / 16);
+}
+
+/// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices cannot share them out.
+bool latent_cache(const ModelSpec& model) {
+    const auto whole = static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) * bytes_16bit;
+    return model.kv_bytes_per_token_16bit < 0.99 * whole;
+}
+
+double bytes_for_one_token(const ModelSpec& model, const ServingSettings& settings, std::int64_t context) {
+    const auto layers = static_cast<double>(model.attention_layers);
+    const auto sliding = static_cast<double>(model.sliding_layers);
+    const double kept =
+        model.sliding_window > 0 ? std::min(1.0, static_cast<double>(model.sliding_window) / static_cast<double>(context)) : 1;
+    const double layers_kept = (layers - sliding + sliding * kept) / layers;
+    const std::int64_t cut = latent_cache(model) ? 1 : std::min(settings.tensor_parallel, model.kv_heads);
+    return model.kv_bytes_per_token_16bit * layers_kept * settings.cache_bits / 16 / static_cast<double>(cut * settings.pipeline_parallel);
+}
+
+}  // namespace
+
+CostModel::CostModel(const ServingTarget& target, const ServingSettings& settings) : target_(target), settings_(settings) {
+    check(target_, settings_);
+    const ModelSpec& model = target_.model;
+    weights_ = weights_of(model, settings_.quantization);
+    attention_ = attention_of(target_.traits, settings_.attention_backend);
+
+    // A step reads each expert that one of its tokens chose; the rest of the weights it reads whole. Both follow from what one token
+    // reads (per_token = shared + experts k/E) and what all tokens read (all = shared + experts).
+    const double embedding = model.tied_embeddings ? 0 : static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
+    const double all = std::max(weights_.bytes - embedding, weights_.per_token);
+    const double chosen = model.experts > 0 ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts) : 1;
+    expert_bytes_ = chosen < 1 ? (all - weights_.per_token) / (1 - chosen) : 0;
+    shared_bytes_ = weights_.per_token - expert_bytes_ * (chosen < 1 ? chosen : 0);
+
+    flops_per_token_ = 2 * (model.parameters_active - model.parameters_embedding);
+    head_flops_ = 2 * static_cast<double>(model.vocabulary * model.hidden_size);
+    bandwidth_ = target_.hardware.memory_bandwidth_bytes_per_second * target_.traits.bandwidth_efficiency;
+    const auto flops = target_.hardware.flops(weights_.computes_in);
+    if (!flops) throw UsageError("the FLOP/s of " + target_.hardware.name + " in " + weights_.computes_in + " are not known");
+    compute_ = *flops * target_.traits.compute(weights_.computes_in);
+    check_positive(compute_, "compute_efficiency");
+    plan_memory();
+}
+
+std::int64_t CostModel::max_context_tokens() const {
+    const std::int64_t made_for = target_.model.context_tokens;
+    if (settings_.max_context_tokens == 0) return made_for;
+    return settings_.max_context_tokens;
+}
+
+double CostModel::activation_bytes(std::int64_t tokens, std::int64_t sequences) const {
+    const EngineTraits& traits = target_.traits;
+    return traits.activation_bytes_per_token_and_width * static_cast<double>(tokens * target_.model.hidden_size) +
+           traits.logits_bytes_per_entry * static_cast<double>(sequences * target_.model.vocabulary) /
+               static_cast<double>(settings_.tensor_parallel);
+}
+
+void CostModel::plan_memory() {
+    const EngineTraits& traits = target_.traits;
+    const std::int64_t group = settings_.tensor_parallel * settings_.pipeline_parallel;
+    const double experts_cut = static_cast<double>(settings_.expert_parallel ? settings_.devices() : group);
+    MemoryPlan& plan = memory_;
+    plan.device_bytes = target_.hardware.memory_bytes;
+    plan.context_bytes = traits.context_bytes;
+    plan.weights_bytes = std::max(0.0, (weights_.bytes - expert_bytes_) / static_cast<double>(group) + expert_bytes_ / experts_cut +
+                                           settings_.speculation.draft_bytes / static_cast<double>(group) - settings_.weight_offload_bytes);
+    plan.activation_bytes = activation_bytes(settings_.max_batched_tokens, settings_.max_sequences);
+    plan.graph_bytes =
+        settings_.graph_max_tokens > 0 ? traits.graph_bytes + traits.graph_bytes_per_size * graph_sizes(settings_.graph_max_tokens) : 0;
+    plan.cache_bytes_per_token = bytes_for_one_token(target_.model, settings_, std::max<std::int64_t>(1, max_context_tokens()));
+
+    const double fraction = settings_.memory_fraction;
+    const double loaded = plan.context_bytes + plan.weights_bytes;
+    double cache = 0;
+    switch (traits.fraction_of) {
+        case EngineTraits::FractionOf::device:
+            plan.usable_bytes = fraction * plan.device_bytes;
+            cache = plan.usable_bytes - loaded - plan.activation_bytes;
+            break;
+        case EngineTraits::FractionOf::weights_cache:
+            plan.usable_bytes = fraction * (plan.device_bytes - plan.context_bytes) + plan.context_bytes;
+            cache = plan.usable_bytes - loaded;
+            break;
+        case EngineTraits::FractionOf::free:
+            plan.usable_bytes = plan.device_bytes;
+            cache = fraction * (plan.device_bytes - loaded - plan.activation_bytes);
+            break;
+        case EngineTraits::FractionOf::none:
+            plan.usable_bytes = plan.device_bytes;
+            cache = plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes;
+            break;
+    }
+    plan.missing_bytes = std::max(0.0, -cache);
+    cache = settings_.cache_bytes ? *settings_.cache_bytes : std::max(0.0, cache);
+    const double block = plan.cache_bytes_per_token * static_cast<double>(settings_.block_tokens);
+    plan.cache_blocks = static_cast<std::int64_t>(cache / block);
+    if (settings_.cache_tokens) {
+        const std::int64_t asked = *settings_.cache_tokens / settings_.block_tokens;
+        plan.cache_blocks = traits.fraction_of == EngineTraits::FractionOf::none ? asked : std::min(plan.cache_blocks, asked);
+    }
+    plan.cache_tokens = plan.cache_blocks * settings_.block_tokens;
+    plan.cache_bytes = static_cast<double>(plan.cache_blocks) * block;
+    plan.free_bytes = plan.device_bytes - loaded - plan.activation_bytes - plan.graph_bytes - plan.cache_bytes;
+}
+
+double CostModel::linear_seconds(double tokens, double sampled) const {
+    const ModelSpec& model = target_.model;
+    const auto tensor = static_cast<double>(settings_.tensor_parallel);
+    const double passes = settings_.micro_batch_tokens > 0 ? std::ceil(tokens / static_cast<double>(settings_.micro_batch_tokens)) : 1;
+    double bytes = shared_bytes_ / tensor;
+    if (expert_bytes_ > 0) {
+        // A token chooses k of E experts; the share of all that n tokens choose, evenly: 1 - (1 - k/E)^n.
+        const double replicas = settings_.expert_parallel ? static_cast<double>(settings_.data_parallel) : 1;
+        const double missed = 1 - static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts);
+        bytes += expert_bytes_ / (tensor * replicas) * (1 - std::pow(missed, tokens / passes * replicas));
+    }
+    const double memory = passes * bytes / bandwidth_;
+    const double compute = (tokens * flops_per_token_ + sampled * head_flops_) / tensor / compute_;
+    double seconds = std::max(memory, compute);
+    if (settings_.weight_offload_bytes > 0 && target_.hardware.link_bytes_per_second)
+        seconds = std::max(seconds, passes * settings_.weight_offload_bytes / (*target_.hardware.link_bytes_per_second / 2));
+    return seconds;
+}
+
+double CostModel::attention_seconds(const StepWork& work, double checked) const {
+    const ModelSpec& model = target_.model;
+    const auto layers = static_cast<double>(model.attention_layers);
+    const double sliding = static_cast<double>(model.sliding_layers) / layers;
+    const auto weighted = [&](double full, double windowed) { return full * (1 - sliding) + windowed * sliding; };
+    const auto tensor = static_cast<double>(settings_.tensor_parallel);
+    const double flops_per_pair = 4 * static_cast<double>(model.attention_heads * model.head_dim) * layers / tensor;
+    const double cut = latent_cache(model) ? 1 : static_cast<double>(std::min(settings_.tensor_parallel, model.kv_heads));
+    const double cache_bytes = model.kv_bytes_per_token_16bit * settings_.cache_bits / 16 / cut;
+    const double multiplying = target_.hardware.flops("bf16").value_or(compute_) * attention_.prefill_efficiency;
+    const double reading = target_.hardware.memory_bandwidth_bytes_per_second * attention_.decode_efficiency;
+    const double pairs = weighted(work.prefill_pairs, work.prefill_windowed_pairs);
+    const double context = weighted(work.decode_context_tokens, work.decode_windowed_context_tokens);
+    return std::max(pairs * flops_per_pair / multiplying, work.prefill_context_tokens * cache_bytes / reading) +
+           std::max(context * checked * flops_per_pair / multiplying, context * cache_bytes / reading);
+}
+
+double CostModel::communication_seconds(double tokens) const {
+    if (settings_.devices() == 1) return 0;
+    const ModelSpec& model = target_.model;
+    const double link = *target_.hardware.link_bytes_per_second / 2 * target_.traits.link_efficiency;  // one direction
+    const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
+    const auto exchange = [&](double bytes) { return target_.traits.all_reduce_seconds + bytes / link; };
+    const auto tensor = static_cast<double>(settings_.tensor_parallel);
+    const double group = tensor * static_cast<double>(settings_.expert_parallel ? settings_.data_parallel : 1);
+    const double twice_a_layer = 2 * static_cast<double>(model.layers);
+    double seconds = static_cast<double>(settings_.pipeline_parallel - 1) * exchange(sent);
+    if (tensor > 1) seconds += twice_a_layer * exchange(sent * 2 * (tensor - 1) / tensor);
+    if (settings_.expert_parallel && model.experts > 0 && group > 1)
+        seconds += twice_a_layer * exchange(sent * static_cast<double>(model.experts_per_token) * (group - 1) / group);
+    return seconds;
+}
+
+double CostModel::draft_seconds(double sequences) const {
+    if (settings_.speculation.tokens == 0 || settings_.speculation.method == "ngram") return 0;
+    const ModelSpec& model = target_.model;
+    const double head = static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
+    const double one_layer = shared_bytes_ / static_cast<double>(model.layers) + head;
+    const double bytes = settings_.speculation.draft_bytes > 0 ? settings_.speculation.draft_bytes : one_layer;
+    const double operations = bytes;  // two for each weight of two bytes
+    const auto tensor = static_cast<double>(settings_.tensor_parallel);
+    return static_cast<double>(settings_.speculation.tokens) *
+           (std::max(bytes / bandwidth_, sequences * operations / compute_) / tensor + target_.traits.eager_layer_seconds);
+}
+
+StepTime CostModel::step(const StepWork& work) const {
+    StepTime time;
+    const std::int64_t sequences = work.decode_sequences + work.prefill_sequences;
+    if (sequences == 0) return time;
+    const EngineTraits& traits = target_.traits;
+    const auto decoding = static_cast<double>(work.decode_sequences);
+    const double checked = 1 + static_cast<double>(settings_.speculation.tokens);
+
+    // Stages of a pipeline work on different sequences at the same time: in a round, `streams` batches pass through all stages.
+    const double streams = static_cast<double>(std::min(settings_.pipeline_parallel, sequences));
+    const double tokens = (decoding * checked + static_cast<double>(work.prefill_tokens)) / streams;
+    const double sampled = (decoding * checked + static_cast<double>(work.prefill_finished)) / streams;
+    time.linear = linear_seconds(tokens, sampled);
+    time.attention = attention_seconds(work, checked) / streams;
+    time.communication = communication_seconds(tokens);
+    time.draft = draft_seconds(decoding);
+    time.device = time.linear + time.attention + time.communication + time.draft;
+    if (!settings_.compiled) time.device *= traits.uncompiled_factor;
+    if (tokens > static_cast<double>(settings_.graph_max_tokens))
+        time.device = std::max(time.device, static_cast<double>(target_.model.layers) * traits.eager_layer_seconds);
+    time.host = traits.step_overhead_seconds + traits.sequence_overhead_seconds * static_cast<double>(sequences);
+    time.total = settings_.overlap ? std::max(time.device, time.host) : time.device + time.host;
+    return time;
+}
+
+double CostModel::start_seconds() const {
+    const EngineTraits& traits = target_.traits;
+    return traits.start_seconds + memory_.weights_bytes / traits.load_bytes_per_second + (settings_.compiled ? traits.compile_seconds : 0) +
+           graph_sizes(settings_.graph_max_tokens) * traits.graph_seconds_per_size;
+}
+
+double CostModel::tokens_per_step() const {
+    const Speculation& speculation = settings_.speculation;
+    if (speculation.tokens == 0) return 1;
+    const auto found = target_.traits.acceptance.find(speculation.method);
+    if (found == target_.traits.acceptance.end())
+        throw UsageError("how often guesses of '" + speculation.method + "' are right in " + target_.traits.engine + " is not known");
+    return (1 - std::pow(found->second, static_cast<double>(speculation.tokens + 1))) / (1 - found->second);
+}
+
+std::string MemoryPlan::text() const {
+    std::string result;
+    const auto row = [&](const char* name, double bytes) {
+        std::array<char, 80> line{};
+        (void)std::snprintf(line.data(), line.size(), "  %-28s %9.2f GiB\n", name, bytes / gib);
+        result += line.data();
+    };
+    row("device", device_bytes);
+    row("the engine allows itself", usable_bytes);
+    row("context and libraries", context_bytes);
+    row("weights", weights_bytes);
+    row("activations", activation_bytes);
+    row("graphs", graph_bytes);
+    row("cache", cache_bytes);
+    if (missing_bytes > 0) row("missing", missing_bytes);
+    row("left", free_bytes);
+    result += "  cache: " + std::to_string(cache_tokens) + " tokens in " + std::to_string(cache_blocks) + " blocks\n";
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/perf/start_failure.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr double gib = 1024.0 * 1024 * 1024;
+
+std::string two_digits(double value) {
+    std::array<char, 40> text{};
+    (void)std::snprintf(text.data(), text.size(), "%.2f", value);
+    return text.data();
+}
+
+/// The figures that a log line may mention.
+std::vector<std::pair<std::string, std::string>> figures(const CostModel& cost) {
+    const MemoryPlan& plan = cost.memory();
+    const ServingSettings& settings = cost.settings();
+    const EngineTraits& traits = cost.target().traits;
+    const double context_bytes = static_cast<double>(cost.max_context_tokens()) * plan.cache_bytes_per_token;
+    const double available = plan.missing_bytes > 0 ? -plan.missing_bytes : plan.cache_bytes;
+    const auto tokens = static_cast<double>(plan.cache_tokens);
+    return {{"model", cost.target().model.name},
+            {"device_gib", two_digits(plan.device_bytes / gib)},
+            {"weights_gib", two_digits(plan.weights_bytes / gib)},
+            {"load_seconds", two_digits(plan.weights_bytes / traits.load_bytes_per_second)},
+            {"activation_gib", two_digits(plan.activation_bytes / gib)},
+            {"graph_gib", two_digits(plan.graph_bytes / gib)},
+            {"cache_gib", two_digits(available / gib)},
+            {"half_cache_gib", two_digits(available / gib / 2)},
+            {"cache_tokens", std::to_string(plan.cache_tokens)},
+            {"cache_blocks", std::to_string(plan.cache_blocks)},
+            {"left_gib", two_digits(std::max(0.0, plan.free_bytes) / gib)},
+            {"context", std::to_string(cost.max_context_tokens())},
+            {"context_gib", two_digits(context_bytes / gib)},
+            {"concurrency", two_digits(tokens / static_cast<double>(std::max<std::int64_t>(1, cost.max_context_tokens())))},
+            {"fraction", two_digits(settings.memory_fraction)},
+            {"backend", settings.attention_backend},
+            {"cache_type", settings.cache_type},
+            {"sequences", std::to_string(settings.max_sequences)},
+            {"batched_tokens", std::to_string(settings.max_batched_tokens)},
+            {"chunk", std::to_string(settings.chunked_prefill ? settings.max_batched_tokens : -1)},
+            {"missing_mib", two_digits(std::max(plan.missing_bytes, -plan.free_bytes) / gib * 1024)}};
+}
+
+std::vector<std::string> lines(const CostModel& cost, const char* event) {
+    std::vector<std::string> result;
+    const auto& log = cost.target().traits.log;
+    if (const auto found = log.find(event); found != log.end())
+        for (const std::string& line : found->second) result.push_back(filled(line, figures(cost)));
+    return result;
+}
+
+StartResult exits(const CostModel& cost, const char* event, double seconds, std::string cause) {
+    return {StartResult::End::exits, seconds, 1, std::move(cause), lines(cost, event)};
+}
+
+bool holds(const Defect& defect, const Assignment& parameters) {
+    const auto value = [&](std::size_t i) -> const Value* {
+        const auto found = parameters.find(defect.when.names()[i]);
+        return found != parameters.end() ? &found->second : nullptr;
+    };
+    return defect.when.evaluate(value).value_or(false);
+}
+
+/// Why the attention back end cannot do what is asked on this chip; empty when it can.
+std::string unsupported(const CostModel& cost) {
+    const ServingTarget& target = cost.target();
+    const ServingSettings& settings = cost.settings();
+    const AttentionTraits& attention =
+        target.traits.attention.at(settings.attention_backend.empty() ? target.traits.default_attention : settings.attention_backend);
+    const auto& types = attention.cache_types;
+    if (!types.empty() && std::find(types.begin(), types.end(), settings.cache_type) == types.end())
+        return settings.attention_backend + " has no kernels for a cache of " + settings.cache_type;
+    for (const std::string& type : attention.needs)
+        if (!target.hardware.flops_per_second.contains(type))
+            return settings.attention_backend + " needs a chip that computes in " + type + ", which " + target.hardware.title + " does not";
+    return "";
+}
+
+/// What does not fit, in the order in which an engine notices.
+std::optional<StartResult> out_of_memory(const CostModel& cost) {
+    const MemoryPlan& plan = cost.memory();
+    const EngineTraits& traits = cost.target().traits;
+    const double loaded = traits.start_seconds + plan.weights_bytes / traits.load_bytes_per_second;
+    const double needed = plan.context_bytes + plan.weights_bytes;
+    if (needed > plan.device_bytes)
+        return exits(
+            cost, "weights", traits.start_seconds,
+            "weights and libraries need " + two_digits(needed / gib) + " GiB, the device has " + two_digits(plan.device_bytes / gib));
+    if (plan.missing_bytes > 0 || plan.cache_blocks < 1)
+        return exits(cost, "no_cache", loaded, "no memory is left for the cache: " + two_digits(plan.missing_bytes / gib) + " GiB short");
+    if (traits.checks_context && cost.max_context_tokens() > plan.cache_tokens)
+        return exits(cost, "context", loaded,
+                     "one request of " + std::to_string(cost.max_context_tokens()) + " tokens does not fit the cache of " +
+                         std::to_string(plan.cache_tokens));
+    // Activations were seen in a trial step, except where the share is of weights and cache alone: there only the load finds out.
+    const bool tried = traits.fraction_of != EngineTraits::FractionOf::weights_cache;
+    const double left = plan.free_bytes + (tried ? 0 : plan.activation_bytes);
+    if (left < 0)
+        return exits(cost, plan.graph_bytes > 0 && left + plan.graph_bytes >= 0 ? "graphs" : "activations", cost.start_seconds(),
+                     "beside weights and cache " + two_digits(-left / gib) + " GiB are missing for graphs and activations");
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::string filled(std::string line, const std::vector<std::pair<std::string, std::string>>& values) {
+    for (const auto& [name, value] : values) {
+        const std::string place = "{" + name + "}";
+        for (auto at = line.find(place); at != std::string::npos; at = line.find(place, at + value.size()))
+            line.replace(at, place.size(), value);
+    }
+    return line;
+}
+
+StartResult start(const CostModel& cost, const Assignment& parameters) {
+    const EngineTraits& traits = cost.target().traits;
+    if (const std::string why = unsupported(cost); !why.empty()) return exits(cost, "unsupported_attention", traits.start_seconds, why);
+    if (auto failed = out_of_memory(cost)) return *failed;
+
+    StartResult result;
+    result.seconds = cost.start_seconds();
+    result.log = lines(cost, "started");
+    for (const Defect& defect : traits.defects) {
+        if (!holds(defect, parameters)) continue;
+        if (defect.kind == "slow_start") result.seconds += defect.seconds;
+        if (defect.kind != "hang" && defect.kind != "exit") continue;
+        result.end = defect.kind == "hang" ? StartResult::End::hangs : StartResult::End::exits;
+        result.exit_code = defect.kind == "exit" ? 1 : 0;
+        result.seconds = traits.start_seconds + defect.seconds;
+        result.cause = defect.because;
+        result.log = defect.lines;
+        return result;
+    }
+    return result;
+}
+
+std::optional<LoadDefect> load_defect(const EngineTraits& traits, const Assignment& parameters) {
+    for (const Defect& defect : traits.defects) {
+        if ((defect.kind != "hang_under_load" && defect.kind != "crash_under_load") || !holds(defect, parameters)) continue;
+        return LoadDefect{defect.kind == "hang_under_load", defect.seconds, 1, defect.because, defect.lines};
+    }
+    return std::nullopt;
+}
+
+}  // namespace servetune
