@@ -11,11 +11,11 @@ namespace {
 
 /// With the blank that stands before them; 64, so that six bits choose one.
 constexpr std::array<std::string_view, 64> spoken{
-    " a",     " the",  " river", " stone", " light", " wind",  " slow", " quick", " under",  " over",  " engine", " step",  " cache",
-    " token", " and",  " then",  " where", " old",   " young", " tree", " bird",  " paper",  " glass", " night",  " day",   " early",
-    " late",  " warm", " cold",  " north", " south", " east",  " west", " road",  " bridge", " house", " garden", " water", " salt",
-    " sand",  " ship", " rope",  " iron",  " gold",  " green", " blue", " white", " dark",   " seven", " nine",   " many",  " few",
-    " turns", " runs", " waits", " comes", " goes",  " falls", " grows", " keeps", " finds", " says",  " asks",   " ends"};
+    " a",     " the",  " river", " stone", " light", " wind",  " slow",  " quick", " under",  " over",  " engine", " step",  " cache",
+    " token", " and",  " then",  " where", " old",   " young", " tree",  " bird",  " paper",  " glass", " night",  " day",   " early",
+    " late",  " warm", " cold",  " north", " south", " east",  " west",  " road",  " bridge", " house", " garden", " water", " salt",
+    " sand",  " ship", " rope",  " iron",  " gold",  " green", " blue",  " white", " dark",   " seven", " nine",   " many",  " few",
+    " turns", " runs", " waits", " comes", " goes",  " falls", " grows", " keeps", " finds",  " says",  " asks",   " ends"};
 
 std::size_t choice(std::uint64_t key, std::int64_t at) {
     return servetune::mix64(key + static_cast<std::uint64_t>(at) * 0x9e3779b97f4a7c15ULL) % spoken.size();

@@ -22,13 +22,15 @@ void append_hexadecimal(std::string& out, std::size_t number) {
 
 }  // namespace
 
-AnswerWriter::AnswerWriter(const Dialect& dialect, AnswerFacts facts) : dialect_(dialect), facts_(std::move(facts)), text_(facts_.text_key) {
+AnswerWriter::AnswerWriter(const Dialect& dialect, AnswerFacts facts)
+    : dialect_(dialect), facts_(std::move(facts)), text_(facts_.text_key) {
     const bool chat = facts_.chat;
-    head_ = fmt::format(R"({{"id":"{}-{:032x}","object":"{}","created":{},"model":{},"choices":[)", chat ? "chatcmpl" : "cmpl", facts_.number,
-                        !chat            ? "text_completion"
-                        : facts_.stream ? "chat.completion.chunk"
-                                        : "chat.completion",
-                        std::time(nullptr), nlohmann::json(facts_.model).dump());
+    head_ =
+        fmt::format(R"({{"id":"{}-{:032x}","object":"{}","created":{},"model":{},"choices":[)", chat ? "chatcmpl" : "cmpl", facts_.number,
+                    !chat           ? "text_completion"
+                    : facts_.stream ? "chat.completion.chunk"
+                                    : "chat.completion",
+                    std::time(nullptr), nlohmann::json(facts_.model).dump());
     const std::string opened = std::string(event_begin) + head_ + R"({"index":0,)" + (chat ? R"("delta":{)" : "");
     before_ = opened + (chat ? R"("content":")" : R"("text":")");
     before_thought_ = opened + '"' + std::string(dialect_.reasoning) + R"(":")";
@@ -52,11 +54,13 @@ void AnswerWriter::tokens(std::string& out, std::int64_t tokens, std::int64_t ca
     if (sent_ == 0) {
         cached_tokens_ = cached_tokens;
         if (facts_.chat)
-            event(out, event_begin, head_, R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})");
+            event(out, event_begin, head_,
+                  R"({"index":0,"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}]})");
     }
     const std::int64_t until = std::min(facts_.output_tokens, sent_ + tokens);
     const std::int64_t thoughts_end = facts_.chat ? std::clamp(thoughts(), sent_, until) : sent_;
-    if (thoughts_end > sent_) event(out, before_thought_, text(sent_, thoughts_end), thoughts_end == facts_.output_tokens ? after_last_ : after_);
+    if (thoughts_end > sent_)
+        event(out, before_thought_, text(sent_, thoughts_end), thoughts_end == facts_.output_tokens ? after_last_ : after_);
     if (until == thoughts_end + 1) event(out, before_, text_.token(thoughts_end), until == facts_.output_tokens ? after_last_ : after_);
     else if (until > thoughts_end) event(out, before_, text(thoughts_end, until), until == facts_.output_tokens ? after_last_ : after_);
     sent_ = until;
@@ -84,8 +88,8 @@ std::string AnswerWriter::text(std::int64_t from, std::int64_t to) const {
 std::string AnswerWriter::usage_json() const {
     const std::int64_t share = facts_.halves_usage ? 2 : 1;
     const std::int64_t input = facts_.prompt_tokens / share, output = facts_.output_tokens / share;
-    return fmt::format(R"({{"prompt_tokens":{},"total_tokens":{},"completion_tokens":{},"prompt_tokens_details":{}}})", input, input + output,
-                       output, facts_.says_cached ? fmt::format(R"({{"cached_tokens":{}}})", cached_tokens_) : "null");
+    return fmt::format(R"({{"prompt_tokens":{},"total_tokens":{},"completion_tokens":{},"prompt_tokens_details":{}}})", input,
+                       input + output, output, facts_.says_cached ? fmt::format(R"({{"cached_tokens":{}}})", cached_tokens_) : "null");
 }
 
 std::string AnswerWriter::whole(std::int64_t cached_tokens) const {
@@ -99,7 +103,8 @@ std::string AnswerWriter::whole(std::int64_t cached_tokens) const {
                              spoken_from > 0 ? '"' + text(0, spoken_from) + '"' : "null");
     else choice = fmt::format(R"({{"index":0,"text":{},)", said);
     if (facts_.breaks_json) return head_ + choice;
-    return head_ + choice + fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})", finish_reason(), told.usage_json());
+    return head_ + choice +
+           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})", finish_reason(), told.usage_json());
 }
 
 }  // namespace simengine

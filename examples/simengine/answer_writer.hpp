@@ -53,11 +53,11 @@ private:
     const Dialect& dialect_;
     AnswerFacts facts_;
     AnswerText text_;
-    std::string head_{};          ///< up to the choices' list: `{"id":...,"choices":[`
-    std::string before_{};        ///< up to the text, as an event
+    std::string head_{};    ///< up to the choices' list: `{"id":...,"choices":[`
+    std::string before_{};  ///< up to the text, as an event
     std::string before_thought_{};
-    std::string after_{};         ///< behind the text
-    std::string after_last_{};    ///< behind the last text
+    std::string after_{};       ///< behind the text
+    std::string after_last_{};  ///< behind the last text
     std::int64_t sent_ = 0;
     std::int64_t cached_tokens_ = 0;
 };

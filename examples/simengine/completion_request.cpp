@@ -2,8 +2,8 @@
 #include "completion_request.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <simdjson.h>
+#include <nlohmann/json.hpp>
 
 namespace simengine {
 namespace {
@@ -105,7 +105,8 @@ std::optional<HttpRefusal> parse(std::string_view body, dom::object& object) {
 
 }  // namespace
 
-std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer, CompletionRequest& request) {
+std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer,
+                                                   CompletionRequest& request) {
     dom::object object;
     if (auto wrong = parse(body, object)) return wrong;
     request.chat = chat;
@@ -136,19 +137,22 @@ std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequ
     switch (dialect.kind) {
         case EngineKind::vllm:
             if (input + output <= context) return std::nullopt;
-            return refused(fmt::format("This model's maximum context length is {} tokens. However, you requested {} output tokens and your "
-                                       "prompt contains {} input tokens, for a total of {} tokens.",
-                                       context, output, input, input + output));
+            return refused(
+                fmt::format("This model's maximum context length is {} tokens. However, you requested {} output tokens and your "
+                            "prompt contains {} input tokens, for a total of {} tokens.",
+                            context, output, input, input + output));
         case EngineKind::sglang:
             if (input >= context)
                 return refused(fmt::format("The input ({} tokens) is longer than the model's context length ({} tokens).", input, context));
             if (input + output <= context) return std::nullopt;
-            return refused(fmt::format("Requested token count exceeds the model's maximum context length of {} tokens. You requested a total "
-                                       "of {} tokens: {} tokens from the input messages and {} tokens for the completion.",
-                                       context, input + output, input, output));
+            return refused(
+                fmt::format("Requested token count exceeds the model's maximum context length of {} tokens. You requested a total "
+                            "of {} tokens: {} tokens from the input messages and {} tokens for the completion.",
+                            context, input + output, input, output));
         case EngineKind::tensorrt_llm:
             if (input + output <= context) return std::nullopt;
-            return refused(fmt::format("The sum of prompt length ({}), max_tokens ({}) should not exceed max_seq_len ({})", input, output, context));
+            return refused(
+                fmt::format("The sum of prompt length ({}), max_tokens ({}) should not exceed max_seq_len ({})", input, output, context));
         case EngineKind::llama_cpp: break;
     }
     if (input < context) return std::nullopt;  // the answer is cut where the context ends
@@ -160,7 +164,8 @@ std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequ
 std::string error_json(const Dialect& dialect, const HttpRefusal& refusal) {
     using Json = nlohmann::ordered_json;
     if (dialect.flat_errors)
-        return Json{{"object", "error"}, {"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}.dump();
+        return Json{{"object", "error"}, {"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}
+            .dump();
     if (dialect.kind == EngineKind::llama_cpp) {
         const std::string type = refusal.type == "BadRequestError" ? "invalid_request_error" : refusal.type;
         return Json{{"error", {{"code", refusal.status}, {"message", refusal.message}, {"type", type}}}}.dump();

@@ -161,7 +161,8 @@ std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::s
 std::string no_value_text(const Dialect& dialect, std::string_view flag) {
     if (dialect.kind == EngineKind::tensorrt_llm) return refused(dialect, "", fmt::format("Option '{}' requires an argument.", flag));
     if (dialect.kind == EngineKind::llama_cpp)
-        return fmt::format("error while handling argument \"{}\": expected value for argument\n\nto show complete usage, run with -h\n", flag);
+        return fmt::format("error while handling argument \"{}\": expected value for argument\n\nto show complete usage, run with -h\n",
+                           flag);
     return refused(dialect, option_program(dialect), fmt::format("argument {}: expected one argument", flag));
 }
 
@@ -175,46 +176,13 @@ std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_v
     switch (dialect.kind) {
         case EngineKind::vllm: return {"OSError: [Errno 98] Address already in use"};
         case EngineKind::sglang:
-            return {fmt::format("ERROR:    [Errno 98] error while attempting to bind on address ('{}', {}): address already in use", host, port)};
-        case EngineKind::tensorrt_llm: return {fmt::format("RuntimeError: Failed to bind socket to {}:{}: [Errno 98] Address already in use", host, port)};
+            return {fmt::format("ERROR:    [Errno 98] error while attempting to bind on address ('{}', {}): address already in use", host,
+                                port)};
+        case EngineKind::tensorrt_llm:
+            return {fmt::format("RuntimeError: Failed to bind socket to {}:{}: [Errno 98] Address already in use", host, port)};
         case EngineKind::llama_cpp: break;
     }
     return {fmt::format("srv          main: couldn't bind HTTP server socket, hostname: {}, port: {}", host, port)};
-}
-
-std::vector<std::string> out_of_memory_lines(const Dialect& dialect) {
-    switch (dialect.kind) {
-        case EngineKind::vllm:
-        case EngineKind::sglang: return {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.16 GiB."};
-        case EngineKind::tensorrt_llm: return {"[TRT-LLM] [E] Executor creation failed due to insufficient GPU memory."};
-        case EngineKind::llama_cpp: break;
-    }
-    return {"ggml_backend_cuda_buffer_type_alloc_buffer: allocating 4608.00 MiB on device 0: cudaMalloc failed: out of memory"};
-}
-
-std::vector<std::string> fatal_lines(const Dialect& dialect) {
-    switch (dialect.kind) {
-        case EngineKind::vllm:
-            return {"(EngineCore) ERROR [core.py] EngineCore encountered a fatal error.",
-                    "vllm.v1.engine.exceptions.EngineDeadError: EngineCore encountered an issue. See stack trace (above) for the root cause."};
-        case EngineKind::sglang:
-            return {"Scheduler hit an exception: Traceback (most recent call last):",
-                    "Received sigquit from a child process. It usually means the child failed."};
-        case EngineKind::tensorrt_llm: return {"[TRT-LLM] [E] Error in event loop: an illegal memory access was encountered"};
-        case EngineKind::llama_cpp: break;
-    }
-    return {"ggml/src/ggml-backend.cpp: GGML_ASSERT(tensor->data != NULL) failed"};
-}
-
-std::vector<std::string> ready_lines(const Dialect& dialect, std::string_view host, std::uint16_t port) {
-    const std::string running = fmt::format("INFO:     Uvicorn running on http://{}:{} (Press CTRL+C to quit)", host, port);
-    switch (dialect.kind) {
-        case EngineKind::vllm: return {"INFO:     Application startup complete."};
-        case EngineKind::sglang: return {"INFO:     Application startup complete.", running, "The server is fired up and ready to roll!"};
-        case EngineKind::tensorrt_llm: return {"INFO:     Application startup complete.", running};
-        case EngineKind::llama_cpp: break;
-    }
-    return {fmt::format("main: server is listening on http://{}:{} - starting the main loop", host, port)};
 }
 
 }  // namespace simengine

@@ -56,10 +56,7 @@ std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::s
 std::string no_value_text(const Dialect& dialect, std::string_view flag);
 std::string no_model_text(const Dialect& dialect);
 
-// ---- what its log says when it goes wrong; lines
+/// What its log says, in lines, when somebody else has the port.
 std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_view host, std::uint16_t port);
-std::vector<std::string> out_of_memory_lines(const Dialect& dialect);
-std::vector<std::string> fatal_lines(const Dialect& dialect);  ///< the engine dies under load
-std::vector<std::string> ready_lines(const Dialect& dialect, std::string_view host, std::uint16_t port);
 
 }  // namespace simengine

@@ -216,11 +216,14 @@ std::string help_text(const Dialect& dialect, const FlagFacts& facts) {
         else all.push_back(spelling);
     }
     const bool llama = dialect.kind == EngineKind::llama_cpp;
-    std::string text = llama ? "----- all params -----\n\n" : fmt::format("{}\n\noptions:\n  -h, --help            show this help message and exit\n", dialect.usage);
+    std::string text = llama ? "----- all params -----\n\n"
+                             : fmt::format("{}\n\noptions:\n  -h, --help            show this help message and exit\n", dialect.usage);
     for (const auto& [name, all] : spellings) {
         if (name == "--help" && !llama) continue;
         const Fact& fact = facts.flags.at(name);
-        std::string value = fact.type == "bool" ? "" : fact.type == "choice" ? fmt::format(" {{{}}}", fmt::join(fact.values, ",")) : " VALUE";
+        std::string value = fact.type == "bool"     ? ""
+                            : fact.type == "choice" ? fmt::format(" {{{}}}", fmt::join(fact.values, ","))
+                                                    : " VALUE";
         std::vector<std::string> shown = all;
         if (fact.negatable && std::none_of(all.begin(), all.end(), [](const std::string& one) { return one.starts_with("--no-"); }))
             shown.push_back("--no-" + name.substr(2));

@@ -16,6 +16,7 @@ using servetune::TokenEvent;
 namespace {
 
 constexpr std::chrono::seconds most_behind{1};
+constexpr std::size_t nowhere = ~std::size_t{0};  ///< no replica yet
 
 }  // namespace
 
@@ -59,23 +60,22 @@ void EngineLoop::plan(TimePoint at, What what, std::size_t replica, const TokenE
 }
 
 void EngineLoop::submit(EngineRequest request, TimePoint now) {
-    const auto fewest = std::min_element(cores_.begin(), cores_.end(), [](const Replica& a, const Replica& b) { return a.assigned < b.assigned; });
-    const auto replica = static_cast<std::size_t>(fewest - cores_.begin());
-    ++fewest->assigned;
-    const std::size_t id = request.id, front_end = id % front_end_free_at_.size();
-    requests_[id] = {replica, front_end, std::move(request), false, {}};
-    ++in_front_ends_;
     TokenEvent named;
-    named.id = id;
-    plan(through_front_end(front_end, now, cost_.target().traits.request_overhead_seconds), What::admit, replica, named);
+    named.id = request.id;
+    requests_[named.id] = {nowhere, named.id % front_end_free_at_.size(), std::move(request), false, {}};
+    ++in_front_ends_;
+    plan(now, What::arrive, nowhere, named);
 }
 
 void EngineLoop::cancel(std::size_t id) {
     const auto found = requests_.find(id);
     if (found == requests_.end()) return;
-    if (found->second.admitted) cores_[found->second.replica].core.cancel(id);
-    else --in_front_ends_;
-    --cores_[found->second.replica].assigned;
+    if (found->second.replica == nowhere) --in_front_ends_;
+    else if (!found->second.finished) {
+        Replica& replica = cores_[found->second.replica];
+        replica.core.cancel(id);
+        --replica.assigned;
+    }
     requests_.erase(found);
 }
 
@@ -93,6 +93,7 @@ void EngineLoop::run(TimePoint now, int most_deliveries) {
         const Planned planned = planned_.top();
         planned_.pop();
         switch (planned.what) {
+            case What::arrive: arrive(planned); break;
             case What::admit: admit(planned); break;
             case What::step_end: end_step(planned, now); break;
             case What::send:
@@ -103,14 +104,24 @@ void EngineLoop::run(TimePoint now, int most_deliveries) {
     }
 }
 
-void EngineLoop::admit(const Planned& planned) {
+/// In the order of time among all else that the front end does.
+void EngineLoop::arrive(const Planned& planned) {
     const auto found = requests_.find(planned.event.id);
     if (found == requests_.end()) return;  // its client has left
+    const double seconds = cost_.target().traits.request_overhead_seconds;
+    plan(through_front_end(found->second.front_end, planned.at, seconds), What::admit, nowhere, planned.event);
+}
+
+void EngineLoop::admit(const Planned& planned) {
+    const auto found = requests_.find(planned.event.id);
+    if (found == requests_.end()) return;
+    const auto fewest =
+        std::min_element(cores_.begin(), cores_.end(), [](const Replica& a, const Replica& b) { return a.assigned < b.assigned; });
     --in_front_ends_;
-    found->second.admitted = true;
-    Replica& replica = cores_[planned.replica];
-    replica.core.add(std::move(found->second.waiting));
-    if (!replica.stepping) begin_step(planned.replica, planned.at);
+    ++fewest->assigned;
+    found->second.replica = static_cast<std::size_t>(fewest - cores_.begin());
+    fewest->core.add(std::move(found->second.waiting));
+    if (!fewest->stepping) begin_step(found->second.replica, planned.at);
 }
 
 void EngineLoop::begin_step(std::size_t index, TimePoint at) {
@@ -126,6 +137,7 @@ void EngineLoop::end_step(const Planned& planned, TimePoint now) {
     Replica& replica = cores_[planned.replica];
     replica.stepping = false;
     for (const TokenEvent& event : replica.made) hand_over(event, planned.at);
+    if (out_of_memory_) hangs_ = true;  // whoever looks at it ends the process
     if (!replica.core.idle()) begin_step(planned.replica, now - planned.at > most_behind ? now : planned.at);
 }
 
@@ -138,6 +150,10 @@ void EngineLoop::hand_over(TokenEvent event, TimePoint at) {
     event.first = event.first || request.held.first;
     event.cached_tokens = std::max(event.cached_tokens, request.held.cached_tokens);
     request.held = {};
+    if (event.finished) {
+        --cores_[request.replica].assigned;
+        request.finished = true;
+    }
     if (!event.first && !event.finished && event.tokens < cost_.settings().stream_interval) {
         request.held = event;
         return;
@@ -148,10 +164,7 @@ void EngineLoop::hand_over(TokenEvent event, TimePoint at) {
 void EngineLoop::send(const Planned& planned) {
     const auto found = requests_.find(planned.event.id);
     if (found == requests_.end()) return;
-    if (planned.event.finished) {
-        --cores_[planned.replica].assigned;
-        requests_.erase(found);
-    }
+    if (planned.event.finished) requests_.erase(found);
     lateness_.add((Clock::now() - planned.at).count());
     deliver_(planned.event);
 }

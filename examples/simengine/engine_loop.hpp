@@ -62,13 +62,13 @@ public:
     [[nodiscard]] const Lateness& lateness() const { return lateness_; }
 
 private:
-    enum class What { admit, step_end, send };
+    enum class What { arrive, admit, step_end, send };
     struct Planned {
         TimePoint at;
         std::uint64_t order;  ///< of what is planned for the same moment
         What what;
         std::size_t replica;
-        servetune::TokenEvent event;  ///< send; of an admission the id alone
+        servetune::TokenEvent event;  ///< send; else the id alone
         bool operator>(const Planned& other) const { return at != other.at ? at > other.at : order > other.order; }
     };
     struct Replica {
@@ -78,15 +78,16 @@ private:
         std::size_t assigned = 0;  ///< requests that have not ended
     };
     struct Request {
-        std::size_t replica = 0;
+        std::size_t replica = 0;  ///< none until it is admitted
         std::size_t front_end = 0;
-        servetune::EngineRequest waiting{};  ///< until it is admitted
-        bool admitted = false;
-        servetune::TokenEvent held{};  ///< tokens that are not sent alone (stream_interval)
+        servetune::EngineRequest waiting{};  ///< until then
+        bool finished = false;               ///< in the engine; its last tokens may still be on their way
+        servetune::TokenEvent held{};        ///< tokens that are not sent alone (stream_interval)
     };
 
     void make_cores();
     void plan(TimePoint at, What what, std::size_t replica, const servetune::TokenEvent& event);
+    void arrive(const Planned& planned);
     void admit(const Planned& planned);
     void begin_step(std::size_t replica, TimePoint at);
     void end_step(const Planned& planned, TimePoint now);

@@ -55,7 +55,9 @@ bool Service::serves(const std::string& model) const {
     return std::find(options_.served_names.begin(), options_.served_names.end(), model) != options_.served_names.end();
 }
 
-std::string Service::shown_name() const { return options_.vices.wrong_model.empty() ? options_.served_names.front() : options_.vices.wrong_model; }
+std::string Service::shown_name() const {
+    return options_.vices.wrong_model.empty() ? options_.served_names.front() : options_.vices.wrong_model;
+}
 
 void Service::handle(const HttpRequest& request, Exchange& exchange) {
     if (!authorized(request)) return refuse(exchange, {401, "Unauthorized", "Unauthorized"});
@@ -179,7 +181,8 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
     }
     if (path == "/v1/models") return json(models_json());
     if (path == "/simengine") return json(status_json());
-    if (path == "/version" && (kind == EngineKind::vllm || kind == EngineKind::tensorrt_llm)) return json(Json{{"version", options_.version}}.dump());
+    if (path == "/version" && (kind == EngineKind::vllm || kind == EngineKind::tensorrt_llm))
+        return json(Json{{"version", options_.version}}.dump());
     if ((path == "/get_server_info" || path == "/server_info") && kind == EngineKind::sglang) return json(server_info_json());
     if (path == "/props" && kind == EngineKind::llama_cpp) return json(server_info_json());
     if (path == "/slots" && kind == EngineKind::llama_cpp) return json(slots_json());
@@ -229,9 +232,8 @@ std::string Service::server_info_json() const {
 std::string Service::slots_json() const {
     Json slots = Json::array();
     for (std::int64_t i = 0; i < loop_.cost().settings().max_sequences; ++i)
-        slots.push_back({{"id", i},
-                         {"n_ctx", loop_.cost().max_context_tokens()},
-                         {"is_processing", static_cast<std::size_t>(i) < loop_.running()}});
+        slots.push_back(
+            {{"id", i}, {"n_ctx", loop_.cost().max_context_tokens()}, {"is_processing", static_cast<std::size_t>(i) < loop_.running()}});
     return slots.dump();
 }
 
@@ -285,8 +287,9 @@ bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
     if (request.path == "/tokenize") {
         if (const auto wrong = read_tokenize_request(request.body, tokenizer_, tokens)) refuse(exchange, *wrong);
         else
-            exchange.answer(200, json_type,
-                            Json{{"count", tokens.size()}, {"max_model_len", loop_.cost().max_context_tokens()}, {"tokens", tokens}}.dump());
+            exchange.answer(
+                200, json_type,
+                Json{{"count", tokens.size()}, {"max_model_len", loop_.cost().max_context_tokens()}, {"tokens", tokens}}.dump());
         return true;
     }
     if (request.path != "/detokenize") return false;

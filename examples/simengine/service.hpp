@@ -23,18 +23,18 @@ namespace simengine {
 /// What the engine answers with, beside its timing.
 struct ServiceOptions {
     const Dialect* dialect = nullptr;
-    servetune::Engine engine{};                           ///< counters, paths that empty the cache
-    std::string version{};                                ///< of the engine
-    std::vector<std::string> served_names{};              ///< the first is what it calls itself
-    std::string model{};                                  ///< as the command names it
+    servetune::Engine engine{};                               ///< counters, paths that empty the cache
+    std::string version{};                                    ///< of the engine
+    std::vector<std::string> served_names{};                  ///< the first is what it calls itself
+    std::string model{};                                      ///< as the command names it
     std::map<std::string, std::vector<std::string>> flags{};  ///< of the command, for /get_server_info
     servetune::Assignment parameters{};
-    std::string api_key{};       ///< empty: none is needed
-    bool metrics = true;         ///< has /metrics
-    bool says_cached = true;     ///< usage says how many tokens came from the cache
-    bool reasons = false;        ///< answers begin with thoughts
-    bool can_reset = true;       ///< the environment allows the cache to be emptied
-    std::uint64_t seed = 0;      ///< of the answers
+    std::string api_key{};    ///< empty: none is needed
+    bool metrics = true;      ///< has /metrics
+    bool says_cached = true;  ///< usage says how many tokens came from the cache
+    bool reasons = false;     ///< answers begin with thoughts
+    bool can_reset = true;    ///< the environment allows the cache to be emptied
+    std::uint64_t seed = 0;   ///< of the answers
     Misbehaviour vices{};
 };
 
