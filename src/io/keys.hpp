@@ -182,7 +182,17 @@ inline constexpr std::array budget{
     Key{"trials", "integer", "told trials of the search (30)"},
     Key{"wall_clock", "duration", "of one run; no trial starts after it"},
 };
-inline constexpr std::array evaluator{Key{"replay", "file or mapping", "answer from a table of measured configurations", true}};
+inline constexpr std::array evaluator{
+    Key{"replay", "file or mapping", "answer from a table of measured configurations"},
+    Key{"simulate", "mapping", "answer from the cost model and the simulator: predictions, nothing is measured"},
+};
+inline constexpr std::array simulate{
+    Key{"noise", "share", "how much server starts differ, as a coefficient of variation (0)"},
+    Key{"step_noise", "share", "how much steps differ within a run (0)"},
+    Key{"drift", "share", "a slow wave over the steps: clocks, temperature (0)"},
+    Key{"drift_period", "duration", "of that wave (10min)"},
+    Key{"traits", "mapping of file", "engine -> its traits, such as `autotune simulate --fit` writes (those that ship)"},
+};
 inline constexpr std::array replay{
     Key{"table", "file", "CSV: parameters, `status`, metrics", true},
     Key{"unmeasured", "fail | exclude", "a configuration without a row is a failed trial, or not part of the space (fail)"},

@@ -315,7 +315,12 @@ private:
         line("- {} trials, {:.0f} s of measuring, strategy {}, seed {}{}.", told, view_.cost_seconds(), file_.strategy.name, file_.seed,
              stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
-        else line("- Replayed from the table {}: no engine was started here.", file_.replay.table.filename().string());
+        else if (file_.replay) line("- Replayed from the table {}: no engine was started here.", file_.replay->table.filename().string());
+        if (file_.simulate)
+            line(
+                "- Simulated: every number here is a prediction of the cost model for {}; nothing was measured. Measure before you believe "
+                "it.",
+                file_.hardware);
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
             const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";

@@ -44,7 +44,8 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"evaluator", "evaluator"},
           {"published", "published"}}},
         {"strategy", {{"staged", "staged"}}},
-        {"evaluator", {{"replay", "?replay"}}},
+        {"evaluator", {{"replay", "?replay"}, {"simulate", "simulate"}}},
+        {"traits", {{"attention", "*attention"}, {"defects", "[]defect"}}},
         {"model", {{"weights", "*weights"}}},
     };
     return shapes;
@@ -90,7 +91,8 @@ public:
             {"objective", keys::objective}, {"strategy", keys::strategy},   {"staged", keys::staged},
             {"stage", keys::stage},         {"budget", keys::budget},       {"evaluator", keys::evaluator},
             {"replay", keys::replay},       {"published", keys::published}, {"hardware", keys::hardware},
-            {"model", keys::model},         {"weights", keys::weights}};
+            {"model", keys::model},         {"weights", keys::weights},     {"simulate", keys::simulate},
+            {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect}};
         return all;
     }
 
@@ -138,7 +140,7 @@ private:
 
 }  // namespace
 
-std::vector<std::string> schema_kinds() { return {"engine", "workload", "study", "preset", "hardware", "model"}; }
+std::vector<std::string> schema_kinds() { return {"engine", "workload", "study", "preset", "hardware", "model", "traits"}; }
 
 std::string json_schema(std::string_view kind) {
     const std::vector<std::string> kinds = schema_kinds();

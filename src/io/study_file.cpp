@@ -161,6 +161,19 @@ ReplayChoice read_replay(const Yaml& node) {
     return result;
 }
 
+SimulateChoice read_simulate(const Yaml& node) {
+    SimulateChoice result;
+    node.check_keys(keys::simulate);
+    if (const Yaml* noise = node.find("noise")) result.noise.run_cv = noise->fraction();
+    if (const Yaml* noise = node.find("step_noise")) result.noise.step_cv = noise->fraction();
+    if (const Yaml* drift = node.find("drift")) result.noise.drift_cv = drift->fraction();
+    if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->seconds();
+    if (const Yaml* traits = node.find("traits"))
+        for (const auto& [engine, file] : traits->entries())
+            result.traits[engine] = fs::absolute(fs::path(file.file()).parent_path() / file.text()).string();
+    return result;
+}
+
 /// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
     fs::path file;
@@ -292,7 +305,10 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     }
     const Yaml& evaluator = *root.find("evaluator");
     evaluator.check_keys(keys::evaluator);
-    study.replay = read_replay(*evaluator.find("replay"));
+    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay or simulate");
+    if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
+    if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
+    if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
     if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);
     study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);

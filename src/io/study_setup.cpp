@@ -5,6 +5,7 @@
 #include "servetune/io/files.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/load/dataset.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
 #include "servetune/strategy/quasi_random.hpp"
@@ -75,14 +76,24 @@ std::string text_of(const Assignment& assignment) { return Configuration::of(ass
 
 }  // namespace
 
-StudySetup set_up(StudyFile file) {
-    StudySetup setup;
-    MeasuredTable table = read_table(file.replay.table);
+namespace {
+
+std::unique_ptr<Strategy> strategy_of(const StrategyChoice& choice) {
+    if (choice.name == "random") return std::make_unique<Random>();
+    if (choice.name == "exhaustive") return std::make_unique<Exhaustive>();
+    if (choice.name == "quasi_random") return std::make_unique<QuasiRandom>();
+    if (choice.name == "local_search") return std::make_unique<LocalSearch>();
+    return std::make_unique<Staged>(choice.staged);
+}
+
+void set_up_replay(StudySetup& setup, const StudyFile& file) {
+    const ReplayChoice& replay = *file.replay;
+    MeasuredTable table = read_table(replay.table);
     check_objective(file, table);
     if (file.audit != "off") audit_rows(table, file);
     std::vector<Constraint> constraints = file.composition->constraints();
     const bool has_workloads = !table.rows.front().workload.empty();
-    if (file.replay.exclude_unmeasured) {
+    if (replay.exclude_unmeasured) {
         const SearchSpace whole(file.composition->parameters());
         std::vector<std::string> names;
         if (has_workloads)
@@ -91,19 +102,76 @@ StudySetup set_up(StudyFile file) {
     }
     setup.problem =
         std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective, file.decision);
-    ReplayEvaluator::Options options{{}, file.replay.noise_cv};
+    ReplayEvaluator::Options options{{}, replay.noise_cv};
     if (has_workloads) options.workloads = file.weighted_workloads();
-    auto replay = std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
-    setup.problem->replicates_inform = replay->replicates_inform();
-    if (file.replay.delay_seconds > 0) setup.evaluator = std::make_unique<Delayed>(std::move(replay), file.replay.delay_seconds);
-    else setup.evaluator = std::move(replay);
-    if (file.strategy.name == "random") setup.strategy = std::make_unique<Random>();
-    else if (file.strategy.name == "exhaustive") setup.strategy = std::make_unique<Exhaustive>();
-    else if (file.strategy.name == "quasi_random") setup.strategy = std::make_unique<QuasiRandom>();
-    else if (file.strategy.name == "local_search") setup.strategy = std::make_unique<LocalSearch>();
-    else setup.strategy = std::make_unique<Staged>(file.strategy.staged);
+    setup.evaluator = std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
+    setup.problem->replicates_inform = setup.evaluator->replicates_inform();
+    if (replay.delay_seconds > 0) setup.evaluator = std::make_unique<Delayed>(std::move(setup.evaluator), replay.delay_seconds);
+}
+
+void set_up_simulation(StudySetup& setup, const StudyFile& file) {
+    setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+                                              file.decision);
+    auto evaluator = simulated(file);
+    if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
+        throw SpaceError(file.file.string() + ": " + why);
+    setup.problem->replicates_inform = evaluator->replicates_inform();
+    setup.evaluator = std::move(evaluator);
+}
+
+}  // namespace
+
+StudySetup set_up(StudyFile file) {
+    StudySetup setup;
+    if (file.replay) set_up_replay(setup, file);
+    else set_up_simulation(setup, file);
+    setup.strategy = strategy_of(file.strategy);
     setup.file = std::move(file);
     return setup;
+}
+
+std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
+    const Catalogue catalogue(file.search_spaces);
+    const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.hardware : hardware);
+    const std::vector<ModelSpec> models = catalogue.all_models();
+    (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
+    const SimulateChoice choice = file.simulate.value_or(SimulateChoice{});
+    std::vector<ServingReader> readers;
+    for (const Engine& engine : file.composition->engines()) {
+        const auto own = choice.traits.find(engine.name);
+        const EngineTraits traits = catalogue.traits(own != choice.traits.end() ? own->second : engine.name);
+        readers.emplace_back(engine, traits, models, chip, file.composition->version_of(engine));
+    }
+    std::vector<SimulatedWorkload> workloads;
+    for (const auto* list : {&file.workloads, &file.report_workloads})
+        for (const Workload& workload : *list)
+            workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
+    return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads),
+                                               SimulateEvaluator::Options{file.weighted_workloads(), choice.noise});
+}
+
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most) {
+    Rng rng(1);
+    const bool all = problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most);
+    const std::size_t tries = all ? static_cast<std::size_t>(problem.feasible.size()) : most;
+    std::optional<MemoryPlan> nearest;
+    std::string first;
+    for (std::size_t i = 0; i <= tries; ++i) {
+        const Configuration configuration = i == 0 ? problem.space.default_configuration()
+                                            : all  ? problem.feasible.at(static_cast<double>(i - 1))
+                                                   : problem.feasible.sample(rng);
+        const SimulateEvaluator::Started started = evaluator.started(configuration);
+        if (!started.failure) return "";
+        if (first.empty()) first = started.failure->message;
+        if (!started.cost) continue;
+        const MemoryPlan& plan = started.cost->memory();
+        if (!nearest || plan.missing_bytes < nearest->missing_bytes) nearest = plan;
+    }
+    std::string result = all ? "no configuration of this study would start"
+                             : "none of " + std::to_string(tries) + " configurations of this study, drawn evenly, would start";
+    result += "; the default: " + first;
+    if (nearest) result += "\nwhere the least memory is missing:\n" + nearest->text();
+    return result;
 }
 
 std::map<std::string, std::string> StudySetup::definition() const {
@@ -144,8 +212,22 @@ std::map<std::string, std::string> StudySetup::definition() const {
         }
     }
     result["command"] = command(problem->space.default_configuration()).text();
-    result["evaluator.replay"] =
-        fingerprint_of(read_file(file.replay.table)).text() + " noise_cv=" + servetune::text_of(file.replay.noise_cv);
+    if (file.replay)
+        result["evaluator.replay"] =
+            fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + servetune::text_of(file.replay->noise_cv);
+    if (file.simulate) {
+        const StepNoise& noise = file.simulate->noise;
+        result["evaluator.simulate"] = "noise=" + servetune::text_of(noise.run_cv) + " step_noise=" + servetune::text_of(noise.step_cv) +
+                                       " drift=" + servetune::text_of(noise.drift_cv) + "/" +
+                                       servetune::text_of(noise.drift_period_seconds);
+        const Catalogue catalogue(file.search_spaces);
+        for (const Engine& engine : file.composition->engines()) {
+            const auto own = file.simulate->traits.find(engine.name);
+            const auto traits =
+                catalogue.find("traits", own != file.simulate->traits.end() ? own->second : engine.name, catalogue.root() / "traits");
+            result["evaluator.simulate.traits." + engine.name] = fingerprint_of(read_file(traits)).text();
+        }
+    }
     return result;
 }
 

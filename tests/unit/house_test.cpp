@@ -106,7 +106,7 @@ TEST_CASE("house: the schemas beside the search spaces are the readers' own") {
         CHECK(read_file(source / ("search_spaces/schema/" + kind + ".json")) == json_schema(kind));
     }
     CHECK(message_of<Error>([] { (void)json_schema("studdy"); }) ==
-          "there is no schema of 'studdy'; known: study, model, engine, preset, hardware, workload");
+          "there is no schema of 'studdy'; known: study, model, engine, preset, traits, hardware, workload");
 }
 
 TEST_CASE("house: FORMAT.md documents every key that the readers accept, and none that they do not") {
@@ -152,4 +152,9 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     check("hardware", keys::hardware);
     check("model", keys::model);
     check("weights", keys::weights);
+    check("simulate", keys::simulate);
+    check("traits", keys::traits);
+    check("attention", keys::attention);
+    check("default_rule", keys::default_rule);
+    check("defect", keys::defect);
 }

@@ -2,9 +2,11 @@
 #pragma once
 
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/simulate_evaluator.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/catalogue.hpp"
+#include "servetune/perf/engine_core.hpp"
 #include "servetune/strategy/staged.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/traffic/workload.hpp"
@@ -36,6 +38,12 @@ struct ReplayChoice {
     double delay_seconds = 0;
 };
 
+/// `evaluator: {simulate: ...}`.
+struct SimulateChoice {
+    StepNoise noise{};
+    std::map<std::string, std::string> traits{};  ///< engine -> file, in place of those that ship
+};
+
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
     std::filesystem::path file;
@@ -49,7 +57,8 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    ReplayChoice replay;
+    std::optional<ReplayChoice> replay;  ///< exactly one of these two
+    std::optional<SimulateChoice> simulate;
     Budget budget;
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
@@ -79,7 +88,16 @@ struct StudySetup {
     }
 };
 
-/// Throws as load_study, and SpaceError when the space is empty or does not fit the table.
+/// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the
+/// memory plan of the nearest).
 StudySetup set_up(StudyFile file);
+
+/// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's. Throws IoError for unknown
+/// hardware or an engine without traits, UsageError for a workload whose requests cannot be planned.
+std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");
+
+/// One sentence and a memory plan where no configuration of the space would start; empty where one does. Looks at the default, at every
+/// configuration of a space of at most `most`, else at that many drawn evenly (and says so).
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most = 2000);
 
 }  // namespace servetune

@@ -38,7 +38,8 @@ struct EngineStep {
     StepTime time{};
     double seconds = 0;                    ///< time.total with the noise
     std::span<const TokenEvent> tokens{};  ///< valid until the next step
-    bool out_of_memory = false;            ///< its activations did not fit beside weights and cache: the engine dies in this step
+    double cache_use = 0;                  ///< while it runs: blocks of requests / all blocks
+    bool out_of_memory = false;  ///< its activations do not fit beside weights and cache: the engine dies in it, nobody gets a token
 };
 
 /// How far steps vary, each as a coefficient of variation.

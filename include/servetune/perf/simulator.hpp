@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -25,7 +26,9 @@ public:
     };
 
     /// From planned requests: pieces are named from their texts or token ids (equal beginnings, equal names), and the texts are forgotten.
-    /// Throws UsageError for a request whose number of tokens is not known (input or output 0).
+    /// Turns of a conversation begin with all that was said before, answers included.
+    /// Both throw UsageError for no request, for one whose number of tokens is not known (input or output 0), for a turn before the one that
+    /// it follows, for two turns that follow the same request, for a closed loop without places.
     SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arrival arrival);
     SimulatedTraffic(std::vector<Request> requests, Arrival arrival);
 
@@ -37,14 +40,17 @@ private:
     Arrival arrival_;
 };
 
-/// Names of the pieces that a text of so many tokens begins with (EngineRequest::pieces): the text is cut evenly, as tokens are about equally long.
-std::vector<std::uint64_t> prefix_pieces(const std::string& text, std::int64_t tokens);
+/// Names of the whole pieces that a text begins with (EngineRequest::pieces), one for every `EngineCore::prefix_piece_tokens` x
+/// `bytes_per_token` bytes: tokens are about equally long. With one and the same `bytes_per_token` (at least 1 / 16) equal beginnings have
+/// equal names, however the texts go on.
+std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per_token);
 
 struct SimulationOptions {
     std::uint64_t seed = 0;  ///< of noise and of which guesses are right
     StepNoise noise{};
     std::optional<double> dies_after_seconds{};  ///< of load: the engine ends then and what runs fails (LoadDefect)
     bool hangs = false;                          ///< then it does not end but says nothing more: requests stall
+    double stall_timeout_seconds = 300;          ///< without a byte until the client gives up on a hung engine (LoadOptions)
 };
 
 /// What a simulated load test gave: records as a load generator would have written them, with a client that costs nothing.
