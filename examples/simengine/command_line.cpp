@@ -45,6 +45,9 @@ void declare(CLI::App& app, Written& written) {
         ->check(CLI::PositiveNumber)
         ->capture_default_str()
         ->multi_option_policy(last);
+    app.add_option("--start-scale", options.start_scale, "Starts so many times faster (default: as --time-scale)")
+        ->check(CLI::PositiveNumber)
+        ->multi_option_policy(last);
     app.add_option("--seed", options.seed, "Of noise and answers")->capture_default_str()->multi_option_policy(last);
     app.add_option("--noise", written.noise, "RUN[,STEP]: coefficients of variation, of a whole run and of each step")
         ->multi_option_policy(last);
@@ -78,6 +81,7 @@ std::optional<Options> read_command_line(int argc, char** argv, const char* envi
     Options& options = written.options;
     if (!written.noise.empty()) options.noise = noise_of(written.noise);
     options.vices = Misbehaviour::of(written.vices);
+    if (options.start_scale <= 0) options.start_scale = options.time_scale;
     options.quiet = written.log_level == "error";
     options.engine_words = app.remaining();
     if (!options.engine_words.empty() && options.engine_words.front() == "--") options.engine_words.erase(options.engine_words.begin());

@@ -17,6 +17,7 @@ struct Options {
     std::string hardware = "h100-sxm";
     std::string model{};     ///< whose figures, where the command's name for it is not known
     double time_scale = 1;   ///< starts and steps so many times faster
+    double start_scale = 0;  ///< starts so many times faster; 0: as time_scale
     std::uint64_t seed = 0;  ///< of noise and answers
     servetune::StepNoise noise{};
     Misbehaviour vices{};

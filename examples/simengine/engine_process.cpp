@@ -93,7 +93,7 @@ private:
     asio::steady_timer step_timer_{context_};
     std::optional<TimePoint> armed_{};
     Server server_;
-    Service service_;
+    std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
     std::size_t flooded_ = 0;
@@ -119,12 +119,7 @@ Life::Life(const EngineSetup& setup, const Options& options)
       host_(host_of(setup)),
       port_(port_of(setup)),
       server_(context_, {.handle = [this](const HttpRequest& request, Exchange& exchange) { handle(request, exchange); },
-                         .gone = [this](std::size_t work) { service_.gone(work); }}),
-      service_(service_options(), *setup.cost, {.seed = options.seed, .noise = options.noise, .time_scale = options.time_scale},
-               {.wake = [this] { wake(); },
-                .die = [this] { die(setup_.log_lines("died")); },
-                .drop_all = [this] { server_.drop_connections(); },
-                .first_request = [this] { begin_load(); }}) {}
+                         .gone = [this](std::size_t work) { service_->gone(work); }}) {}
 
 ServiceOptions Life::service_options() const {
     const EngineCommand& command = setup_.command;
@@ -182,7 +177,7 @@ bool Life::take_port() {
 }
 
 void Life::begin_start() {
-    const double seconds = setup_.start.seconds / options_.time_scale + options_.vices.slow_start_seconds;
+    const double seconds = setup_.start.seconds / options_.start_scale + options_.vices.slow_start_seconds;
     if (!setup_.not_modelled.empty() && !options_.quiet)
         say({fmt::format("simengine: set, and without an effect here: {}", fmt::join(setup_.not_modelled, ", "))});
     const std::vector<std::string>& lines = setup_.start.log;
@@ -211,6 +206,13 @@ void Life::plan_end_of_start(double seconds) {
 }
 
 void Life::be_ready() {
+    service_ = std::make_unique<Service>(
+        service_options(), *setup_.cost,
+        EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
+        Service::Hooks{.wake = [this] { wake(); },
+                       .die = [this] { die(setup_.log_lines("died")); },
+                       .drop_all = [this] { server_.drop_connections(); },
+                       .first_request = [this] { begin_load(); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.vices.listen_late_seconds, [this] {
         ready_ = true;
@@ -240,11 +242,11 @@ void Life::handle(const HttpRequest& request, Exchange& exchange) {
     if (!ready_) return exchange.answer(503, "application/json", error_json(dialect_, {503, "Loading model", "unavailable_error"}));
     if (answers_from_ > TimePoint() && Clock::now() < answers_from_)
         return exchange.answer(503, "application/json", error_json(dialect_, {503, "Service Unavailable", "ServiceUnavailableError"}));
-    service_.handle(request, exchange);
+    service_->handle(request, exchange);
 }
 
 void Life::wake() {
-    const std::optional<TimePoint> next = service_.loop().next();
+    const std::optional<TimePoint> next = service_->loop().next();
     if (!next || (armed_ && *armed_ <= *next)) return;
     armed_ = next;
     step_timer_.expires_at(*next);
@@ -256,8 +258,8 @@ void Life::wake() {
 }
 
 void Life::pump() {
-    service_.loop().run(Clock::now());
-    if (service_.loop().out_of_memory()) die(setup_.log_lines("load_out_of_memory"));
+    service_->loop().run(Clock::now());
+    if (service_->loop().out_of_memory()) die(setup_.log_lines("load_out_of_memory"));
     wake();
 }
 
@@ -266,7 +268,7 @@ void Life::begin_load() {
     after(setup_.defect->seconds / options_.time_scale, [this] {
         if (!setup_.defect->hangs) die(setup_.defect->log);
         say(setup_.defect->log);
-        service_.loop().hang();
+        service_->loop().hang();
     });
 }
 
