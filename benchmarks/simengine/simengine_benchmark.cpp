@@ -83,7 +83,8 @@ void capacity(std::size_t streams, double wanted_per_second) {
     const auto before = server->get("/simengine");
     const LoadRun run = generate_load({server->url(), model}, plan, {.kind = Arrival::Kind::all_at_once}, {.ignore_eos = true});
     const auto after = server->get("/simengine");
-    const auto failed = std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return !record.succeeded(); });
+    const auto failed =
+        std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return !record.succeeded(); });
     const double used = number_of(after, "processor_seconds") - number_of(before, "processor_seconds");
     std::printf("| %zu | %.2f | %.0f | %.0f | %.3f | %.3f | %.1f | %.1f | %ld |\n", streams, scale, wanted_per_second,
                 events / run.duration_seconds, number_of(after, "late_p50_seconds") * 1e3, number_of(after, "late_p99_seconds") * 1e3,
@@ -114,7 +115,8 @@ void agreement(std::int64_t streams, std::int64_t input, std::int64_t output, bo
     Pinned server(words_of({}, flags));
     LoadTest test;
     test.endpoint = {server->url(), model};
-    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = input, .output_tokens = output, .range_ratio = staggered ? 0.5 : 0};
+    test.workload.dataset = {
+        .kind = Dataset::Kind::random, .input_tokens = input, .output_tokens = output, .range_ratio = staggered ? 0.5 : 0};
     test.workload.requests = streams * 4;
     test.workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = streams};
     test.workload.ignore_eos = true;
@@ -128,10 +130,10 @@ void agreement(std::int64_t streams, std::int64_t input, std::int64_t output, bo
                         std::abs(is.tokens_per_second / said.tokens_per_second - 1) <= 0.03;
     const std::string verdict(name_in(verdicts, measured.validity.verdict));
     std::printf("| %ld, %ld -> %ld%s | %.1f / %.1f | %.3f / %.3f | %.0f / %.0f | %.3f / %.3f | %s | %s |\n", static_cast<long>(streams),
-                static_cast<long>(input), static_cast<long>(output), staggered ? " +-50 %" : "", is.first_token * 1e3, said.first_token * 1e3,
-                is.gap * 1e3, said.gap * 1e3, is.tokens_per_second, said.tokens_per_second,
-                number_of(server->get("/simengine"), "late_p50_seconds") * 1e3, number_of(server->get("/simengine"), "late_p99_seconds") * 1e3,
-                agrees ? "yes" : "no", verdict.c_str());
+                static_cast<long>(input), static_cast<long>(output), staggered ? " +-50 %" : "", is.first_token * 1e3,
+                said.first_token * 1e3, is.gap * 1e3, said.gap * 1e3, is.tokens_per_second, said.tokens_per_second,
+                number_of(server->get("/simengine"), "late_p50_seconds") * 1e3,
+                number_of(server->get("/simengine"), "late_p99_seconds") * 1e3, agrees ? "yes" : "no", verdict.c_str());
     for (const Finding& finding : measured.validity.findings) std::printf("  %s: %s\n", finding.id.c_str(), finding.cause.c_str());
     std::fflush(stdout);
 }
@@ -139,12 +141,14 @@ void agreement(std::int64_t streams, std::int64_t input, std::int64_t output, bo
 int run(int count, char** words) {
     const std::string only = count > 1 ? words[1] : "";
     if (only.empty() || only == "capacity") {
-        std::printf("| streams | time scale | events/s planned | events/s | late p50 ms | late p99 ms | CPU %% of a core | us/event | failed |\n");
+        std::printf(
+            "| streams | time scale | events/s planned | events/s | late p50 ms | late p99 ms | CPU %% of a core | us/event | failed |\n");
         std::printf("|---|---|---|---|---|---|---|---|---|\n");
         for (const double rate : {10'000.0, 20'000.0, 30'000.0, 40'000.0}) capacity(1000, rate);
     }
     if (only.empty() || only == "agreement") {
-        std::printf("\n| streams, tokens | TTFT ms is / said | ITL ms is / said | tokens/s is / said | late p50 / p99 ms | agrees | audit |\n");
+        std::printf(
+            "\n| streams, tokens | TTFT ms is / said | ITL ms is / said | tokens/s is / said | late p50 / p99 ms | agrees | audit |\n");
         std::printf("|---|---|---|---|---|---|---|\n");
         agreement(64, 256, 96, false);
         agreement(64, 512, 128, true);

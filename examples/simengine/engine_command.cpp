@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cmath>
 
@@ -18,6 +19,7 @@ using servetune::Engine;
 using servetune::EngineParameter;
 using servetune::FlagFacts;
 using Fact = FlagFacts::Fact;
+using Json = nlohmann::ordered_json;
 
 bool is_flag(const std::string& word) {
     return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
@@ -78,7 +80,9 @@ private:
         std::optional<std::string> given;
         if (equals != std::string::npos) given = word.substr(equals + 1);
         if (base != flag) {
-            if (!given) take(flag);
+            const std::string value = given ? *given : take(flag);
+            for (const EngineParameter& declared : engine_.parameters)
+                if (declared.destination.flag == flag) words_modelled_.push_back(flag + "=" + value);
             return;
         }
         if (fact->type == "bool") {
@@ -132,6 +136,7 @@ private:
         };
         for (const EngineParameter& declared : engine_.parameters) {
             const servetune::Destination& to = declared.destination;
+            if (declared.parameter.concept_name == "served_model_name") continue;  // any name will do
             if (!to.off_flag.empty() && (to.off_flag == flag || (negated && is_name_of(to.flag, fact)))) return write(to.off_flag);
             if (same(to.flag)) return write(to.flag);
         }
@@ -153,10 +158,47 @@ private:
         argv.insert(argv.end(), words_modelled_.begin(), words_modelled_.end());
         const auto known = engine_.options_flag.empty() ? facts_.flags.end() : facts_.flags.find(engine_.options_flag);
         if (known == facts_.flags.end()) return;
-        if (const auto file = command_.value(known->second.name)) {
-            argv.push_back(engine_.options_flag + "=" + *file);
-            command_.modelled.files[*file] = options_json(*file);
+        const auto file = command_.value(known->second.name);
+        if (!file) return;
+        argv.push_back(engine_.options_flag + "=" + *file);
+        const Json all = Json::parse(options_json(*file));
+        command_.modelled.files[*file] = modelled_options(all, "").dump();
+    }
+
+    /// What the engine's file knows of the options. Some of them also have a flag, which is how the engine's file knows them; what the
+    /// engine itself does not know it refuses.
+    Json modelled_options(const Json& object, const std::string& before) {
+        Json kept = Json::object();
+        for (const auto& [key, value] : object.items()) {
+            const std::string path = before + key;
+            if (value.is_object() && !value.empty()) {
+                if (Json inner = modelled_options(value, path + "."); !inner.empty()) kept[key] = std::move(inner);
+                continue;
+            }
+            const auto is_its_place = [&](const EngineParameter& declared) { return declared.destination.option == path; };
+            if (std::any_of(engine_.parameters.begin(), engine_.parameters.end(), is_its_place)) kept[key] = value;
+            else if (const std::string flag = flag_of_option(path); !flag.empty())
+                command_.modelled.argv.push_back(flag + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+            else if (facts_.complete && !facts_.options.empty() && !facts_.options.contains(path))
+                throw CommandRefused(
+                    "pydantic_core.ValidationError: 1 validation error for TorchLlmArgs\n" + path + "\n  Extra inputs are not permitted\n",
+                    1);
         }
+        return kept;
+    }
+
+    /// The flag that sets the same as an option of trtllm-serve; empty: there is none that matters here.
+    [[nodiscard]] std::string flag_of_option(const std::string& path) const {
+        constexpr std::array<std::pair<std::string_view, std::string_view>, 4> renamed{
+            {{"kv_cache_config.free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"},
+             {"tensor_parallel_size", "--tp_size"},
+             {"pipeline_parallel_size", "--pp_size"},
+             {"moe_expert_parallel_size", "--ep_size"}}};
+        std::string flag = "--" + path;
+        for (const auto& [option, name] : renamed)
+            if (option == path) flag = name;
+        const auto takes = [&](const EngineParameter& declared) { return declared.destination.flag == flag; };
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), takes) ? flag : "";
     }
 
     const Dialect& dialect_;
@@ -168,8 +210,7 @@ private:
     std::vector<std::string> words_modelled_{}, unknown_{};
 };
 
-nlohmann::ordered_json json_of(const servetune::Yaml& yaml) {
-    using Json = nlohmann::ordered_json;
+Json json_of(const servetune::Yaml& yaml) {
     if (yaml.is_mapping()) {
         Json object = Json::object();
         for (const auto& [key, value] : yaml.entries()) object[key] = json_of(value);

@@ -206,13 +206,13 @@ void Life::plan_end_of_start(double seconds) {
 }
 
 void Life::be_ready() {
-    service_ = std::make_unique<Service>(
-        service_options(), *setup_.cost,
-        EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
-        Service::Hooks{.wake = [this] { wake(); },
-                       .die = [this] { die(setup_.log_lines("died")); },
-                       .drop_all = [this] { server_.drop_connections(); },
-                       .first_request = [this] { begin_load(); }});
+    service_ =
+        std::make_unique<Service>(service_options(), *setup_.cost,
+                                  EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
+                                  Service::Hooks{.wake = [this] { wake(); },
+                                                 .die = [this] { die(setup_.log_lines("died")); },
+                                                 .drop_all = [this] { server_.drop_connections(); },
+                                                 .first_request = [this] { begin_load(); }});
     if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
     after(options_.vices.listen_late_seconds, [this] {
         ready_ = true;

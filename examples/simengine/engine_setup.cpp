@@ -30,7 +30,8 @@ std::vector<std::string> served_names(const Dialect& dialect, const EngineComman
 servetune::Command with_figures_of(const EngineCommand& command, const std::vector<servetune::ModelSpec>& models,
                                    const std::string& other) {
     servetune::Command result = command.modelled;
-    if (other.empty() || servetune::served_model(command.model, models)) return result;
+    const auto known = servetune::served_model(command.model, models);
+    if (other.empty() || (known && known->model.weights.contains(known->quantization))) return result;
     std::replace(result.argv.begin(), result.argv.end(), command.model, other);
     return result;
 }
