@@ -48,6 +48,20 @@ struct EnginesArguments {
     bool json = false;
 };
 
+struct SimulateArguments : StudyArguments {
+    std::string hardware{};  ///< in place of the study's: what would an H200 give?
+    std::size_t configurations = 500;
+    std::size_t top = 10;
+    std::uint64_t seed = 1;
+};
+
+struct FitArguments : StudyArguments {
+    std::filesystem::path table{};
+    std::string workload{};                         ///< only its rows; empty: all
+    std::vector<std::string> metrics{}, factors{};  ///< empty: the study's objective; efficiency of compute and overhead of requests
+    std::optional<std::filesystem::path> output{};  ///< the traits file to write
+};
+
 struct ImportArguments {
     std::filesystem::path document;
     std::optional<std::filesystem::path> study{};
@@ -102,6 +116,8 @@ int render(const RenderArguments& arguments);
 int engines(const EnginesArguments& arguments);
 int audit(const AuditArguments& arguments);
 int bench(const BenchArguments& arguments);
+int simulate(const SimulateArguments& arguments);
+int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);
 
 }  // namespace autotune

@@ -101,9 +101,28 @@ int dispatch(int argc, char** argv) {
     engines_command->add_option("NAME", engines_arguments.name, "One engine");
     engines_command->add_flag("--json", engines_arguments.json, "Print JSON");
 
+    SimulateArguments simulate_arguments;
+    CLI::App* simulate_command = add_study_command(
+        app, "simulate", "Predict a study's best configurations with the cost model; nothing is measured", simulate_arguments);
+    simulate_command->add_option("--hardware", simulate_arguments.hardware, "In place of the study's: what would an h200-sxm give?");
+    simulate_command->add_option("--configurations", simulate_arguments.configurations, "Drawn evenly, before climbing from the best")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    simulate_command->add_option("--top", simulate_arguments.top, "How many to print")->check(CLI::PositiveNumber)->capture_default_str();
+    simulate_command->add_option("--seed", simulate_arguments.seed, "Of the draw")->capture_default_str();
+
+    FitArguments fit_arguments;
+    simulate_command->add_option("--fit", fit_arguments.table,
+                                 "Fit the engine's factors to this table of measured results instead, and say how well");
+    simulate_command->add_option("--workload", fit_arguments.workload, "With --fit: this workload's rows only");
+    simulate_command->add_option("--metric", fit_arguments.metrics, "With --fit: what is to come out (default: the study's objective)");
+    simulate_command->add_option("--factor", fit_arguments.factors,
+                                 "With --fit: what is fitted (default: compute_efficiency request_overhead_seconds)");
+    simulate_command->add_option("--output", fit_arguments.output, "With --fit: write the traits file");
+
     std::string schema_kind;
     CLI::App* schema_command =
-        app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset, hardware, model");
+        app.add_subcommand("schema", "The JSON Schema of a kind of file: engine, workload, study, preset, hardware, model, traits");
     schema_command->add_option("KIND", schema_kind, "Which kind")->required();
 
     ImportArguments import_arguments;
@@ -146,6 +165,11 @@ int dispatch(int argc, char** argv) {
     }
     if (app.got_subcommand("engines")) return engines(engines_arguments);
     if (app.got_subcommand("bench")) return bench(bench_arguments);
+    if (app.got_subcommand("simulate")) {
+        if (fit_arguments.table.empty()) return simulate(simulate_arguments);
+        static_cast<StudyArguments&>(fit_arguments) = simulate_arguments;
+        return fit_table(fit_arguments);
+    }
     if (app.got_subcommand("audit")) return audit(audit_arguments);
     return import_document(import_arguments);
 }

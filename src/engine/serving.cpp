@@ -5,6 +5,8 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -50,6 +52,39 @@ std::string model_word(const Engine& engine, const std::vector<std::string>& wor
     const auto place = static_cast<std::size_t>(at - engine.launch.begin());
     if (place < words.size() && !words[place].starts_with("-")) return words[place];
     throw UsageError(engine.name + ": the model's name is wanted behind '" + (place > 0 ? engine.launch[place - 1] : engine.name) + "'");
+}
+
+/// Parameters that take any text (names, paths) are in no search space: they are read here and taken out of the words.
+Assignment take_texts(const Engine& engine, std::vector<std::string>& words) {
+    Assignment result;
+    const auto is_text = [](const EngineParameter& p) { return std::holds_alternative<TextDomain>(p.parameter.domain); };
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const auto equals = words[i].find('=');
+        const std::string flag = words[i].substr(0, equals);
+        const bool apart = equals == std::string::npos && i + 1 < words.size();
+        const auto named = std::find_if(engine.parameters.begin(), engine.parameters.end(),
+                                        [&](const EngineParameter& p) { return is_text(p) && p.destination.flag == flag; });
+        const auto group =
+            std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
+        std::string value = equals != std::string::npos ? words[i].substr(equals + 1) : apart ? words[i + 1] : "";
+        if (named != engine.parameters.end()) {
+            result[named->parameter.name] = value;
+            const auto from = words.begin() + static_cast<std::ptrdiff_t>(i);
+            words.erase(from, from + (apart ? 2 : 1));
+            --i;
+        } else if (group != engine.json_flags.end()) {
+            auto object = nlohmann::json::parse(value, nullptr, false);
+            if (!object.is_object()) continue;
+            for (const auto& [key, name] : group->fields)
+                if (const EngineParameter* field = engine.find(name);
+                    field != nullptr && is_text(*field) && object.contains(key) && object[key].is_string()) {
+                    result[name] = object[key].get<std::string>();
+                    object.erase(key);
+                }
+            (apart ? words[i + 1] : words[i]) = (apart ? "" : flag + "=") + object.dump();
+        }
+    }
+    return result;
 }
 
 /// Bits that one key or value takes in a type of cache, its scales included; nothing where the type is not known.
@@ -315,13 +350,17 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
       hardware_(std::move(hardware)),
       composition_(described(engine_, version)),
       space_(composition_.parameters(), composition_.constraints()) {
-    std::erase_if(engine_.parameters, [&](const EngineParameter& declared) { return space_.find(declared.parameter.name) == nullptr; });
+    std::erase_if(engine_.parameters, [&](const EngineParameter& declared) {  // of other versions
+        return space_.find(declared.parameter.name) == nullptr && !std::holds_alternative<TextDomain>(declared.parameter.domain);
+    });
 }
 
 Serving ServingReader::read(const Command& command) const {
     Serving serving;
     serving.model = model_word(engine_, command.argv);
-    const Composition::Parsed parsed = composition_.parse(command, serving.model);
+    Command without_texts = command;
+    Assignment texts = take_texts(engine_, without_texts.argv);
+    Composition::Parsed parsed = composition_.parse(without_texts, serving.model);
     if (parsed.engine == nullptr) throw UsageError("this is no command of " + engine_.name + ": " + command.text());
     for (const std::string& word : parsed.unknown) throw UsageError(engine_.name + ": " + unknown_word(word));
     const auto checkpoint = served_model(serving.model, models_);
@@ -332,6 +371,7 @@ Serving ServingReader::read(const Command& command) const {
                          "' are not known; known: " + listed(nearest_first(serving.model, known)));
     }
     serving.target = {checkpoint->model, hardware_, traits_};
+    parsed.values.merge(texts);
     ByConcept by(engine_, parsed.values, traits_, hardware_, serving.parameters);
     const std::string alias = by.text("served_model_name");
     serving.served_name = alias.empty() ? serving.model : alias;
@@ -363,7 +403,7 @@ void ServingReader::check_rules(Serving& serving) const {
     if (serving.refused.end != StartResult::End::serves) return;
     Assignment set;
     for (const auto& [name, value] : serving.parameters)
-        if (engine_.find(name)->parameter.contains(value)) set[name] = value;
+        if (space_.find(name) != nullptr && engine_.find(name)->parameter.contains(value)) set[name] = value;
     for (const std::string& violated : space_.violations(space_.completed(set))) {
         serving.refused = refuses(traits_, "rule", {{"rule", violated}}, violated);
         return;

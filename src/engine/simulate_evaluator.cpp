@@ -117,6 +117,10 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
 }
 
 Outcome SimulateEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+    return predicted(configuration, context);
+}
+
+Outcome SimulateEvaluator::predicted(const Configuration& configuration, const EvaluationContext& context) const {
     const Started on_paper = started(configuration);
     if (on_paper.failure) return *on_paper.failure;
     // The noise is the trial's own; the requests are the same for all.

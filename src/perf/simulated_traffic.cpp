@@ -118,9 +118,11 @@ std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per
     if (!(length >= 1)) throw UsageError("pieces of at least one byte wanted, got " + std::to_string(bytes_per_token) + " bytes per token");
     std::vector<std::uint64_t> names;
     Chain chain;
+    const auto whole = static_cast<std::size_t>(static_cast<double>(text.size()) / length);
     std::size_t done = 0;
-    for (double end = length; end <= static_cast<double>(text.size()); end = static_cast<double>(names.size() + 1) * length) {
-        for (; done < static_cast<std::size_t>(end); ++done) chain.add(static_cast<unsigned char>(text[done]));
+    while (names.size() < whole) {
+        const auto end = static_cast<std::size_t>(static_cast<double>(names.size() + 1) * length);
+        for (; done < std::min(end, text.size()); ++done) chain.add(static_cast<unsigned char>(text[done]));
         names.push_back(chain.name());
     }
     return names;

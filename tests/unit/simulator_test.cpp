@@ -314,6 +314,20 @@ TEST_CASE("simulator: an engine that ends under load takes what runs with it, an
     CHECK(simulate(cost_of(small_settings()), traffic, {.dies_after_seconds = 1000}).death.empty());
 }
 
+TEST_CASE("simulator: an answer that was made but not written when the engine ended is lost") {
+    for (const bool hangs : {false, true}) {  // made at 1000 us, written until 2000
+        const SimulatedRun run =
+            simulate(cost_of(small_settings(), 0, 1000 * us), at_once(1, 10, 1), {.dies_after_seconds = 1500 * us, .hangs = hangs});
+        const RequestRecord& record = run.records.front();
+        CHECK(record.end == (hangs ? RequestEnd::stalled : RequestEnd::reset));
+        CHECK(record.done == (hangs ? Approx(300) : at(1500)));
+        CHECK_FALSE(record.first_token);
+        CHECK(record.chunks == 0);
+        CHECK(record.http_status == 0);
+        CHECK(run.engine.generated_tokens == 1);
+    }
+}
+
 TEST_CASE("simulator: a hung engine lets its clients wait until they give up") {
     const std::vector<Request> requests{{.input_tokens = 10, .output_tokens = 1000},
                                         {.input_tokens = 10, .output_tokens = 5},

@@ -42,6 +42,8 @@ public:
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
     [[nodiscard]] bool replicates_inform() const override;
+    /// As `evaluate`. Thread-safe.
+    [[nodiscard]] Outcome predicted(const Configuration& configuration, const EvaluationContext& context = {}) const;
 
     /// A configuration's engine, started on paper. Thread-safe.
     struct Started {

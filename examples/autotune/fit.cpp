@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/fit_table.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+std::string goodness(const Fit& fit) {
+    return fmt::format("median error {:.1f} %, worst {:.1f} %; rows held out: median {:.1f} %, worst {:.1f} %", fit.median_error * 100,
+                       fit.worst_error * 100, fit.held_out_median_error * 100, fit.held_out_worst_error * 100);
+}
+
+void print_text(const std::string& engine, const Fit& fit, std::size_t rows) {
+    fmt::print("{}: {} rows\n", engine, rows);
+    for (const auto& [factor, value] : fit.values) fmt::print("  {:<28} {:.4g}\n", factor, value);
+    fmt::print("\n  {:>12} {:>12} {:>8} {:>12} {:>8}\n", "measured", "predicted", "", "held out", "");
+    for (const FitError& error : fit.errors)
+        fmt::print("  {:>12.5g} {:>12.5g} {:>+7.1f}% {:>12.5g} {:>+7.1f}%  {} {}\n", error.measured, error.predicted,
+                   (error.predicted / error.measured - 1) * 100, error.predicted_held_out,
+                   (error.predicted_held_out / error.measured - 1) * 100, error.metric, error.row);
+    fmt::print("  {}\n\n", goodness(fit));
+}
+
+Json json_of(const Fit& fit) {
+    Json errors = Json::array();
+    for (const FitError& error : fit.errors)
+        errors.push_back({{"row", error.row},
+                          {"metric", error.metric},
+                          {"measured", error.measured},
+                          {"predicted", error.predicted},
+                          {"predicted_held_out", error.predicted_held_out}});
+    return {{"factors", fit.values},
+            {"median_error", fit.median_error},
+            {"worst_error", fit.worst_error},
+            {"held_out_median_error", fit.held_out_median_error},
+            {"held_out_worst_error", fit.held_out_worst_error},
+            {"rows", errors}};
+}
+
+}  // namespace
+
+int fit_table(const FitArguments& arguments) {
+    const StudyFile study = arguments.load();
+    if (study.hardware.empty()) throw UsageError(study.file.string() + " names no hardware: what the rows were measured on must be known");
+    FitOptions options;
+    if (!arguments.factors.empty()) options.factors = arguments.factors;
+    if (arguments.metrics.empty()) options.metrics = {study.objective.metric};
+    else options.metrics = arguments.metrics;
+    const FitTable table = read_fit_table(arguments.table, study, arguments.workload);
+    if (!arguments.json)
+        for (const std::string& why : table.left_out) fmt::print("left out: {}\n", why);
+    if (table.rows.empty()) throw UsageError(arguments.table.string() + ": no row is left to fit to");
+    if (arguments.output && table.rows.size() > 1)
+        throw UsageError("the table has rows of several engines; one file cannot hold the traits of all: fit tables of one engine each");
+    Json all = Json::object();
+    for (const auto& [engine, rows] : table.rows) {
+        const Fit result = fit(rows, options);
+        if (arguments.json) all[engine] = json_of(result);
+        else print_text(engine, result, rows.size());
+        if (!arguments.output) continue;
+        const Catalogue catalogue(study.search_spaces);
+        const auto shipped = catalogue.find("traits", engine, catalogue.root() / "traits");
+        const std::string source =
+            fmt::format("fitted to {} ({} rows): {}", arguments.table.filename().string(), rows.size(), goodness(result));
+        write_file(*arguments.output, fitted_traits_file(shipped, result, source));
+        if (!arguments.json)
+            fmt::print("written: {}; a study takes it with evaluator: {{simulate: {{traits: {{{}: FILE}}}}}}\n", arguments.output->string(),
+                       engine);
+    }
+    if (arguments.json) fmt::print("{}\n", Json{{"left_out", table.left_out}, {"engines", all}}.dump(2));
+    return done;
+}
+
+}  // namespace autotune

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "commands.hpp"
+#include "stop_signals.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/engine/prediction.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <thread>
+
+namespace autotune {
+
+using namespace servetune;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+double value_of(const Prediction& prediction, const std::string& metric) {
+    return std::get<Measurement>(prediction.outcome).metrics.find(metric)->second.value;
+}
+
+/// How many of the simulated ones would have failed, by kind.
+std::map<std::string, std::size_t> failures_of(const std::vector<Prediction>& predictions) {
+    std::map<std::string, std::size_t> result;
+    for (const Prediction& prediction : predictions)
+        if (const auto* failure = std::get_if<Failure>(&prediction.outcome)) ++result[std::string(name_in(failure_kinds, failure->kind))];
+    return result;
+}
+
+Json json_of(const StudyFile& file, const Objective& objective, const Prediction& prediction) {
+    const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
+    Json metrics = Json::object();
+    for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
+    return {{"configuration", prediction.configuration.text()},
+            {"command", command.text()},
+            {"argv", command.argv},
+            {"predicted", metrics[objective.metric]},
+            {"metrics", metrics}};
+}
+
+void print_text(const StudyFile& file, const std::string& hardware, const Problem& problem, const std::vector<Prediction>& predictions,
+                const std::vector<const Prediction*>& best, std::size_t top, const SimulateEvaluator& evaluator) {
+    const std::string& metric = problem.objective.metric;
+    fmt::print("PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
+    fmt::print("{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
+    for (const auto& [kind, count] : failures_of(predictions)) fmt::print(", {} {}", count, kind);
+    fmt::print("\n\n");
+    if (best.empty()) {
+        fmt::print("none of them serves within the limits\n");
+        return;
+    }
+    const Prediction& usual = predictions.front();
+    const bool default_serves = passes(usual, problem.objective);
+    if (default_serves)
+        fmt::print("  {:>12.6g}           the default: {}\n", value_of(usual, metric),
+                   file.composition->render(usual.configuration, {file.model, {}, 0}).text());
+    else if (const auto* failure = std::get_if<Failure>(&usual.outcome))
+        fmt::print("  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind), failure->message);
+    for (std::size_t i = 0; i < std::min(top, best.size()); ++i) {
+        const double value = value_of(*best[i], metric);
+        const std::string gain =
+            default_serves ? fmt::format("{:+.1f} %", problem.objective.gain(value, value_of(usual, metric)) * 100) : "";
+        fmt::print("  {:>12.6g} {:>9} {}\n", value, gain, file.composition->render(best[i]->configuration, {file.model, {}, 0}).text());
+    }
+    fmt::print("  ({} of each)\n\nmemory of the first:\n{}", metric, evaluator.started(best.front()->configuration).cost->memory().text());
+    fmt::print("\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' measures.\n");
+}
+
+}  // namespace
+
+int simulate(const SimulateArguments& arguments) {
+    StopSignals signals("what was simulated so far is printed");
+    const StudyFile file = arguments.load();
+    if (file.hardware.empty() && arguments.hardware.empty())
+        throw UsageError(file.file.string() + " names no hardware; say which with --hardware");
+    const auto evaluator = simulated(file, arguments.hardware);
+    const Problem problem(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective, file.decision);
+    if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) throw UsageError(why);
+    const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4, arguments.seed,
+                                  std::max(1U, std::thread::hardware_concurrency())};
+    std::vector<Prediction> predictions = search_predictions(*evaluator, problem, search, signals.token());
+    std::erase_if(predictions, [](const Prediction& p) { return p.configuration.entries().empty(); });  // not reached before a stop
+    const auto best = ranked(predictions, file.objective);
+    const std::string hardware = arguments.hardware.empty() ? file.hardware : arguments.hardware;
+    if (arguments.json) {
+        Json list = Json::array();
+        for (std::size_t i = 0; i < std::min(arguments.top, best.size()); ++i) list.push_back(json_of(file, file.objective, *best[i]));
+        fmt::print("{}\n", Json{{"study", file.name},
+                                {"kind", "prediction"},
+                                {"hardware", hardware},
+                                {"simulated", predictions.size()},
+                                {"failures", failures_of(predictions)},
+                                {"objective", file.objective.metric},
+                                {"best", list}}
+                               .dump(2));
+    } else print_text(file, hardware, problem, predictions, best, arguments.top, *evaluator);
+    if (signals.token().stop_requested()) return stopped;
+    return best.empty() ? nothing_feasible : done;
+}
+
+}  // namespace autotune

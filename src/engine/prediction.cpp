@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/engine/prediction.hpp"
+
+#include "servetune/space/neighbours.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace servetune {
+namespace {
+
+double value_of(const Prediction& prediction, const Objective& objective) {
+    return std::get<Measurement>(prediction.outcome).metrics.find(objective.metric)->second.value;
+}
+
+}  // namespace
+
+std::vector<Prediction> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations, std::size_t threads,
+                                const std::stop_token& stop) {
+    std::vector<Prediction> result(configurations.size());
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr error;
+    std::mutex guard;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < configurations.size() && !stop.stop_requested(); i = next++) {
+            try {
+                result[i] = {configurations[i], evaluator.predicted(configurations[i])};
+            } catch (...) {
+                const std::lock_guard lock(guard);
+                error = std::current_exception();
+                next = configurations.size();
+            }
+        }
+    };
+    {
+        std::vector<std::jthread> workers;
+        for (std::size_t i = 1; i < threads; ++i) workers.emplace_back(work);
+        work();
+    }
+    if (error) std::rethrow_exception(error);
+    return result;
+}
+
+bool passes(const Prediction& prediction, const Objective& objective) {
+    const auto* measurement = std::get_if<Measurement>(&prediction.outcome);
+    if (measurement == nullptr || !measurement->metrics.contains(objective.metric)) return false;
+    return std::all_of(objective.limits.begin(), objective.limits.end(),
+                       [&](const Limit& limit) { return limit.holds(measurement->metrics).value_or(true); });
+}
+
+std::vector<const Prediction*> ranked(std::span<const Prediction> predictions, const Objective& objective) {
+    std::vector<const Prediction*> result;
+    for (const Prediction& prediction : predictions)
+        if (passes(prediction, objective)) result.push_back(&prediction);
+    std::sort(result.begin(), result.end(), [&](const Prediction* a, const Prediction* b) {
+        const double x = value_of(*a, objective);
+        const double y = value_of(*b, objective);
+        if (x != y) return objective.better(x, y);
+        return a->configuration.fingerprint().bits < b->configuration.fingerprint().bits;
+    });
+    return result;
+}
+
+std::vector<Prediction> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem, const PredictionSearch& search,
+                                           const std::stop_token& stop) {
+    std::vector<Prediction> found;
+    std::set<std::uint64_t> seen;
+    const auto try_all = [&](const std::vector<Configuration>& wanted) {
+        std::vector<Configuration> fresh;
+        for (const Configuration& configuration : wanted)
+            if (found.size() + fresh.size() < search.most && seen.insert(configuration.fingerprint().bits).second)
+                fresh.push_back(configuration);
+        for (Prediction& prediction : predict(evaluator, fresh, search.threads, stop)) found.push_back(std::move(prediction));
+        return !fresh.empty() && !stop.stop_requested();
+    };
+    std::vector<Configuration> start{problem.space.default_configuration()};
+    Rng rng(search.seed);
+    const bool small = problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(search.configurations);
+    if (small) problem.feasible.for_each([&](const Configuration& c) { return start.push_back(c), true; });
+    else
+        for (std::size_t i = 0; i < search.configurations; ++i) start.push_back(problem.feasible.sample(rng));
+    if (!try_all(start) || small) return found;
+    std::set<std::uint64_t> climbed;
+    while (found.size() < search.most && !stop.stop_requested()) {
+        auto best = ranked(found, problem.objective);
+        best.resize(std::min(best.size(), search.climbers));
+        const auto next = std::find_if(best.begin(), best.end(),
+                                       [&](const Prediction* p) { return !climbed.contains(p->configuration.fingerprint().bits); });
+        if (next == best.end()) break;
+        const Configuration from = (*next)->configuration;
+        climbed.insert(from.fingerprint().bits);
+        (void)try_all(neighbours(problem.space, from));
+    }
+    return found;
+}
+
+}  // namespace servetune
