@@ -92,8 +92,8 @@ private:
     asio::signal_set signals_{context_};
     asio::steady_timer step_timer_{context_};
     std::optional<TimePoint> armed_{};
-    Server server_;
     std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
+    Server server_;                       ///< ends before the service, which it tells of clients that leave
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
     std::size_t flooded_ = 0;

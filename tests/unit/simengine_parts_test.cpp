@@ -33,6 +33,47 @@ std::size_t tokens_in(const std::string& text) {
     return tokens.size();
 }
 
+/// Sends the same requests through both, on a clock of the test: nothing waits.
+void check_against_simulator(const std::string& flag) {
+    INFO(flag);
+    const EngineSetup setup = setup_of({"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs=4", flag});
+    std::vector<SimulatedTraffic::Request> requests;
+    for (int i = 0; i < 20; ++i) requests.push_back({.input_tokens = 100 + 10 * i, .output_tokens = 30 + i, .at_seconds = 0.013 * i});
+    const SimulatedRun said = simulate(*setup.cost, SimulatedTraffic(requests, {.kind = Arrival::Kind::trace}));
+
+    std::map<std::size_t, std::vector<double>> sent;
+    TimePoint now = Clock::now() + std::chrono::hours(1);
+    const TimePoint start = now;
+    EngineLoop loop(*setup.cost, {},
+                    [&](const TokenEvent& event) { sent[event.id].push_back(std::chrono::duration<double>(now - start).count()); });
+    for (std::size_t i = 0; i < requests.size();) {
+        const TimePoint arrival =
+            start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(requests[i].at_seconds));
+        if (const auto next = loop.next(); next && *next < arrival) {
+            now = *next;
+            loop.run(now);
+            continue;
+        }
+        loop.submit({.id = i, .input_tokens = requests[i].input_tokens, .output_tokens = requests[i].output_tokens}, arrival);
+        ++i;
+    }
+    while (const auto next = loop.next()) {
+        now = *next;
+        loop.run(now);
+    }
+    REQUIRE(sent.size() == requests.size());
+    for (const RequestRecord& record : said.records) {
+        INFO(record.index);
+        REQUIRE(sent[record.index].size() == record.gaps.size() + 1);
+        CHECK(sent[record.index].front() == Approx(*record.first_token).margin(1e-5));
+        CHECK(sent[record.index].back() == Approx(*record.last_token).margin(1e-5));
+    }
+    CHECK(loop.running() == 0);
+    CHECK(loop.waiting() == 0);
+    CHECK(loop.cache_use() == 0);
+    CHECK(loop.counters().requests_finished == requests.size());
+}
+
 }  // namespace
 
 TEST_CASE("simengine: texts are cut into tokens as byte-pair vocabularies cut them") {
@@ -82,42 +123,8 @@ TEST_CASE("simengine: a command is read as its engine reads it") {
 }
 
 TEST_CASE("simengine: the loop plans what the simulator plans") {
-    const EngineSetup setup = setup_of({"vllm", "serve", "Qwen/Qwen3-8B", "--max-num-seqs=4"});
-    std::vector<SimulatedTraffic::Request> requests;
-    for (int i = 0; i < 20; ++i) requests.push_back({.input_tokens = 100 + 10 * i, .output_tokens = 30 + i, .at_seconds = 0.013 * i});
-    const SimulatedRun said = simulate(*setup.cost, SimulatedTraffic(requests, {.kind = Arrival::Kind::trace}));
-
-    std::map<std::size_t, std::vector<double>> sent;
-    TimePoint now = Clock::now() + std::chrono::hours(1);  // a clock of its own: nothing here waits
-    const TimePoint start = now;
-    EngineLoop loop(*setup.cost, {},
-                    [&](const TokenEvent& event) { sent[event.id].push_back(std::chrono::duration<double>(now - start).count()); });
-    for (std::size_t i = 0; i < requests.size();) {
-        const TimePoint arrival =
-            start + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(requests[i].at_seconds));
-        if (const auto next = loop.next(); next && *next < arrival) {
-            now = *next;
-            loop.run(now);
-            continue;
-        }
-        loop.submit({.id = i, .input_tokens = requests[i].input_tokens, .output_tokens = requests[i].output_tokens}, arrival);
-        ++i;
-    }
-    while (const auto next = loop.next()) {
-        now = *next;
-        loop.run(now);
-    }
-    REQUIRE(sent.size() == requests.size());
-    for (const RequestRecord& record : said.records) {
-        INFO(record.index);
-        REQUIRE(sent[record.index].size() == record.gaps.size() + 1);
-        CHECK(sent[record.index].front() == Approx(*record.first_token).margin(1e-5));
-        CHECK(sent[record.index].back() == Approx(*record.last_token).margin(1e-5));
-    }
-    CHECK(loop.running() == 0);
-    CHECK(loop.waiting() == 0);
-    CHECK(loop.cache_use() == 0);
-    CHECK(loop.counters().requests_finished == requests.size());
+    for (const char* flag : {"--no-async-scheduling", "--data-parallel-size=2", "--api-server-count=3", "--stream-interval=4"})
+        check_against_simulator(flag);
 }
 
 TEST_CASE("simengine: words of misbehaviour") {
