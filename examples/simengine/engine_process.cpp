@@ -49,7 +49,9 @@ void raise_descriptor_limit() {
 
 /// A child that has all our descriptors and does nothing, for a bounded time.
 void leave_grandchild() {
-    if (fork() != 0) return;
+    const pid_t child = fork();
+    if (child > 0) fmt::print("simengine: process {} keeps the port\n", child);
+    if (child != 0) return;
     (void)std::signal(SIGTERM, SIG_IGN);
     (void)std::signal(SIGALRM, SIG_DFL);
     (void)alarm(grandchild_seconds);

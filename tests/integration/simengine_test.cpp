@@ -362,6 +362,25 @@ TEST_CASE("simengine: a client that does not read is dropped, and costs the othe
     CHECK(comes_true(engine, "running", 0));
 }
 
+TEST_CASE("simengine: out of descriptors it goes on, and serves those that waited") {
+    // The limit is inherited; this process sets it back.
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit few{48, before.rlim_max};
+    SimEngine engine(program, fast(vllm));
+    REQUIRE(engine.wait_until_ready());
+    REQUIRE(prlimit(engine.process().id(), RLIMIT_NOFILE, &few, nullptr) == 0);
+    Json body = chat_body(2000);
+    body["stream"] = true;
+    {
+        std::vector<std::unique_ptr<Socket>> clients;
+        for (int i = 0; i < 100; ++i) clients.push_back(begun(engine, body));
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+    CHECK(succeeded(load(engine, 4, 4, 2, {.ignore_eos = true})) == 4);
+    CHECK(comes_true(engine, "running", 0));
+}
+
 TEST_CASE("simengine: TERM ends it at once with streams open, and the port is free") {
     SimEngine engine(program, joined({"--start-scale", "100000"}, vllm));
     REQUIRE(engine.wait_until_ready());
@@ -518,7 +537,13 @@ TEST_CASE("simengine misbehaves: ends and leftovers") {
     parent.process().signal(SIGTERM);
     CHECK(parent.process().wait_at_most(std::chrono::seconds(5)) == 0);
     CHECK(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)})).err.find("Address already in use") != std::string::npos);
-    // It ends by itself within a minute; no test waits for that.
+    const std::string said = parent.process().out();
+    const auto at = said.find("simengine: process ");
+    REQUIRE(at != std::string::npos);
+    const pid_t grandchild = std::atoi(said.c_str() + at + 19);
+    CHECK(kill(grandchild, SIGTERM) == 0);
+    CHECK(kill(grandchild, 0) == 0);  // it does not care
+    CHECK(kill(grandchild, SIGKILL) == 0);
 }
 
 TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
