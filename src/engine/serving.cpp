@@ -401,6 +401,13 @@ std::string ServingReader::unknown_word(const std::string& word) const {
 /// The engine's own rules: what they forbid, it refuses at the start.
 void ServingReader::check_rules(Serving& serving) const {
     if (serving.refused.end != StartResult::End::serves) return;
+    const std::int64_t asked = serving.settings.max_context_tokens;
+    const std::int64_t made_for = serving.target.model.context_tokens;
+    if (asked > made_for && traits_.log.contains("context_too_long")) {
+        serving.refused = refuses(traits_, "context_too_long", {{"context", std::to_string(asked)}, {"made_for", std::to_string(made_for)}},
+                                  "the model was made for " + std::to_string(made_for) + " tokens, not " + std::to_string(asked));
+        return;
+    }
     Assignment set;
     for (const auto& [name, value] : serving.parameters)
         if (space_.find(name) != nullptr && engine_.find(name)->parameter.contains(value)) set[name] = value;
