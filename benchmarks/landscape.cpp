@@ -63,7 +63,7 @@ public:
         const Configuration usual = problem_.space.default_configuration();
         result.usual = value(usual);
         one_at_a_time(result, usual);
-        const auto found = search_predictions(evaluator_, problem_, {samples, 5, samples * 3, 7, threads_});
+        const auto found = search_predictions(evaluator_, problem_, {samples, 20, samples * 3, 7, threads_});
         for (const Prediction* prediction : ranked(found, problem_.objective)) {
             result.best = value_of(*prediction, problem_.objective);
             result.best_text = prediction->configuration.text();

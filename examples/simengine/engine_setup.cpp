@@ -5,6 +5,8 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/catalogue.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace simengine {
@@ -39,9 +41,18 @@ servetune::Command with_figures_of(const EngineCommand& command, const std::vect
 }  // namespace
 
 std::vector<std::string> EngineSetup::log_lines(const std::string& event) const {
-    const auto& log = cost->target().traits.log;
-    const auto found = log.find(event);
-    return found != log.end() ? found->second : std::vector<std::string>{};
+    constexpr double mib = 1024.0 * 1024;
+    const servetune::ServingTarget& target = cost->target();
+    // What is allocated when it goes wrong is a layer's weights, or about that.
+    const double piece = cost->memory().weights_bytes / static_cast<double>(target.model.layers);
+    const std::vector<std::pair<std::string, std::string>> values{
+        {"model", target.model.name},
+        {"missing_mib", fmt::format("{:.2f}", piece / mib)},
+        {"device_gib", fmt::format("{:.2f}", target.hardware.memory_bytes / mib / 1024)}};
+    std::vector<std::string> lines;
+    if (const auto found = target.traits.log.find(event); found != target.traits.log.end())
+        for (const std::string& line : found->second) lines.push_back(servetune::filled(line, values));
+    return lines;
 }
 
 EngineSetup set_up(const Options& options) {

@@ -28,7 +28,7 @@ struct EngineSetup {
     servetune::StartResult start{};
     std::optional<servetune::LoadDefect> defect{};
 
-    /// The lines that the engine's log has for this event (EngineTraits::log); what no figure fills in stays.
+    /// The lines that the engine's log has for this event (EngineTraits::log).
     [[nodiscard]] std::vector<std::string> log_lines(const std::string& event) const;
 };
 

@@ -3,15 +3,13 @@
 
 #include "http_exchange.hpp"
 
+#include <boost/asio/io_context.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-
-namespace boost::asio {
-class io_context;
-}
 
 namespace simengine {
 

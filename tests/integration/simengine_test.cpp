@@ -97,6 +97,15 @@ bool comes_true(const SimEngine& engine, const char* key, double value) {
     return false;
 }
 
+/// Waits until the log says so; false after ten seconds.
+bool says(SimEngine& engine, const std::string& text) {
+    for (int i = 0; i < 2000; ++i) {
+        if (engine.process().err().find(text) != std::string::npos) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+}
+
 /// A chat request that is begun and not read; closing it is leaving.
 std::unique_ptr<Socket> begun(const SimEngine& engine, const Json& body) {
     auto connection = std::make_unique<Socket>();
@@ -392,7 +401,7 @@ TEST_CASE("simengine: TERM ends it at once with streams open, and the port is fr
     const auto before = Clock::now();
     engine.process().signal(SIGTERM);
     CHECK(engine.process().wait_at_most(std::chrono::seconds(5)) == 0);
-    CHECK(Clock::now() - before < std::chrono::seconds(1));
+    CHECK(Clock::now() - before < std::chrono::seconds(3));  // a few ms on an idle machine
     SimEngine next(program, fast({"vllm", "serve", model, "--port", std::to_string(engine.port())}));
     CHECK(next.wait_until_ready());
 }
@@ -428,7 +437,7 @@ TEST_CASE("simengine: a start that fails says why, in the engine's words") {
 }
 
 TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {
-    SimEngine loading(program, fast(llama, {"--misbehave", "slow_start=1"}));
+    SimEngine loading(program, fast(llama, {"--misbehave", "slow_start=1.5"}));
     REQUIRE(loading.wait_until_listening());
     CHECK(loading.get("/health").status == 503);
     CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") != std::string::npos);
@@ -450,15 +459,15 @@ TEST_CASE("simengine misbehaves: starts that do not end well") {
     CHECK(ended(misbehaving("exit_at_load")).code == 137);
 
     SimEngine memory(program, misbehaving("oom_then_hang"));
-    CHECK_FALSE(memory.wait_until_listening(0.5));
-    CHECK(memory.process().err().find("CUDA out of memory") != std::string::npos);
+    CHECK(says(memory, "CUDA out of memory"));
+    CHECK_FALSE(memory.wait_until_listening(0.3));
 
-    SimEngine late(program, misbehaving("listen_late=1"));
-    CHECK_FALSE(late.wait_until_listening(0.3));
-    CHECK(late.process().err().find("Application startup complete") != std::string::npos);
+    SimEngine late(program, misbehaving("listen_late=2"));
+    CHECK(says(late, "Application startup complete"));
+    CHECK_FALSE(late.wait_until_listening(0.1));
     CHECK(late.wait_until_ready());
 
-    SimEngine busy(program, misbehaving("answer_503=0.5"));
+    SimEngine busy(program, misbehaving("answer_503=1.5"));
     REQUIRE(busy.wait_until_listening());
     CHECK(busy.get("/health").status == 503);
     CHECK(busy.post("/v1/chat/completions", chat_body(2).dump()).status == 503);
@@ -487,11 +496,9 @@ TEST_CASE("simengine misbehaves: under load") {
     SimEngine restarting(program, misbehaving("restart_mid_run=6"));
     REQUIRE(restarting.wait_until_ready());
     const LoadRun broken = load(restarting, 12, 400, 3);
-    const auto resets =
-        std::count_if(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; });
-    CHECK(resets >= 1);  // of the two whose answers may have begun
-    CHECK(resets <= 2);
-    CHECK(succeeded(broken) >= 9);  // whose answer had not begun was sent again by libcurl
+    // Which answers had begun is a matter of timing; libcurl sends the others again.
+    CHECK(std::any_of(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
+    CHECK(succeeded(broken) >= 9);
     CHECK(restarting.get("/metrics").body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=
           std::string::npos);
 }
@@ -521,7 +528,7 @@ TEST_CASE("simengine misbehaves: ends and leftovers") {
     CHECK_FALSE(stubborn.process().wait_at_most(std::chrono::milliseconds(300)));
     CHECK(stubborn.get("/health").status == 200);
 
-    SimEngine slow(program, misbehaving("stop_slowly=0.5"));
+    SimEngine slow(program, misbehaving("stop_slowly=1"));
     REQUIRE(slow.wait_until_ready());
     slow.process().signal(SIGTERM);
     CHECK_FALSE(slow.process().wait_at_most(std::chrono::milliseconds(200)));
@@ -529,8 +536,7 @@ TEST_CASE("simengine misbehaves: ends and leftovers") {
 
     SimEngine noisy(program, misbehaving("flood_log=10000000"));
     REQUIRE(noisy.wait_until_ready());
-    std::this_thread::sleep_for(std::chrono::milliseconds(200));
-    CHECK(noisy.process().err().size() > 500'000);
+    CHECK(says(noisy, std::string(99'999, '#') + "\n" + std::string(99'999, '#')));
     CHECK(noisy.get("/health").status == 200);
 
     SimEngine parent(program, misbehaving("grandchild_keeps_port"));
