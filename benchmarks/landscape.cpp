@@ -182,7 +182,8 @@ int main(int argc, char** argv) {
         return 2;
     }
     try {
-        const StudyFile file = load_study(argv[1], Catalogue::standard());
+        StudyFile file = load_study(argv[1], Catalogue::standard());
+        if (file.simulate) file.simulate->noise = {};  // the truth
         const auto evaluator = simulated(file);
         const Problem problem(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective, file.decision);
         const std::size_t samples = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1000;

@@ -28,6 +28,10 @@ Engine widened(Engine engine) {
             range->scale = Scale::linear;
             range->step = 1;
             range->high = std::min(range->high, range->low + most_levels - 1);
+        } else if (auto* share = std::get_if<RealDomain>(&declared.parameter.domain); share != nullptr && share->high <= 1) {
+            share->low = 0;
+            share->high = 1;
+            share->scale = Scale::linear;
         }
     return engine;
 }
