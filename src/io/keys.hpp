@@ -185,6 +185,19 @@ inline constexpr std::array budget{
 inline constexpr std::array evaluator{
     Key{"replay", "file or mapping", "answer from a table of measured configurations"},
     Key{"simulate", "mapping", "answer from the cost model and the simulator: predictions, nothing is measured"},
+    Key{"deploy", "mapping", "start the engine here, load-test it over HTTP, end it: one start a trial"},
+};
+inline constexpr std::array deploy{
+    Key{"launcher", "local", "processes on this machine (local)"},
+    Key{"environment", "mapping of text", "of the engine, beside this program's own"},
+    Key{"gpus", "text", "CUDA_VISIBLE_DEVICES (as it is)"},
+    Key{"cores", "list of integers", "the engine runs on these cores only (any)"},
+    Key{"ready_within", "duration", "in place of the engine file's"},
+    Key{"trial_within", "duration", "start to stop; a longer trial has failed: hung (2h)"},
+    Key{"stop_within", "duration", "for the engine to end by itself once it was told (20s)"},
+    Key{"stall_timeout", "duration", "a request without any byte for so long has failed (300s)"},
+    Key{"warm_up", "integer", "requests before the first workload (16)"},
+    Key{"log_bytes", "integer", "of each trial's log at most (16777216)"},
 };
 inline constexpr std::array simulate{
     Key{"noise", "share", "how much server starts differ, as a coefficient of variation (0)"},

@@ -44,7 +44,7 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"evaluator", "evaluator"},
           {"published", "published"}}},
         {"strategy", {{"staged", "staged"}}},
-        {"evaluator", {{"replay", "?replay"}, {"simulate", "simulate"}}},
+        {"evaluator", {{"replay", "?replay"}, {"simulate", "simulate"}, {"deploy", "deploy"}}},
         {"traits", {{"attention", "*attention"}, {"defects", "[]defect"}}},
         {"model", {{"weights", "*weights"}}},
     };
@@ -92,7 +92,8 @@ public:
             {"stage", keys::stage},         {"budget", keys::budget},       {"evaluator", keys::evaluator},
             {"replay", keys::replay},       {"published", keys::published}, {"hardware", keys::hardware},
             {"model", keys::model},         {"weights", keys::weights},     {"simulate", keys::simulate},
-            {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect}};
+            {"deploy", keys::deploy},       {"traits", keys::traits},       {"attention", keys::attention},
+            {"defect", keys::defect}};
         return all;
     }
 

@@ -174,6 +174,33 @@ SimulateChoice read_simulate(const Yaml& node) {
     return result;
 }
 
+DeployChoice read_deploy(const Yaml& node) {
+    DeployChoice result;
+    EngineEvaluator::Options& options = result.options;
+    node.check_keys(keys::deploy);
+    if (const Yaml* launcher = node.find("launcher"); launcher != nullptr && launcher->text() != "local") launcher->fail_wanted("local");
+    if (const Yaml* environment = node.find("environment")) options.deploy.environment = read_texts(*environment);
+    if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
+    if (const Yaml* cores = node.find("cores"))
+        for (const Yaml& core : cores->items()) {
+            if (core.integer() < 0) core.fail_wanted("an integer of at least 0");
+            options.deploy.cores.push_back(static_cast<int>(core.integer()));
+        }
+    if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->seconds();
+    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->seconds();
+    if (const Yaml* within = node.find("stop_within")) options.deploy.stop_within_seconds = within->seconds();
+    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->seconds();
+    const auto count = [&](const char* key, std::size_t& into) {
+        const Yaml* given = node.find(key);
+        if (given == nullptr) return;
+        if (given->integer() < 0) given->fail_wanted("an integer of at least 0");
+        into = static_cast<std::size_t>(given->integer());
+    };
+    count("warm_up", options.warm_up_requests);
+    count("log_bytes", options.deploy.log_bytes);
+    return result;
+}
+
 /// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
     fs::path file;
@@ -305,9 +332,10 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     }
     const Yaml& evaluator = *root.find("evaluator");
     evaluator.check_keys(keys::evaluator);
-    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay or simulate");
+    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate or deploy");
     if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
     if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
+    if (const Yaml* deploy = evaluator.find("deploy")) study.deploy = read_deploy(*deploy);
     if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
     if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);

@@ -119,12 +119,26 @@ void set_up_simulation(StudySetup& setup, const StudyFile& file) {
     setup.evaluator = std::move(evaluator);
 }
 
+void set_up_deployment(StudySetup& setup, const StudyFile& file, const std::filesystem::path& folder) {
+    setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+                                              file.decision);
+    EngineEvaluator::Options options = file.deploy->options;
+    const Catalogue catalogue(file.search_spaces);
+    options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
+    options.deploy.mark = std::filesystem::absolute(options.folder).string();
+    options.models = catalogue.all_models();
+    if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
+    setup.evaluator =
+        std::make_unique<EngineEvaluator>(*file.composition, file.model, file.workloads, file.report_workloads, std::move(options));
+}
+
 }  // namespace
 
-StudySetup set_up(StudyFile file) {
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     StudySetup setup;
     if (file.replay) set_up_replay(setup, file);
-    else set_up_simulation(setup, file);
+    else if (file.simulate) set_up_simulation(setup, file);
+    else set_up_deployment(setup, file, folder);
     setup.strategy = strategy_of(file.strategy);
     setup.file = std::move(file);
     return setup;

@@ -153,6 +153,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     check("model", keys::model);
     check("weights", keys::weights);
     check("simulate", keys::simulate);
+    check("deploy", keys::deploy);
     check("traits", keys::traits);
     check("attention", keys::attention);
     check("default_rule", keys::default_rule);

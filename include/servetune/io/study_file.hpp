@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/engine_evaluator.hpp"
 #include "servetune/engine/simulate_evaluator.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/evaluate/replay.hpp"
@@ -44,6 +45,11 @@ struct SimulateChoice {
     std::map<std::string, std::string> traits{};  ///< engine -> file, in place of those that ship
 };
 
+/// `evaluator: {deploy: ...}`.
+struct DeployChoice {
+    EngineEvaluator::Options options{};
+};
+
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
     std::filesystem::path file;
@@ -57,8 +63,9 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::optional<ReplayChoice> replay;  ///< exactly one of these two
+    std::optional<ReplayChoice> replay;  ///< exactly one of these three
     std::optional<SimulateChoice> simulate;
+    std::optional<DeployChoice> deploy;
     Budget budget;
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
@@ -90,7 +97,8 @@ struct StudySetup {
 
 /// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the
 /// memory plan of the nearest).
-StudySetup set_up(StudyFile file);
+/// `folder`: the study's, where trials of a deployment leave their logs; made when it is needed.
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {});
 
 /// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's. Throws IoError for unknown
 /// hardware or an engine without traits, UsageError for a workload whose requests cannot be planned.
