@@ -75,7 +75,8 @@ void print_text(const StudyFile& file, const std::string& hardware, const Proble
 
 int simulate(const SimulateArguments& arguments) {
     StopSignals signals("what was simulated so far is printed");
-    const StudyFile file = arguments.load();
+    StudyFile file = arguments.load();
+    if (file.simulate) file.simulate->noise = {};  // a prediction is of the truth, not of one noisy trial
     if (file.hardware.empty() && arguments.hardware.empty())
         throw UsageError(file.file.string() + " names no hardware; say which with --hardware");
     const auto evaluator = simulated(file, arguments.hardware);

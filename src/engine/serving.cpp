@@ -25,6 +25,10 @@ Engine widened(Engine engine) {
         if (auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain); range != nullptr && range->high <= largest_count) {
             range->scale = Scale::linear;
             range->step = 1;
+        } else if (auto* share = std::get_if<RealDomain>(&declared.parameter.domain); share != nullptr && share->high <= 1) {
+            share->low = 0;
+            share->high = 1;
+            share->scale = Scale::linear;
         }
     return engine;
 }
@@ -470,6 +474,13 @@ std::string ServingReader::unknown_word(const std::string& word) const {
 /// The engine's own rules: what they forbid, it refuses at the start.
 void ServingReader::check_rules(Serving& serving) const {
     if (serving.refused.end != StartResult::End::serves) return;
+    const std::int64_t asked = serving.settings.max_context_tokens;
+    const std::int64_t made_for = serving.target.model.context_tokens;
+    if (asked > made_for && traits_.log.contains("context_too_long")) {
+        serving.refused = refuses(traits_, "context_too_long", {{"context", std::to_string(asked)}, {"made_for", std::to_string(made_for)}},
+                                  "the model was made for " + std::to_string(made_for) + " tokens, not " + std::to_string(asked));
+        return;
+    }
     const auto refuse = [&](const std::string& rule) { serving.refused = refuses(traits_, "rule", {{"rule", rule}}, rule); };
     const auto value_of = [&](const std::string& name) {
         const auto found = serving.parameters.find(name);
@@ -486,9 +497,7 @@ void ServingReader::check_rules(Serving& serving) const {
     Assignment set;
     for (const auto& [name, value] : serving.parameters)
         if (const Parameter* parameter = space_.find(name); parameter != nullptr && parameter->contains(value)) set[name] = value;
-    for (const std::string& violated : space_.violations(space_.completed(set))) {
-        return refuse(violated);
-    }
+    if (const auto violated = space_.violations(space_.completed(set)); !violated.empty()) refuse(violated.front());
 }
 
 }  // namespace servetune

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <string_view>
 
 namespace servetune {
 namespace {
@@ -21,13 +22,14 @@ std::map<std::string, FlagFacts::Fact> read_facts(const Json& object) {
     std::map<std::string, FlagFacts::Fact> result;
     for (const auto& [name, fact] : object.items()) {
         if (fact.value("removed", false)) continue;  // still known by name, to say so, but refused
-        FlagFacts::Fact read{fact.value("type", ""), {}, fact.value("negatable", false)};
+        FlagFacts::Fact read{fact.value("type", ""), {}, fact.value("negatable", false), name, false, fact.value("list", false)};
         if (fact.contains("values"))
             for (const auto& value : fact["values"]) read.values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
         result[name] = read;
         for (const char* spelling : {"aliases", "short", "negations"}) {
             if (!fact.contains(spelling)) continue;
             const Json& others = fact[spelling];
+            read.negated = std::string_view(spelling) == "negations";
             for (const auto& other : others.is_array() ? others : Json::array({others})) result[other.get<std::string>()] = read;
         }
     }

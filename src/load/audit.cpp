@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/audit.hpp"
 
+#include "servetune/perf/roofline.hpp"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -362,17 +364,16 @@ private:
         return nullptr;
     }
 
-    /// One step reads every active weight once and gives a stream at most one token (speculation: tokens_per_step), however many
-    /// streams share it. So the mean TPOT has a floor under any load.
+    /// The mean TPOT has a floor under any load.
     void physics_of_decode() {
         std::string missing;
         const ModelWeights* of = weights(missing);
         if (of == nullptr) return skip("physics", missing);
         if (!T_ || !(o_ > 1)) return skip("physics", "no mean TPOT");
         if (!c_.tokens_per_step) return skip("physics", "how many tokens a step of speculation gives is not known (decode)");
-        const double bandwidth = c_.hardware->memory_bandwidth_bytes_per_second * c_.devices;
-        const double floor = of->per_token / bandwidth / *c_.tokens_per_step;
+        const double floor = least_seconds_per_token(*of, *c_.hardware, c_.devices, *c_.tokens_per_step);
         if (*T_ * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
+        const double bandwidth = c_.hardware->memory_bandwidth_bytes_per_second * c_.devices;
         find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
              "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) +
                  " GB/s" + (*c_.tokens_per_step > 1 ? ", " + shown(*c_.tokens_per_step) + " tokens a step" : ""),
@@ -380,25 +381,23 @@ private:
                  " GB/s; another model or checkpoint answered, kernels did not do their work, or tokens are counted wrong");
     }
 
-    /// A prompt's tokens cost 2 operations per active parameter, without the embeddings (the output head works for the last token
-    /// only); attention comes on top. From the cache they cost nothing.
     void physics_of_prefill() {
         std::string missing;
         const ModelWeights* of = weights(missing);
         if (of == nullptr || c_.prefix_cache_intended.value_or(false)) return;  // said by physics_of_decode; or as it should be
-        const auto flops = c_.hardware->flops(of->computes_in);
-        const double parameters = c_.served->model.parameters_active - c_.served->model.parameters_embedding;
-        if (!flops || !(parameters > 0) || !r_.input_tokens || !(n_ > 0))
+        const auto most = most_prompt_tokens_per_second(c_.served->model, *of, *c_.hardware, c_.devices);
+        if (!most || !r_.input_tokens || !(n_ > 0))
             return skip("physics", "no input tokens, or no FLOP/s in " + of->computes_in + " (prefill)");
-        const double most = *flops * c_.devices / (2 * parameters);
         const double per_request = F_ && *F_ > 0 ? *r_.input_tokens / n_ / *F_ : 0;
         const double per_run = D_ > 0 ? *r_.input_tokens / D_ : 0;
         const double rate = std::max(per_request, per_run);
-        if (rate <= most * (1 + physics_tolerance)) return;
+        if (rate <= *most * (1 + physics_tolerance)) return;
+        const double flops = *c_.hardware->flops(of->computes_in) * c_.devices;
+        const double parameters = c_.served->model.parameters_active - c_.served->model.parameters_embedding;
         find(Verdict::suspect, "physics",
              "prefill = " + shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
-             "at most " + shown(std::round(most)) + " tok/s: " + shown(*flops * c_.devices / 1e12) + " TFLOP/s in " + of->computes_in +
-                 " for " + shown(parameters / 1e9) + "e9 parameters",
+             "at most " + shown(std::round(*most)) + " tok/s: " + shown(flops / 1e12) + " TFLOP/s in " + of->computes_in + " for " +
+                 shown(parameters / 1e9) + "e9 parameters",
              c_.prefix_cache_intended ? "prompts were computed faster than the chip computes, though the prefix cache is off: "
                                         "another model answered, or TTFT is not the first token's"
                                       : "most likely the prefix cache answered: these prompts had been sent before, so TTFT says "

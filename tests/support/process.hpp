@@ -49,6 +49,7 @@ public:
     ChildProcess(const ChildProcess&) = delete;
     ChildProcess& operator=(const ChildProcess&) = delete;
 
+    [[nodiscard]] pid_t id() const { return pid_; }
     void signal(int number) const { kill(pid_, number); }
     /// The exit code, or 128 + the signal that ended it.
     int wait() {

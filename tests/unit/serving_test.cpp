@@ -332,7 +332,7 @@ TEST_CASE("serving: words that make no sense are named, the nearest flags first"
                     "--max-num-seqs") == 0);
     CHECK(refusal(sglang + "--mem-fraction 0.8").find("--mem-fraction-static") != std::string::npos);
     CHECK(refusal(vllm + "--gpu-memory-utilization=1.5").find("'--gpu-memory-utilization=1.5': ") != std::string::npos);
-    CHECK(refusal(vllm + "--gpu-memory-utilization=0").find("wanted for --gpu-memory-utilization") != std::string::npos);
+    CHECK(refusal(vllm + "--gpu-memory-utilization=-0.1").find("wanted for --gpu-memory-utilization") != std::string::npos);
     CHECK(refusal(vllm + "--max-num-seqs=0").find("wanted for --max-num-seqs") != std::string::npos);
     CHECK(refusal(vllm + "--max-num-seqs=-3").find("wanted for --max-num-seqs") != std::string::npos);
     CHECK(refusal(vllm + "--max-num-seqs=many").find("wanted for --max-num-seqs") != std::string::npos);

@@ -69,12 +69,17 @@ void check_exits(const std::string& engine, const StartResult& result, FailureKi
 }  // namespace
 
 TEST_CASE("start failure: what every engine says when it dies is read as what it is, for all events of all engines") {
-    const std::map<std::string, FailureKind> expected{
-        {"weights", FailureKind::out_of_memory},     {"no_cache", FailureKind::out_of_memory},
-        {"context", FailureKind::out_of_memory},     {"graphs", FailureKind::out_of_memory},
-        {"activations", FailureKind::out_of_memory}, {"unsupported_attention", FailureKind::unsupported},
-        {"rule", FailureKind::rejected_flags},       {"quantization_mismatch", FailureKind::rejected_flags},
-        {"died", FailureKind::crashed_under_load},   {"load_out_of_memory", FailureKind::crashed_under_load}};
+    const std::map<std::string, FailureKind> expected{{"weights", FailureKind::out_of_memory},
+                                                      {"no_cache", FailureKind::out_of_memory},
+                                                      {"context", FailureKind::out_of_memory},
+                                                      {"context_too_long", FailureKind::rejected_flags},
+                                                      {"graphs", FailureKind::out_of_memory},
+                                                      {"activations", FailureKind::out_of_memory},
+                                                      {"unsupported_attention", FailureKind::unsupported},
+                                                      {"rule", FailureKind::rejected_flags},
+                                                      {"quantization_mismatch", FailureKind::rejected_flags},
+                                                      {"died", FailureKind::crashed_under_load},
+                                                      {"load_out_of_memory", FailureKind::crashed_under_load}};
     for (const std::string& engine : engines) {
         const EngineTraits traits = catalogue.traits(engine);
         for (const char* event :

@@ -19,6 +19,9 @@ struct FlagFacts {
         std::string type;                 ///< bool, int, float, choice, string or json; empty: not known
         std::vector<std::string> values;  ///< when the engine itself refuses everything else; empty: anything
         bool negatable = false;           ///< `--no-...` is a flag too
+        std::string name{};               ///< its usual spelling: an alias has the name of what it stands for
+        bool negated = false;             ///< this spelling switches it off
+        bool list = false;                ///< takes several values, one word each
     };
     std::string engine;
     std::string version;

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "answer_text.hpp"
+#include "dialect.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace simengine {
+
+/// What an answer says beside its text.
+struct AnswerFacts {
+    bool chat = false;
+    bool stream = false;
+    bool usage = true;  ///< whole answers always have it
+    bool thinks = false;
+    std::string model{};
+    std::uint64_t number = 0;  ///< of the request: its id in the answer
+    std::uint64_t text_key = 0;
+    std::int64_t prompt_tokens = 0;
+    std::int64_t output_tokens = 0;
+    bool ends_by_length = true;  ///< else because the model had said it all
+    bool says_cached = true;
+    bool halves_usage = false;  ///< a vice: usage counts half the tokens
+    bool breaks_json = false;   ///< a vice: JSON that ends in its middle
+};
+
+/// Writes the answer to one request in the engine's shape: whole, or event by event, each event framed as an HTTP chunk. What is the same
+/// in all events is made once; an event costs a few copies.
+class AnswerWriter {
+public:
+    AnswerWriter(const Dialect& dialect, AnswerFacts facts);
+
+    /// Appends the events that the next `tokens` tokens are told in; with the first ones what comes before, with the last ones what ends
+    /// the stream. `cached_tokens` counts only with the first.
+    void tokens(std::string& out, std::int64_t tokens, std::int64_t cached_tokens);
+    [[nodiscard]] bool ended() const { return sent_ >= facts_.output_tokens; }
+    /// The body of a whole answer.
+    [[nodiscard]] std::string whole(std::int64_t cached_tokens) const;
+
+private:
+    void event(std::string& out, std::string_view before, std::string_view text, std::string_view after) const;
+    void end(std::string& out);
+    [[nodiscard]] std::string usage_json() const;
+    [[nodiscard]] std::string_view finish_reason() const { return facts_.ends_by_length ? "length" : "stop"; }
+    /// Tokens of the answer that are thoughts: the first third.
+    [[nodiscard]] std::int64_t thoughts() const { return facts_.thinks ? facts_.output_tokens / 3 : 0; }
+    [[nodiscard]] std::string text(std::int64_t from, std::int64_t to) const;
+
+    const Dialect& dialect_;
+    AnswerFacts facts_;
+    AnswerText text_;
+    std::string head_{};    ///< up to the choices' list: `{"id":...,"choices":[`
+    std::string before_{};  ///< up to the text, as an event
+    std::string before_thought_{};
+    std::string after_{};       ///< behind the text
+    std::string after_last_{};  ///< behind the last text
+    std::int64_t sent_ = 0;
+    std::int64_t cached_tokens_ = 0;
+};
+
+}  // namespace simengine

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "completion_request.hpp"
+
+#include <fmt/format.h>
+#include <simdjson.h>
+#include <nlohmann/json.hpp>
+
+namespace simengine {
+namespace {
+
+namespace dom = simdjson::dom;
+
+/// What it holds may be asked for until the next call: everything runs in one thread.
+dom::parser& parser() {
+    static dom::parser one;
+    return one;
+}
+
+template <class T>
+bool get(const dom::object& object, const char* key, T& value) {
+    return object[key].get(value) == simdjson::SUCCESS;
+}
+
+bool is_true(const dom::object& object, const char* key) {
+    bool value = false;
+    return get(object, key, value) && value;
+}
+
+std::optional<std::int64_t> integer(const dom::object& object, const char* key) {
+    std::int64_t value = 0;
+    if (get(object, key, value)) return value;
+    return std::nullopt;
+}
+
+HttpRefusal refused(std::string message) { return {.message = std::move(message)}; }
+
+/// A message's text, alone or in parts of type text.
+std::optional<HttpRefusal> add_content(const dom::object& message, std::string& text) {
+    std::string_view whole;
+    if (get(message, "content", whole)) {
+        text = whole;
+        return std::nullopt;
+    }
+    dom::array parts;
+    if (!get(message, "content", parts)) return refused("messages: a content wanted that is a text or a list of parts");
+    for (const dom::element part : parts) {
+        std::string_view piece;
+        if (part["text"].get(piece) != simdjson::SUCCESS) return refused("messages: only parts with a text are understood here");
+        text += piece;
+    }
+    return std::nullopt;
+}
+
+std::optional<HttpRefusal> add_messages(const dom::object& object, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+    dom::array messages;
+    if (!get(object, "messages", messages) || messages.size() == 0) return refused("messages: a list of at least one message wanted");
+    for (const dom::element element : messages) {
+        dom::object message;
+        std::string_view role;
+        if (element.get(message) != simdjson::SUCCESS || !get(message, "role", role))
+            return refused("messages: each is an object with a role and a content");
+        std::string text;
+        if (auto wrong = add_content(message, text)) return wrong;
+        tokenizer.encode_message(role, text, tokens);
+    }
+    tokenizer.encode_turn("assistant", tokens);
+    return std::nullopt;
+}
+
+std::optional<HttpRefusal> add_ids(const dom::array& ids, std::vector<Token>& tokens) {
+    tokens.reserve(ids.size());
+    for (const dom::element element : ids) {
+        std::int64_t id = 0;
+        if (element.get(id) != simdjson::SUCCESS || id < 0 || id > 0x7fffffff) return refused("prompt: token ids wanted");
+        tokens.push_back(static_cast<Token>(id));
+    }
+    return std::nullopt;
+}
+
+/// A text, token ids, or a list of one of these.
+std::optional<HttpRefusal> add_prompt(dom::element prompt, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+    std::string_view text;
+    dom::array list;
+    if (prompt.get(list) == simdjson::SUCCESS && list.size() == 1 && !list.at(0).is_int64()) prompt = list.at(0).value();
+    if (prompt.get(text) == simdjson::SUCCESS) tokenizer.encode(text, tokens);
+    else if (prompt.get(list) == simdjson::SUCCESS) {
+        if (auto wrong = add_ids(list, tokens)) return wrong;
+    } else return refused("prompt: a text or token ids wanted");
+    if (tokens.empty()) return refused("prompt: at least one token wanted");
+    return std::nullopt;
+}
+
+std::optional<HttpRefusal> read_prompt(const dom::object& object, bool chat, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+    if (chat) return add_messages(object, tokenizer, tokens);
+    dom::element prompt;
+    if (!get(object, "prompt", prompt)) return refused("prompt: field required");
+    return add_prompt(prompt, tokenizer, tokens);
+}
+
+std::optional<HttpRefusal> parse(std::string_view body, dom::object& object) {
+    if (parser().parse(body.data(), body.size()).get(object) != simdjson::SUCCESS)
+        return HttpRefusal{400, "the body is no JSON object", "Bad Request"};
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer,
+                                                   CompletionRequest& request) {
+    dom::object object;
+    if (auto wrong = parse(body, object)) return wrong;
+    request.chat = chat;
+    std::string_view model;
+    if (get(object, "model", model)) request.model = model;
+    if (auto wrong = read_prompt(object, chat, tokenizer, request.prompt)) return wrong;
+    request.max_tokens = integer(object, "max_completion_tokens");
+    for (const char* key : {"max_tokens", "n_predict"})
+        if (!request.max_tokens) request.max_tokens = integer(object, key);
+    if (request.max_tokens && *request.max_tokens == -1) request.max_tokens.reset();  // llama.cpp: as many as it likes
+    if (request.max_tokens && *request.max_tokens < 1)
+        return refused(fmt::format("max_tokens must be at least 1, got {}.", *request.max_tokens));
+    if (!chat && !request.max_tokens) request.max_tokens = 16;  // of completions, as OpenAI's interface has it
+    request.min_tokens = integer(object, "min_tokens").value_or(0);
+    request.ignore_eos = is_true(object, "ignore_eos");
+    request.stream = is_true(object, "stream");
+    bool cache = true;
+    if (get(object, "cache_prompt", cache)) request.cache_prompt = cache;
+    dom::object options;
+    request.include_usage = get(object, "stream_options", options) && is_true(options, "include_usage");
+    request.thinks = get(object, "chat_template_kwargs", options) && is_true(options, "enable_thinking");
+    return std::nullopt;
+}
+
+std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request, std::int64_t context) {
+    const auto input = static_cast<std::int64_t>(request.prompt.size());
+    const std::int64_t output = request.max_tokens.value_or(1);
+    switch (dialect.kind) {
+        case EngineKind::vllm:
+            if (input + output <= context) return std::nullopt;
+            return refused(
+                fmt::format("This model's maximum context length is {} tokens. However, you requested {} output tokens and your "
+                            "prompt contains {} input tokens, for a total of {} tokens.",
+                            context, output, input, input + output));
+        case EngineKind::sglang:
+            if (input >= context)
+                return refused(fmt::format("The input ({} tokens) is longer than the model's context length ({} tokens).", input, context));
+            if (input + output <= context) return std::nullopt;
+            return refused(
+                fmt::format("Requested token count exceeds the model's maximum context length of {} tokens. You requested a total "
+                            "of {} tokens: {} tokens from the input messages and {} tokens for the completion.",
+                            context, input + output, input, output));
+        case EngineKind::tensorrt_llm:
+            if (input + output <= context) return std::nullopt;
+            return refused(
+                fmt::format("The sum of prompt length ({}), max_tokens ({}) should not exceed max_seq_len ({})", input, output, context));
+        case EngineKind::llama_cpp: break;
+    }
+    if (input < context) return std::nullopt;  // the answer is cut where the context ends
+    return HttpRefusal{400,
+                       fmt::format("request ({} tokens) exceeds the available context size ({} tokens), try increasing it", input, context),
+                       "exceed_context_size_error"};
+}
+
+std::string error_json(const Dialect& dialect, const HttpRefusal& refusal) {
+    using Json = nlohmann::ordered_json;
+    if (dialect.flat_errors)
+        return Json{{"object", "error"}, {"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}
+            .dump();
+    if (dialect.kind == EngineKind::llama_cpp) {
+        const std::string type = refusal.type == "BadRequestError" ? "invalid_request_error" : refusal.type;
+        return Json{{"error", {{"code", refusal.status}, {"message", refusal.message}, {"type", type}}}}.dump();
+    }
+    return Json{{"error", {{"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}}}.dump();
+}
+
+std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer, std::vector<Token>& tokens) {
+    dom::object object;
+    if (auto wrong = parse(body, object)) return wrong;
+    std::string_view text;
+    for (const char* key : {"prompt", "content"})
+        if (get(object, key, text)) {
+            tokenizer.encode(text, tokens);
+            return std::nullopt;
+        }
+    return add_messages(object, tokenizer, tokens);
+}
+
+std::optional<HttpRefusal> read_detokenize_request(std::string_view body, std::vector<Token>& tokens) {
+    dom::object object;
+    if (auto wrong = parse(body, object)) return wrong;
+    dom::array ids;
+    if (!get(object, "tokens", ids)) return refused("tokens: a list of token ids wanted");
+    return add_ids(ids, tokens);
+}
+
+}  // namespace simengine

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "dialect.hpp"
+#include "tokenizer.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace simengine {
+
+/// What a client asks for.
+struct CompletionRequest {
+    bool chat = false;
+    std::string model{};
+    std::vector<Token> prompt{};
+    std::optional<std::int64_t> max_tokens{};
+    std::int64_t min_tokens = 0;
+    bool ignore_eos = false;
+    bool stream = false;
+    bool include_usage = false;  ///< of a stream
+    bool thinks = false;         ///< asked for: chat_template_kwargs.enable_thinking
+    bool cache_prompt = true;    ///< llama.cpp: whether earlier prompts may be used again
+};
+
+/// An answer other than 200.
+struct HttpRefusal {
+    int status = 400;
+    std::string message{};
+    std::string type = "BadRequestError";
+};
+
+/// Reads the body of a request. Returns what is wrong with it, or nothing.
+std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer,
+                                                   CompletionRequest& request);
+
+/// Why it is too long for `context` tokens: in the engine's words; nothing when it fits. `output` tokens are those asked for, or 0.
+std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request, std::int64_t context);
+
+/// The body that goes with it.
+std::string error_json(const Dialect& dialect, const HttpRefusal& refusal);
+
+/// `text` of /tokenize, or a chat's messages: its tokens. Returns what is wrong with it, or nothing.
+std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer, std::vector<Token>& tokens);
+
+/// `tokens` of /detokenize.
+std::optional<HttpRefusal> read_detokenize_request(std::string_view body, std::vector<Token>& tokens);
+
+}  // namespace simengine

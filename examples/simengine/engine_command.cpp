@@ -1,0 +1,276 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine_command.hpp"
+
+#include "servetune/io/yaml.hpp"
+#include "servetune/space/value.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+namespace simengine {
+namespace {
+
+using servetune::Engine;
+using servetune::EngineParameter;
+using servetune::FlagFacts;
+using Fact = FlagFacts::Fact;
+using Json = nlohmann::ordered_json;
+
+bool is_flag(const std::string& word) {
+    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
+/// vLLM takes 16k (thousands) and 16K (1024s) for some of its numbers.
+std::string written_out(const std::string& value) {
+    constexpr std::string_view suffixes = "kKmMgG";
+    const auto suffix = value.empty() ? std::string_view::npos : suffixes.find(value.back());
+    const auto number = servetune::real_of(value.substr(0, value.size() - std::min<std::size_t>(1, value.size())));
+    if (suffix == std::string_view::npos || !number) return value;
+    const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(suffix / 2 + 1));
+    return std::to_string(std::llround(*number * unit));
+}
+
+/// One command line while it is read.
+class Reader {
+public:
+    Reader(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts, const Engine& engine)
+        : dialect_(dialect), words_(words), facts_(facts), engine_(engine) {}
+
+    EngineCommand read() {
+        for (at_ = 0; at_ < words_.size(); ++at_) {
+            const std::string& word = words_[at_];
+            if (is_flag(word)) read_flag(word);
+            else if (!dialect_.positional.empty() && command_.model.empty()) command_.model = word;
+            else unknown_.push_back(word);
+        }
+        if (command_.wants_help) return std::move(command_);
+        if (!unknown_.empty()) refuse(unknown_flag_text(dialect_, unknown_));
+        if (!dialect_.model_flag.empty()) command_.model = command_.value(std::string(dialect_.model_flag)).value_or("");
+        else if (command_.model.empty()) command_.model = command_.value("--model").value_or(std::string(dialect_.model_default));
+        if (command_.model.empty()) refuse(no_model_text(dialect_));
+        write_modelled();
+        return std::move(command_);
+    }
+
+private:
+    [[noreturn]] void refuse(const std::string& text) const { throw CommandRefused(text, dialect_.refusal_code); }
+
+    void read_flag(const std::string& word) {
+        const auto equals = word.find('=');
+        std::string flag = word.substr(0, equals);
+        if (dialect_.underscores && flag.starts_with("--")) std::replace(flag.begin(), flag.end(), '_', '-');
+        if (flag == "--help" || flag == "-h") {
+            command_.wants_help = true;
+            return;
+        }
+        const std::string base = flag.substr(0, flag.find('.'));  // a dotted flag sets a part of a JSON flag
+        bool negated = false;
+        const Fact* fact = find(base, negated);
+        if (fact == nullptr) {
+            unknown_.push_back(word);
+            // What stands behind it nobody can tell apart from a value of it.
+            while (dialect_.positional.empty() && at_ + 1 < words_.size() && !is_flag(words_[at_ + 1])) unknown_.push_back(words_[++at_]);
+            return;
+        }
+        std::optional<std::string> given;
+        if (equals != std::string::npos) given = word.substr(equals + 1);
+        if (base != flag) {
+            const std::string value = given ? *given : take(flag);
+            for (const EngineParameter& declared : engine_.parameters)
+                if (declared.destination.flag == flag) words_modelled_.push_back(flag + "=" + value);
+            return;
+        }
+        if (fact->type == "bool") {
+            if (given) refuse(bad_value_text(dialect_, fact->name, *given, "bool", {}));
+            note(flag, *fact, negated ? "false" : "true", negated);
+            return;
+        }
+        note(flag, *fact, checked(*fact, given ? *given : take(flag)), negated);
+        while (fact->list && !given && at_ + 1 < words_.size() && !is_flag(words_[at_ + 1]))
+            command_.flags[fact->name].push_back(words_[++at_]);
+    }
+
+    const Fact* find(const std::string& flag, bool& negated) const {
+        auto known = facts_.flags.find(flag);
+        if (known == facts_.flags.end() && flag.starts_with("--no-")) {
+            known = facts_.flags.find("--" + flag.substr(5));
+            if (known != facts_.flags.end() && !known->second.negatable) return nullptr;
+            negated = true;
+        }
+        if (known == facts_.flags.end()) return nullptr;
+        negated = negated || known->second.negated;
+        return &known->second;
+    }
+
+    std::string take(const std::string& flag) {
+        if (at_ + 1 >= words_.size() || is_flag(words_[at_ + 1])) refuse(no_value_text(dialect_, flag));
+        return words_[++at_];
+    }
+
+    std::string checked(const Fact& fact, std::string value) const {
+        const bool named = !fact.values.empty();
+        if (named && std::find(fact.values.begin(), fact.values.end(), value) == fact.values.end())
+            refuse(bad_value_text(dialect_, fact.name, value, fact.type, fact.values));
+        if (fact.type == "int" && dialect_.underscores) value = written_out(value);
+        const bool number = fact.type == "int"     ? servetune::integer_of(value).has_value()
+                            : fact.type == "float" ? servetune::real_of(value).has_value()
+                                                   : true;
+        if (!named && !number) refuse(bad_value_text(dialect_, fact.name, value, fact.type, {}));
+        return value;
+    }
+
+    /// Keeps a flag, and writes it as the engine's file spells it where that knows it.
+    void note(const std::string& flag, const Fact& fact, const std::string& value, bool negated) {
+        command_.flags[fact.name].push_back(value);
+        const auto same = [&](const std::string& other) {
+            const auto known = facts_.flags.find(other);
+            return !other.empty() && (other == flag || (known != facts_.flags.end() && known->second.name == fact.name && !negated));
+        };
+        const auto write = [&](const std::string& spelled) {
+            words_modelled_.push_back(fact.type == "bool" ? spelled : spelled + "=" + value);
+        };
+        for (const EngineParameter& declared : engine_.parameters) {
+            const servetune::Destination& to = declared.destination;
+            if (declared.parameter.concept_name == "served_model_name") continue;  // any name will do
+            if (!to.off_flag.empty() && (to.off_flag == flag || (negated && is_name_of(to.flag, fact)))) return write(to.off_flag);
+            if (same(to.flag)) return write(to.flag);
+        }
+        for (const servetune::JsonFlag& group : engine_.json_flags)
+            if (same(group.flag)) return write(group.flag);
+    }
+
+    [[nodiscard]] bool is_name_of(const std::string& flag, const Fact& fact) const {
+        const auto known = facts_.flags.find(flag);
+        return known != facts_.flags.end() && known->second.name == fact.name;
+    }
+
+    void write_modelled() {
+        std::vector<std::string>& argv = command_.modelled.argv;
+        for (const std::string& word : engine_.launch) {
+            if (word == "{host}" || word == "{port}" || word == "--host" || word == "--port") continue;
+            argv.push_back(word == "{model}" ? command_.model : word);
+        }
+        argv.insert(argv.end(), words_modelled_.begin(), words_modelled_.end());
+        const auto known = engine_.options_flag.empty() ? facts_.flags.end() : facts_.flags.find(engine_.options_flag);
+        if (known == facts_.flags.end()) return;
+        const auto file = command_.value(known->second.name);
+        if (!file) return;
+        argv.push_back(engine_.options_flag + "=" + *file);
+        const Json all = Json::parse(options_json(*file));
+        command_.modelled.files[*file] = modelled_options(all, "").dump();
+    }
+
+    /// What the engine's file knows of the options. Some of them also have a flag, which is how the engine's file knows them; what the
+    /// engine itself does not know it refuses.
+    Json modelled_options(const Json& object, const std::string& before) {
+        Json kept = Json::object();
+        for (const auto& [key, value] : object.items()) {
+            const std::string path = before + key;
+            if (value.is_object() && !value.empty()) {
+                if (Json inner = modelled_options(value, path + "."); !inner.empty()) kept[key] = std::move(inner);
+                continue;
+            }
+            const auto is_its_place = [&](const EngineParameter& declared) { return declared.destination.option == path; };
+            if (std::any_of(engine_.parameters.begin(), engine_.parameters.end(), is_its_place)) kept[key] = value;
+            else if (const std::string flag = flag_of_option(path); !flag.empty())
+                command_.modelled.argv.push_back(flag + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));
+            else if (facts_.complete && !facts_.options.empty() && !facts_.options.contains(path))
+                throw CommandRefused(
+                    "pydantic_core.ValidationError: 1 validation error for TorchLlmArgs\n" + path + "\n  Extra inputs are not permitted\n",
+                    1);
+        }
+        return kept;
+    }
+
+    /// The flag that sets the same as an option of trtllm-serve; empty: there is none that matters here.
+    [[nodiscard]] std::string flag_of_option(const std::string& path) const {
+        constexpr std::array<std::pair<std::string_view, std::string_view>, 4> renamed{
+            {{"kv_cache_config.free_gpu_memory_fraction", "--kv_cache_free_gpu_memory_fraction"},
+             {"tensor_parallel_size", "--tp_size"},
+             {"pipeline_parallel_size", "--pp_size"},
+             {"moe_expert_parallel_size", "--ep_size"}}};
+        std::string flag = "--" + path;
+        for (const auto& [option, name] : renamed)
+            if (option == path) flag = name;
+        const auto takes = [&](const EngineParameter& declared) { return declared.destination.flag == flag; };
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), takes) ? flag : "";
+    }
+
+    const Dialect& dialect_;
+    const std::vector<std::string>& words_;
+    const FlagFacts& facts_;
+    const Engine& engine_;
+    std::size_t at_ = 0;
+    EngineCommand command_;
+    std::vector<std::string> words_modelled_{}, unknown_{};
+};
+
+Json json_of(const servetune::Yaml& yaml) {
+    if (yaml.is_mapping()) {
+        Json object = Json::object();
+        for (const auto& [key, value] : yaml.entries()) object[key] = json_of(value);
+        return object;
+    }
+    if (yaml.is_sequence()) {
+        Json array = Json::array();
+        for (const servetune::Yaml& item : yaml.items()) array.push_back(json_of(item));
+        return array;
+    }
+    if (!yaml.is_scalar()) return nullptr;
+    const servetune::Value value = yaml.value();
+    if (const auto* flag = std::get_if<bool>(&value)) return *flag;
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    return yaml.text();
+}
+
+}  // namespace
+
+bool EngineCommand::is_on(const std::string& flag) const {
+    const auto found = flags.find(flag);
+    return found != flags.end() && found->second.back() == "true";
+}
+
+std::optional<std::string> EngineCommand::value(const std::string& flag) const {
+    const auto found = flags.find(flag);
+    if (found == flags.end()) return std::nullopt;
+    return found->second.back();
+}
+
+EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const FlagFacts& facts,
+                                  const Engine& engine) {
+    return Reader(dialect, words, facts, engine).read();
+}
+
+std::string options_json(const std::filesystem::path& file) { return json_of(servetune::Yaml::load(file)).dump(); }
+
+std::string help_text(const Dialect& dialect, const FlagFacts& facts) {
+    std::map<std::string, std::vector<std::string>> spellings;
+    for (const auto& [spelling, fact] : facts.flags) {
+        std::vector<std::string>& all = spellings[fact.name];
+        if (spelling == fact.name) all.insert(all.begin(), spelling);
+        else all.push_back(spelling);
+    }
+    const bool llama = dialect.kind == EngineKind::llama_cpp;
+    std::string text = llama ? "----- all params -----\n\n"
+                             : fmt::format("{}\n\noptions:\n  -h, --help            show this help message and exit\n", dialect.usage);
+    for (const auto& [name, all] : spellings) {
+        if (name == "--help" && !llama) continue;
+        const Fact& fact = facts.flags.at(name);
+        std::string value = fact.type == "bool"     ? ""
+                            : fact.type == "choice" ? fmt::format(" {{{}}}", fmt::join(fact.values, ","))
+                                                    : " VALUE";
+        std::vector<std::string> shown = all;
+        if (fact.negatable && std::none_of(all.begin(), all.end(), [](const std::string& one) { return one.starts_with("--no-"); }))
+            shown.push_back("--no-" + name.substr(2));
+        text += fmt::format("{}{}{}\n", llama ? "" : "  ", fmt::join(shown, ", "), llama ? fmt::format("   {}", value) : value);
+    }
+    return text;
+}
+
+}  // namespace simengine

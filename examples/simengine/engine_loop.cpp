@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine_loop.hpp"
+
+#include "servetune/base/rng.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace simengine {
+
+using servetune::EngineCounters;
+using servetune::EngineRequest;
+using servetune::TokenEvent;
+
+namespace {
+
+constexpr std::chrono::seconds most_behind{1};
+constexpr std::size_t nowhere = ~std::size_t{0};  ///< no replica yet
+
+}  // namespace
+
+EngineLoop::EngineLoop(const servetune::CostModel& cost, const EngineLoopOptions& options, Deliver deliver)
+    : cost_(cost), options_(options), deliver_(std::move(deliver)) {
+    front_end_free_at_.resize(static_cast<std::size_t>(std::max<std::int64_t>(1, cost.settings().front_ends)));
+    make_cores();
+}
+
+void EngineLoop::make_cores() {
+    cores_.clear();
+    const auto replicas = static_cast<std::size_t>(std::max<std::int64_t>(1, cost_.settings().data_parallel));
+    for (std::size_t i = 0; i < replicas; ++i)
+        cores_.push_back({servetune::EngineCore(cost_, servetune::derive_seed(options_.seed, i), options_.noise)});
+}
+
+void EngineLoop::restart() {
+    planned_ = {};
+    requests_.clear();
+    in_front_ends_ = 0;
+    front_end_free_at_.assign(front_end_free_at_.size(), {});
+    make_cores();
+}
+
+Clock::duration EngineLoop::real(double engine_seconds) const {
+    return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(engine_seconds / options_.time_scale));
+}
+
+std::string EngineLoop::refusal(std::int64_t input_tokens, std::int64_t output_tokens) const {
+    return cores_.front().core.refusal(input_tokens, output_tokens);
+}
+
+TimePoint EngineLoop::through_front_end(std::size_t front_end, TimePoint at, double seconds) {
+    TimePoint& free_at = front_end_free_at_[front_end];
+    free_at = std::max(free_at, at) + real(seconds);
+    return free_at;
+}
+
+void EngineLoop::plan(TimePoint at, What what, std::size_t replica, const TokenEvent& event) {
+    planned_.push({at, next_order_++, what, replica, event});
+}
+
+void EngineLoop::submit(EngineRequest request, TimePoint now) {
+    TokenEvent named;
+    named.id = request.id;
+    requests_[named.id] = {nowhere, named.id % front_end_free_at_.size(), std::move(request), false, {}};
+    ++in_front_ends_;
+    plan(now, What::arrive, nowhere, named);
+}
+
+void EngineLoop::cancel(std::size_t id) {
+    const auto found = requests_.find(id);
+    if (found == requests_.end()) return;
+    if (found->second.replica == nowhere) --in_front_ends_;
+    else if (!found->second.finished) {
+        Replica& replica = cores_[found->second.replica];
+        replica.core.cancel(id);
+        --replica.assigned;
+    }
+    requests_.erase(found);
+}
+
+void EngineLoop::clear_prefix_cache() {
+    for (Replica& replica : cores_) replica.core.clear_prefix_cache();
+}
+
+std::optional<TimePoint> EngineLoop::next() const {
+    if (planned_.empty() || hangs_) return std::nullopt;
+    return planned_.top().at;
+}
+
+void EngineLoop::run(TimePoint now, int most_deliveries) {
+    while (!hangs_ && !planned_.empty() && planned_.top().at <= now && most_deliveries > 0) {
+        const Planned planned = planned_.top();
+        planned_.pop();
+        switch (planned.what) {
+            case What::arrive: arrive(planned); break;
+            case What::admit: admit(planned); break;
+            case What::step_end: end_step(planned, now); break;
+            case What::send:
+                --most_deliveries;
+                send(planned);
+                break;
+        }
+    }
+}
+
+/// In the order of time among all else that the front end does.
+void EngineLoop::arrive(const Planned& planned) {
+    const auto found = requests_.find(planned.event.id);
+    if (found == requests_.end()) return;  // its client has left
+    const double seconds = cost_.target().traits.request_overhead_seconds;
+    plan(through_front_end(found->second.front_end, planned.at, seconds), What::admit, nowhere, planned.event);
+}
+
+void EngineLoop::admit(const Planned& planned) {
+    const auto found = requests_.find(planned.event.id);
+    if (found == requests_.end()) return;
+    const auto fewest =
+        std::min_element(cores_.begin(), cores_.end(), [](const Replica& a, const Replica& b) { return a.assigned < b.assigned; });
+    --in_front_ends_;
+    ++fewest->assigned;
+    found->second.replica = static_cast<std::size_t>(fewest - cores_.begin());
+    fewest->core.add(std::move(found->second.waiting));
+    if (!fewest->stepping) begin_step(found->second.replica, planned.at);
+}
+
+void EngineLoop::begin_step(std::size_t index, TimePoint at) {
+    Replica& replica = cores_[index];
+    const servetune::EngineStep step = replica.core.step();
+    out_of_memory_ = out_of_memory_ || step.out_of_memory;
+    replica.made.assign(step.tokens.begin(), step.tokens.end());
+    replica.stepping = true;
+    plan(at + real(step.seconds), What::step_end, index, {});
+}
+
+void EngineLoop::end_step(const Planned& planned, TimePoint now) {
+    Replica& replica = cores_[planned.replica];
+    replica.stepping = false;
+    for (const TokenEvent& event : replica.made) hand_over(event, planned.at);
+    if (out_of_memory_) hangs_ = true;  // whoever looks at it ends the process
+    if (!replica.core.idle()) begin_step(planned.replica, now - planned.at > most_behind ? now : planned.at);
+}
+
+/// Tokens from the engine to the front end: sent at once, or with later ones.
+void EngineLoop::hand_over(TokenEvent event, TimePoint at) {
+    const auto found = requests_.find(event.id);
+    if (found == requests_.end()) return;
+    Request& request = found->second;
+    event.tokens += request.held.tokens;
+    event.first = event.first || request.held.first;
+    event.cached_tokens = std::max(event.cached_tokens, request.held.cached_tokens);
+    request.held = {};
+    if (event.finished) {
+        --cores_[request.replica].assigned;
+        request.finished = true;
+    }
+    if (!event.first && !event.finished && event.tokens < cost_.settings().stream_interval) {
+        request.held = event;
+        return;
+    }
+    plan(through_front_end(request.front_end, at, cost_.target().traits.chunk_overhead_seconds), What::send, request.replica, event);
+}
+
+void EngineLoop::send(const Planned& planned) {
+    const auto found = requests_.find(planned.event.id);
+    if (found == requests_.end()) return;
+    if (planned.event.finished) requests_.erase(found);
+    lateness_.add((Clock::now() - planned.at).count());
+    deliver_(planned.event);
+}
+
+EngineCounters EngineLoop::counters() const {
+    EngineCounters sum;
+    for (const Replica& replica : cores_) {
+        const EngineCounters& one = replica.core.counters();
+        sum.steps += one.steps;
+        sum.requests_finished += one.requests_finished;
+        sum.preemptions += one.preemptions;
+        sum.prompt_tokens += one.prompt_tokens;
+        sum.prefix_queried_tokens += one.prefix_queried_tokens;
+        sum.prefix_hit_tokens += one.prefix_hit_tokens;
+        sum.generated_tokens += one.generated_tokens;
+        sum.busy_seconds += one.busy_seconds;
+    }
+    return sum;
+}
+
+std::size_t EngineLoop::running() const {
+    std::size_t sum = 0;
+    for (const Replica& replica : cores_) sum += replica.core.running();
+    return sum;
+}
+
+std::size_t EngineLoop::waiting() const {
+    std::size_t sum = in_front_ends_;
+    for (const Replica& replica : cores_) sum += replica.core.waiting();
+    return sum;
+}
+
+double EngineLoop::cache_use() const {
+    double sum = 0;
+    for (const Replica& replica : cores_) sum += replica.core.cache_use();
+    return sum / static_cast<double>(cores_.size());
+}
+
+}  // namespace simengine

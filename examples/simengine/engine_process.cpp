@@ -1,0 +1,330 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine_process.hpp"
+
+#include "server.hpp"
+#include "service.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/space/value.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <memory>
+#include <optional>
+
+namespace simengine {
+namespace {
+
+namespace asio = boost::asio;
+using boost::system::error_code;
+using servetune::StartResult;
+
+constexpr std::size_t most_flood_bytes = 256U << 20U;
+constexpr unsigned grandchild_seconds = 60;
+constexpr rlim_t wanted_descriptors = 65536;
+
+void say(const std::vector<std::string>& lines) {
+    for (const std::string& line : lines) fmt::print(stderr, "{}\n", line);
+}
+
+/// As many connections as the system lets this process have.
+void raise_descriptor_limit() {
+    rlimit limit{};
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+    limit.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, wanted_descriptors));
+    (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/// A child that has all our descriptors and does nothing, for a bounded time.
+void leave_grandchild() {
+    const pid_t child = fork();
+    if (child > 0) fmt::print("simengine: process {} keeps the port\n", child);
+    if (child != 0) return;
+    (void)std::signal(SIGTERM, SIG_IGN);
+    (void)std::signal(SIGALRM, SIG_DFL);
+    (void)alarm(grandchild_seconds);
+    for (;;) pause();
+}
+
+class Life {
+public:
+    Life(const EngineSetup& setup, const Options& options);
+    int run();
+
+private:
+    // ---- start
+    bool take_port();
+    void begin_start();
+    void plan_end_of_start(double seconds);
+    void be_ready();
+    void listen();
+    // ---- load
+    void handle(const HttpRequest& request, Exchange& exchange);
+    void wake();
+    void pump();
+    void begin_load();
+    // ---- end
+    void wait_for_signals();
+    void stop();
+    void end(int code);
+    [[noreturn]] void die(const std::vector<std::string>& lines) const;
+
+    void after(double seconds, std::function<void()> action);
+    void flood();
+    [[nodiscard]] ServiceOptions service_options() const;
+
+    const EngineSetup& setup_;
+    const Options& options_;
+    const Dialect& dialect_;
+    std::string host_;
+    std::uint16_t port_;
+    asio::io_context context_{1};
+    asio::signal_set signals_{context_};
+    asio::steady_timer step_timer_{context_};
+    std::optional<TimePoint> armed_{};
+    std::unique_ptr<Service> service_{};  ///< once it is ready: a start that fails has no engine
+    Server server_;                       ///< ends before the service, which it tells of clients that leave
+    bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
+    TimePoint answers_from_{};  ///< 503 before it
+    std::size_t flooded_ = 0;
+    int exit_code_ = 0;
+};
+
+/// localhost is what trtllm-serve calls the loopback.
+std::string host_of(const EngineSetup& setup) { return setup.command.value("--host").value_or("127.0.0.1"); }
+
+std::uint16_t port_of(const EngineSetup& setup) {
+    const auto given = setup.command.value("--port");
+    if (!given) return setup.dialect->port;
+    const auto number = servetune::integer_of(*given);
+    if (!number || *number < 0 || *number > 65535)
+        throw CommandRefused(bad_value_text(*setup.dialect, "--port", *given, "int", {}), setup.dialect->refusal_code);
+    return static_cast<std::uint16_t>(*number);
+}
+
+Life::Life(const EngineSetup& setup, const Options& options)
+    : setup_(setup),
+      options_(options),
+      dialect_(*setup.dialect),
+      host_(host_of(setup)),
+      port_(port_of(setup)),
+      server_(context_, {.handle = [this](const HttpRequest& request, Exchange& exchange) { handle(request, exchange); },
+                         .gone = [this](std::size_t work) { service_->gone(work); }}) {}
+
+ServiceOptions Life::service_options() const {
+    const EngineCommand& command = setup_.command;
+    const auto is_on = [&](std::string_view flag) { return flag.empty() || command.is_on(std::string(flag)); };
+    const std::string parser = command.value("--reasoning-parser").value_or(command.value("--reasoning_parser").value_or(""));
+    ServiceOptions result;
+    result.dialect = &dialect_;
+    result.engine = setup_.engine;
+    result.version = setup_.version;
+    result.served_names = setup_.served_names;
+    result.model = command.model;
+    result.flags = command.flags;
+    result.parameters = setup_.parameters;
+    result.api_key = command.value("--api-key").value_or("");
+    result.metrics = is_on(dialect_.metrics_needs);
+    result.says_cached = is_on(dialect_.cached_needs);
+    result.reasons = !parser.empty();
+    for (const auto& [path, needed] : setup_.engine.between_runs)
+        for (const auto& [name, value] : needed) {
+            const char* set = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): there is one thread
+            result.can_reset = result.can_reset && set != nullptr && set == value;
+        }
+    result.seed = options_.seed;
+    result.vices = options_.vices;
+    return result;
+}
+
+// ---- start
+
+int Life::run() {
+    if (options_.vices.exit_at_once) {
+        say({"RuntimeError: simengine was told to end at once"});
+        return *options_.vices.exit_at_once;
+    }
+    raise_descriptor_limit();
+    wait_for_signals();
+    if (options_.vices.flood_log_bytes_per_second > 0) flood();
+    if ((dialect_.binds_early || port_ == 0) && !take_port()) return exit_code_;
+    if (dialect_.answers_while_loading && options_.vices.listen_late_seconds <= 0) listen();
+    begin_start();
+    context_.run();
+    return exit_code_;
+}
+
+bool Life::take_port() {
+    if (std::exchange(bound_, true)) return true;
+    try {
+        server_.bind(host_, port_);
+        return true;
+    } catch (const servetune::IoError& error) {
+        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_) : std::vector<std::string>{error.what()});
+        end(1);
+        return false;
+    }
+}
+
+void Life::begin_start() {
+    const double seconds = setup_.start.seconds / options_.start_scale + options_.vices.slow_start_seconds;
+    if (!setup_.not_modelled.empty() && !options_.quiet)
+        say({fmt::format("simengine: set, and without an effect here: {}", fmt::join(setup_.not_modelled, ", "))});
+    const std::vector<std::string>& lines = setup_.start.log;
+    const bool serves = setup_.start.end == StartResult::End::serves;
+    // A start that goes well says what it does while it does it; one that fails says so at its end.
+    const std::size_t soon = serves && !lines.empty() ? lines.size() - 1 : 0;
+    for (std::size_t i = 0; i < soon; ++i)
+        after(seconds * static_cast<double>(i + 1) / static_cast<double>(lines.size()), [this, i] {
+            if (!options_.quiet) say({setup_.start.log[i]});
+        });
+    plan_end_of_start(seconds);
+}
+
+void Life::plan_end_of_start(double seconds) {
+    const Misbehaviour& vices = options_.vices;
+    if (vices.exit_at_load) return after(seconds / 2, [this] { end(*options_.vices.exit_at_load); });
+    if (vices.oom_then_hang) return after(seconds / 2, [this] { say(setup_.log_lines("weights")); });
+    if (vices.never_ready) return;
+    after(seconds, [this] {
+        const StartResult& start = setup_.start;
+        if (start.end == StartResult::End::serves) return be_ready();
+        say(start.log);
+        if (!start.cause.empty()) say({"simengine: " + start.cause});
+        if (start.end == StartResult::End::exits) end(start.exit_code);
+    });
+}
+
+void Life::be_ready() {
+    service_ =
+        std::make_unique<Service>(service_options(), *setup_.cost,
+                                  EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
+                                  Service::Hooks{.wake = [this] { wake(); },
+                                                 .die = [this] { die(setup_.log_lines("died")); },
+                                                 .drop_all = [this] { server_.drop_connections(); },
+                                                 .first_request = [this] { begin_load(); }});
+    if (!setup_.start.log.empty() && !options_.quiet) say({setup_.start.log.back()});
+    after(options_.vices.listen_late_seconds, [this] {
+        ready_ = true;
+        answers_from_ =
+            Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options_.vices.answer_503_seconds));
+        if (!listening_) listen();
+    });
+}
+
+void Life::listen() {
+    if (!take_port()) return;
+    try {
+        server_.listen();
+    } catch (const servetune::IoError& error) {
+        say(server_.port_in_use() ? port_in_use_lines(dialect_, host_, port_) : std::vector<std::string>{error.what()});
+        return end(1);
+    }
+    listening_ = true;
+    if (options_.vices.grandchild_keeps_port) leave_grandchild();
+    fmt::print("simengine: listening on http://{}:{}\n", host_, server_.port());
+    (void)std::fflush(stdout);
+}
+
+// ---- load
+
+void Life::handle(const HttpRequest& request, Exchange& exchange) {
+    if (!ready_) return exchange.answer(503, "application/json", error_json(dialect_, {503, "Loading model", "unavailable_error"}));
+    if (answers_from_ > TimePoint() && Clock::now() < answers_from_)
+        return exchange.answer(503, "application/json", error_json(dialect_, {503, "Service Unavailable", "ServiceUnavailableError"}));
+    service_->handle(request, exchange);
+}
+
+void Life::wake() {
+    const std::optional<TimePoint> next = service_->loop().next();
+    if (!next || (armed_ && *armed_ <= *next)) return;
+    armed_ = next;
+    step_timer_.expires_at(*next);
+    step_timer_.async_wait([this](const error_code& cancelled) {
+        if (cancelled) return;
+        armed_.reset();
+        pump();
+    });
+}
+
+void Life::pump() {
+    service_->loop().run(Clock::now());
+    if (service_->loop().out_of_memory()) die(setup_.log_lines("load_out_of_memory"));
+    wake();
+}
+
+void Life::begin_load() {
+    if (!setup_.defect) return;
+    after(setup_.defect->seconds / options_.time_scale, [this] {
+        if (!setup_.defect->hangs) die(setup_.defect->log);
+        say(setup_.defect->log);
+        service_->loop().hang();
+    });
+}
+
+// ---- end
+
+void Life::wait_for_signals() {
+    if (options_.vices.ignore_term) (void)std::signal(SIGTERM, SIG_IGN);
+    else signals_.add(SIGTERM);
+    signals_.add(SIGINT);
+    signals_.async_wait([this](const error_code& error, int) {
+        if (error) return;
+        if (stopping_ || options_.vices.stop_slowly_seconds <= 0) return stop();
+        stopping_ = true;
+        after(options_.vices.stop_slowly_seconds, [this] { stop(); });
+    });
+}
+
+void Life::stop() {
+    server_.close();
+    if (!options_.quiet) say({"INFO:     Shutting down"});
+    end(0);
+}
+
+void Life::end(int code) {
+    exit_code_ = code;
+    context_.stop();
+}
+
+/// No destructor runs: connections end as the system ends them.
+void Life::die(const std::vector<std::string>& lines) const {
+    say(lines);
+    (void)std::fflush(stdout);
+    _exit(setup_.defect ? setup_.defect->exit_code : 1);
+}
+
+void Life::after(double seconds, std::function<void()> action) {
+    const auto timer = std::make_shared<asio::steady_timer>(context_);
+    timer->expires_after(std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)));
+    timer->async_wait([timer, action = std::move(action)](const error_code& error) {
+        if (!error) action();
+    });
+}
+
+void Life::flood() {
+    constexpr double every_seconds = 0.01;
+    const auto bytes = static_cast<std::size_t>(std::max(1.0, options_.vices.flood_log_bytes_per_second * every_seconds));
+    const std::string line(std::min<std::size_t>(bytes, 1U << 20U) - 1, '#');
+    fmt::print(stderr, "{}\n", line);
+    flooded_ += bytes;
+    if (flooded_ < most_flood_bytes) after(every_seconds, [this] { flood(); });
+}
+
+}  // namespace
+
+int live(const EngineSetup& setup, const Options& options) { return Life(setup, options).run(); }
+
+}  // namespace simengine

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "answer_writer.hpp"
+#include "completion_request.hpp"
+#include "dialect.hpp"
+#include "engine_loop.hpp"
+#include "http_exchange.hpp"
+#include "misbehaviour.hpp"
+#include "tokenizer.hpp"
+
+#include "servetune/engine/engine.hpp"
+#include "servetune/space/configuration.hpp"
+
+#include <functional>
+#include <map>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace simengine {
+
+/// What the engine answers with, beside its timing.
+struct ServiceOptions {
+    const Dialect* dialect = nullptr;
+    servetune::Engine engine{};                               ///< counters, paths that empty the cache
+    std::string version{};                                    ///< of the engine
+    std::vector<std::string> served_names{};                  ///< the first is what it calls itself
+    std::string model{};                                      ///< as the command names it
+    std::map<std::string, std::vector<std::string>> flags{};  ///< of the command, for /get_server_info
+    servetune::Assignment parameters{};
+    std::string api_key{};    ///< empty: none is needed
+    bool metrics = true;      ///< has /metrics
+    bool says_cached = true;  ///< usage says how many tokens came from the cache
+    bool reasons = false;     ///< answers begin with thoughts
+    bool can_reset = true;    ///< the environment allows the cache to be emptied
+    std::uint64_t seed = 0;   ///< of the answers
+    Misbehaviour vices{};
+};
+
+/// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out through their exchanges.
+class Service {
+public:
+    struct Hooks {
+        std::function<void()> wake;      ///< something new is planned
+        std::function<void()> die;       ///< the engine ends now, hard
+        std::function<void()> drop_all;  ///< all connections end now
+        std::function<void()> first_request;
+    };
+    Service(ServiceOptions options, const servetune::CostModel& cost, const EngineLoopOptions& loop, Hooks hooks);
+
+    void handle(const HttpRequest& request, Exchange& exchange);
+    /// The client whose work this was has left.
+    void gone(std::size_t work);
+    [[nodiscard]] EngineLoop& loop() { return loop_; }
+
+private:
+    struct Pending {
+        Exchange* exchange;
+        bool stream;
+        AnswerWriter writer;
+        std::int64_t received = 0;  ///< tokens, of an answer that is sent whole
+        std::int64_t cached = 0;
+    };
+
+    bool handle_completion(const HttpRequest& request, Exchange& exchange);
+    bool handle_text(const HttpRequest& request, Exchange& exchange);
+    bool handle_about(const HttpRequest& request, Exchange& exchange);
+    bool handle_reset(const HttpRequest& request, Exchange& exchange);
+    void complete(const CompletionRequest& asked, Exchange& exchange);
+    void deliver(const servetune::TokenEvent& event);
+    bool misbehave_at_request();
+    void refuse(Exchange& exchange, const HttpRefusal& refusal) const;
+    [[nodiscard]] bool authorized(const HttpRequest& request) const;
+    [[nodiscard]] bool serves(const std::string& model) const;
+    [[nodiscard]] std::string shown_name() const;
+    [[nodiscard]] std::string models_json() const;
+    [[nodiscard]] std::string server_info_json() const;
+    [[nodiscard]] std::string slots_json() const;
+    [[nodiscard]] std::string status_json() const;
+    [[nodiscard]] std::string metrics_text() const;
+
+    ServiceOptions options_;
+    const Dialect& dialect_;
+    Tokenizer tokenizer_;
+    Hooks hooks_;
+    std::unordered_map<std::size_t, Pending> pending_;
+    std::size_t next_id_ = 1;
+    std::int64_t requests_ = 0, tokens_ = 0, events_ = 0;
+    std::int64_t finished_ = 0;
+    double started_at_;  ///< seconds since 1970
+    std::string bytes_;  ///< of the answer that is being written
+    EngineLoop loop_;
+};
+
+}  // namespace simengine

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tokenizer.hpp"
+
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/base/rng.hpp"
+
+#include <algorithm>
+
+namespace simengine {
+namespace {
+
+enum class Kind { letter, digit, blank, line_end, mark, other };
+constexpr Token first_token = 1000;  // below: bytes and control tokens
+
+Kind kind_of(char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z')) return Kind::letter;
+    if (c >= '0' && c <= '9') return Kind::digit;
+    if (c == ' ') return Kind::blank;
+    if (c == '\n' || c == '\r' || c == '\t') return Kind::line_end;
+    return byte < 0x80 ? Kind::mark : Kind::other;
+}
+
+std::size_t run(std::string_view text, std::size_t from, Kind kind, std::size_t most) {
+    std::size_t end = from;
+    while (end < text.size() && end - from < most && kind_of(text[end]) == kind) ++end;
+    return end;
+}
+
+constexpr std::size_t longest_word = 8, most_digits = 3, most_marks = 2;
+
+/// The end of the word, number or character that begins at `from`.
+std::size_t end_of(std::string_view text, std::size_t from) {
+    switch (kind_of(text[from])) {
+        case Kind::letter: return run(text, from, Kind::letter, longest_word);
+        case Kind::digit: return run(text, from, Kind::digit, most_digits);
+        case Kind::mark: return run(text, from, Kind::mark, most_marks);
+        case Kind::blank: return run(text, from, Kind::blank, text.size());
+        case Kind::line_end: return run(text, from, Kind::line_end, text.size());
+        case Kind::other: break;
+    }
+    std::size_t end = from + 1;  // and the bytes that go on with this character
+    while (end < text.size() && end - from < 4 && (static_cast<unsigned char>(text[end]) & 0xc0U) == 0x80U) ++end;
+    return end;
+}
+
+}  // namespace
+
+std::size_t piece_length(std::string_view text) {
+    if (text.front() != ' ') return end_of(text, 0);
+    const std::size_t blanks = run(text, 0, Kind::blank, text.size());
+    if (blanks == text.size() || kind_of(text[blanks]) == Kind::line_end) return blanks;
+    // The last blank belongs to what follows.
+    return blanks > 1 ? blanks - 1 : end_of(text, 1);
+}
+
+Tokenizer::Tokenizer(std::int64_t vocabulary)
+    : numbers_(static_cast<std::uint64_t>(std::max<std::int64_t>(vocabulary, 2 * first_token) - first_token)) {}
+
+Token Tokenizer::token_of(std::string_view piece) const {
+    return first_token + static_cast<Token>(servetune::mix64(servetune::fingerprint_of(piece).bits) % numbers_);
+}
+
+void Tokenizer::encode(std::string_view text, std::vector<Token>& tokens) const {
+    while (!text.empty()) {
+        const std::size_t length = piece_length(text);
+        tokens.push_back(token_of(text.substr(0, length)));
+        text.remove_prefix(length);
+    }
+}
+
+void Tokenizer::encode_turn(std::string_view role, std::vector<Token>& tokens) const {
+    tokens.push_back(1);
+    tokens.push_back(token_of(role));
+    tokens.push_back(2);
+}
+
+void Tokenizer::encode_message(std::string_view role, std::string_view text, std::vector<Token>& tokens) const {
+    encode_turn(role, tokens);
+    encode(text, tokens);
+    tokens.push_back(3);
+}
+
+std::vector<std::uint64_t> piece_names(std::span<const Token> tokens, std::size_t piece_tokens) {
+    std::vector<std::uint64_t> names;
+    names.reserve(tokens.size() / piece_tokens);
+    std::uint64_t chain = 0x5e17e7u;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+        chain = servetune::mix64(chain ^ static_cast<std::uint64_t>(tokens[i]));
+        if ((i + 1) % piece_tokens == 0) names.push_back(chain);
+    }
+    return names;
+}
+
+}  // namespace simengine

@@ -1,0 +1,583 @@
+// SPDX-License-Identifier: Apache-2.0
+// simengine from outside: each engine's dialect, its cache and counters, its ends, and every way to misbehave.
+#include "support/simengine.hpp"
+#include "support/test.hpp"
+
+#include "servetune/engine/help.hpp"
+#include "servetune/engine/serving.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/load/load_test.hpp"
+#include "servetune/load/probe.hpp"
+#include "servetune/perf/simulator.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <future>
+
+using namespace servetune;
+using namespace servetune::test;
+using Json = nlohmann::json;
+
+namespace {
+
+using Words = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+const std::string model = "Qwen/Qwen3-8B";
+const std::string program = SIMENGINE_PROGRAM;
+
+Words joined(Words words, const Words& more) {
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+}
+
+const Words vllm{"vllm", "serve", model, "--port", "0"};
+const Words sglang{"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", "0"};
+const Words trtllm{"trtllm-serve", model, "--port", "0"};
+const Words llama{"llama-server", "-m", model, "--port", "0", "-c", "16384"};
+const std::vector<Words> all{vllm, sglang, trtllm, llama};
+
+/// Fast enough that no test waits for it.
+Words fast(const Words& engine, const Words& own = {}) {
+    return joined(joined({"--start-scale", "100000", "--time-scale", "100"}, own), engine);
+}
+Words misbehaving(const std::string& word, const Words& engine = vllm) { return fast(engine, {"--misbehave", word}); }
+
+Json chat_body(std::int64_t tokens, const std::string& text = "hello there, how are you?") {
+    return {{"model", model}, {"messages", {{{"role", "user"}, {"content", text}}}}, {"max_tokens", tokens}, {"ignore_eos", true}};
+}
+
+std::string words_text(std::size_t count, const std::string& first = "the") {
+    std::string text = first;
+    for (std::size_t i = 1; i < count; ++i) text += " of";
+    return text;
+}
+
+struct Ended {
+    int code;
+    std::string err;
+};
+
+Ended ended(const Words& words) {
+    SimEngine engine(program, words);
+    const auto code = engine.process().wait_at_most(std::chrono::seconds(20));
+    return {code.value_or(-1), engine.process().err()};
+}
+
+std::vector<PlannedRequest> plan_of(std::size_t requests, std::int64_t tokens) {
+    std::vector<PlannedRequest> plan(requests);
+    for (std::size_t i = 0; i < requests; ++i) {
+        plan[i].text = words_text(20, "request" + std::to_string(i));
+        plan[i].output_tokens = tokens;
+    }
+    return plan;
+}
+
+LoadRun load(const SimEngine& engine, std::size_t requests, std::int64_t tokens, std::int64_t in_flight, const LoadOptions& options = {}) {
+    return generate_load({engine.url(), model}, plan_of(requests, tokens), {.kind = Arrival::Kind::concurrency, .in_flight = in_flight},
+                         options);
+}
+
+std::size_t succeeded(const LoadRun& run) {
+    return static_cast<std::size_t>(
+        std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return record.succeeded(); }));
+}
+
+/// Waits until the status says so; false after ten seconds.
+bool comes_true(const SimEngine& engine, const char* key, double value) {
+    for (int i = 0; i < 2000; ++i) {
+        if (const HttpAnswer status = engine.get("/simengine"); status.status == 200 && Json::parse(status.body).at(key) == value)
+            return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+}
+
+/// Waits until the log says so; false after ten seconds.
+bool says(SimEngine& engine, const std::string& text) {
+    for (int i = 0; i < 2000; ++i) {
+        if (engine.process().err().find(text) != std::string::npos) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return false;
+}
+
+/// A chat request that is begun and not read; closing it is leaving.
+std::unique_ptr<Socket> begun(const SimEngine& engine, const Json& body) {
+    auto connection = std::make_unique<Socket>();
+    sockaddr_in address = loopback(engine.port());
+    REQUIRE(connect(connection->id(), reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
+    const std::string content = body.dump();
+    const std::string request =
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: " + std::to_string(content.size()) + "\r\n\r\n" + content;
+    REQUIRE(send(connection->id(), request.data(), request.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(request.size()));
+    return connection;
+}
+
+}  // namespace
+
+TEST_CASE("simengine: each engine's command starts it, and it answers on the usual paths") {
+    const std::vector<Words> measured{vllm, joined(sglang, {"--enable-metrics"}), trtllm, joined(llama, {"--metrics"})};
+    for (const Words& command : measured) {
+        INFO(command.front());
+        SimEngine engine(program, fast(command));
+        REQUIRE(engine.wait_until_ready());
+        const auto models = served_models({engine.url(), ""});
+        REQUIRE(models.size() == 1);
+        CHECK(models.front() == model);
+
+        const Json chat = Json::parse(engine.post("/v1/chat/completions", chat_body(7).dump()).body);
+        CHECK(chat["usage"]["completion_tokens"] == 7);
+        CHECK(chat["usage"]["prompt_tokens"] == 14);
+        CHECK(chat["choices"][0]["finish_reason"] == "length");
+        CHECK_FALSE(chat["choices"][0]["message"]["content"].get<std::string>().empty());
+        const Json ids{{"model", model}, {"prompt", {1001, 1002, 1003, 1004, 1005}}, {"max_tokens", 3}, {"ignore_eos", true}};
+        const Json text = Json::parse(engine.post("/v1/completions", ids.dump()).body);
+        CHECK(text["usage"]["prompt_tokens"] == 5);
+        CHECK(text["usage"]["completion_tokens"] == 3);
+
+        const LoadRun run = load(engine, 24, 12, 8, {.ignore_eos = true});
+        CHECK(succeeded(run) == 24);
+        for (const RequestRecord& record : run.records) {
+            INFO(record.error);
+            CHECK(record.chunks == 12);
+            CHECK(record.output_tokens == 12);
+        }
+        CHECK(engine.get("/no/such/path").status == 404);
+        CHECK(engine.get("/metrics").status == 200);
+        engine.process().signal(SIGTERM);
+        CHECK(engine.process().wait_at_most(std::chrono::seconds(5)) == 0);
+        CHECK(engine.get("/health").status == 0);
+    }
+}
+
+TEST_CASE("simengine: what an engine refuses, it refuses with its own words and code") {
+    const auto check = [](const Words& command, int code, const std::string& says) {
+        const Ended end = ended(command);
+        INFO(end.err);
+        CHECK(end.code == code);
+        CHECK(end.err.find(says) != std::string::npos);
+    };
+    check(joined(vllm, {"--max-num-seqz", "3"}), 2, "vllm: error: unrecognized arguments: --max-num-seqz");
+    check(joined(vllm, {"--max-num-seqs=many"}), 2, "vllm serve: error: argument --max-num-seqs: invalid int value: 'many'");
+    check(joined(vllm, {"--dtype", "float12"}), 2, "error: argument --dtype: invalid choice: 'float12' (choose from 'auto', ");
+    check(joined(vllm, {"--max-num-seqs"}), 2, "error: argument --max-num-seqs: expected one argument");
+    check(joined(sglang, {"--mem-fraction-statik=0.8"}), 2, "launch_server.py: error: unrecognized arguments: --mem-fraction-statik=0.8");
+    check(joined(trtllm, {"--max_batch_sizes", "8"}), 2, "Error: No such option: --max_batch_sizes");
+    check(joined(trtllm, {"--max_batch_size", "x"}), 2, "Error: Invalid value for '--max_batch_size': 'x' is not a valid integer.");
+    check(joined(llama, {"--foo"}), 1, "error: invalid argument: --foo");
+    check(joined(llama, {"-b", "x"}), 1, "error while handling argument \"--batch-size\": stoi");
+    // Its own mistakes, and ours.
+    check({"--hardware", "h100-sxn", "vllm", "serve", model}, 1, "h100-sxm");
+    check({"vllm", "serve", "Qwen/Qwen3-8C"}, 2, "Qwen/Qwen3-8B");
+    check({"vlm", "serve", model}, 2, "an engine's command wanted behind the options: vllm serve MODEL");
+    check({}, 2, "an engine's command wanted");
+    check({"--misbehave", "never_redy", "vllm", "serve", model}, 2, "unknown word 'never_redy'; nearest: never_ready");
+    check({"--misbehave", "answer_503=soon", "vllm", "serve", model}, 2, "--misbehave answer_503: a number above 0 wanted, got 'soon'");
+    check({"--noise", "a", "vllm", "serve", model}, 2, "--noise RUN[,STEP] wanted");
+    check({"--time-scale", "0", "vllm", "serve", model}, 2, "--time-scale");
+}
+
+TEST_CASE("simengine: under an engine's own name it takes that engine's words, and lists its flags") {
+    const TemporaryFolder folder;
+    const Catalogue catalogue{SERVETUNE_SOURCE "/search_spaces"};
+    for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
+        std::filesystem::create_symlink(program, folder.path() / name);
+    const std::string path = folder.path().string() + ":" + std::getenv("PATH");
+    setenv("PATH", path.c_str(), 1);
+    for (const Engine& engine : catalogue.engines()) {
+        INFO(engine.name);
+        const InstalledFlags installed = installed_flags(engine);
+        CHECK(installed.why_not.empty());
+        CHECK(installed.flags.size() > 30);
+        for (const EngineParameter& declared : engine.parameters)
+            if (declared.until.empty() && !declared.destination.flag.empty()) {
+                INFO(declared.destination.flag);
+                CHECK(installed.flags.contains(declared.destination.flag.substr(0, declared.destination.flag.find('.'))));
+            }
+    }
+    setenv("SIMENGINE_OPTIONS", "--time-scale 1000 --misbehave wrong_model=another", 1);
+    SimEngine engine(folder.path() / "vllm", {"serve", model, "--port", "0"});
+    unsetenv("SIMENGINE_OPTIONS");
+    REQUIRE(engine.wait_until_ready());
+    CHECK(served_models({engine.url(), ""}) == std::vector<std::string>{"another"});
+}
+
+TEST_CASE("simengine: aliases, spellings and lists of flags mean what they mean to the engine") {
+    SimEngine engine(program, fast({"vllm", "serve", model, "--port", "0", "--served-model-name", "first", "second", "--max_model_len",
+                                    "4k", "-tp", "2"}));
+    REQUIRE(engine.wait_until_ready());
+    const Json models = Json::parse(engine.get("/v1/models").body);
+    CHECK(models["data"][0]["id"] == "first");
+    CHECK(models["data"][1]["id"] == "second");
+    CHECK(models["data"][0]["max_model_len"] == 4000);
+    Json body = chat_body(2);
+    CHECK(engine.post("/v1/chat/completions", body.dump()).status == 404);
+    body["model"] = "second";
+    CHECK(engine.post("/v1/chat/completions", body.dump()).status == 200);
+}
+
+TEST_CASE("simengine: an options file is read, in YAML and JSON") {
+    const TemporaryFolder folder;
+    const auto yaml = folder.write("options.yaml", "max_batch_size: 3\nkv_cache_config:\n  free_gpu_memory_fraction: 0.5\n");
+    const auto json = folder.write("options.json", R"({"max_batch_size": 3, "kv_cache_config": {"free_gpu_memory_fraction": 0.5}})");
+    for (const auto& file : {yaml, json}) {
+        SimEngine engine(program, fast(joined(trtllm, {"--extra_llm_api_options", file.string()})));
+        REQUIRE(engine.wait_until_ready());
+        const Json body = chat_body(400);
+        std::vector<std::unique_ptr<Socket>> clients;
+        for (int i = 0; i < 8; ++i) clients.push_back(begun(engine, body));
+        CHECK(comes_true(engine, "running", 3));
+    }
+    CHECK(ended(joined(trtllm, {"--extra_llm_api_options", (folder.path() / "none.yaml").string()})).err.find("none.yaml") !=
+          std::string::npos);
+}
+
+TEST_CASE("simengine: refuses what the engine refuses over HTTP") {
+    SimEngine engine(program, fast(joined(vllm, {"--max-model-len", "512", "--api-key", "secret"})));
+    REQUIRE(engine.wait_until_ready());
+    CHECK(engine.post("/v1/chat/completions", chat_body(2).dump()).status == 401);
+    for (const Words& command : all) {
+        INFO(command.front());
+        const Words limited = command == vllm     ? joined(vllm, {"--max-model-len", "512"})
+                              : command == sglang ? joined(sglang, {"--context-length", "512"})
+                              : command == trtllm ? joined(trtllm, {"--max_seq_len", "512"})
+                                                  : Words{"llama-server", "-m", model, "--port", "0", "-c", "512", "-np", "1"};
+        SimEngine small(program, fast(limited));
+        REQUIRE(small.wait_until_ready());
+        const HttpAnswer longer = small.post("/v1/chat/completions", chat_body(64, words_text(600)).dump());
+        CHECK(longer.status == 400);
+        const Json error = Json::parse(longer.body);
+        CHECK((error.contains("error") ? error["error"] : error)["message"].get<std::string>().find("512") != std::string::npos);
+        CHECK(small.post("/v1/chat/completions", "{nonsense").status == 400);
+        CHECK(small.post("/v1/chat/completions", R"({"messages": []})").status == 400);
+        CHECK(small.post("/v1/completions", R"({"prompt": []})").status == 400);
+        CHECK(small.post("/v1/completions", R"({"prompt": "a", "max_tokens": 0})").status == 400);
+        CHECK(small.get("/v1/chat/completions").status == 405);
+    }
+}
+
+TEST_CASE("simengine: the load generator counts its prompts exactly, and conversations use the cache") {
+    SimEngine engine(program, fast(vllm));
+    REQUIRE(engine.wait_until_ready());
+    for (const auto api : {Endpoint::Api::chat, Endpoint::Api::completions}) {
+        const Endpoint endpoint{engine.url(), model, api};
+        const Calibration found = calibrate([&](const std::string& text) { return count_prompt_tokens(endpoint, text); });
+        CHECK(found.exact);
+        CHECK(found.left_out.empty());
+        CHECK(found.tokens_per_estimated_token == Approx(1).margin(0.35));
+    }
+    const Json tokenized = Json::parse(engine.post("/tokenize", R"({"prompt": "the in to of"})").body);
+    CHECK(tokenized["count"] == 4);
+    const Json texts = Json::parse(engine.post("/detokenize", Json{{"tokens", tokenized["tokens"]}}.dump()).body);
+    CHECK(Json::parse(engine.post("/tokenize", Json{{"prompt", texts["prompt"]}}.dump()).body)["count"] == 4);
+}
+
+TEST_CASE("simengine: the same request twice hits the prefix cache, and a reset clears it") {
+    setenv("VLLM_SERVER_DEV_MODE", "1", 1);
+    SimEngine vllm_engine(program, fast(joined(vllm, {"--enable-prompt-tokens-details"})));
+    unsetenv("VLLM_SERVER_DEV_MODE");
+    SimEngine sglang_engine(program, fast(joined(sglang, {"--enable-cache-report", "--enable-metrics"})));
+    const Json body = chat_body(4, words_text(200));
+    const auto cached = [&](const SimEngine& engine) {
+        return Json::parse(engine.post("/v1/chat/completions", body.dump()).body)["usage"]["prompt_tokens_details"]["cached_tokens"]
+            .get<int>();
+    };
+    for (SimEngine* engine : {&vllm_engine, &sglang_engine}) {
+        REQUIRE(engine->wait_until_ready());
+        CHECK(cached(*engine) == 0);
+        CHECK(cached(*engine) >= 176);
+        CHECK(engine->post(engine == &vllm_engine ? "/reset_prefix_cache" : "/flush_cache", "{}").status == 200);
+        CHECK(cached(*engine) == 0);
+    }
+    // What was said belongs to the next turn.
+    Json next = body;
+    const Json first = Json::parse(vllm_engine.post("/v1/chat/completions", body.dump()).body);
+    next["messages"].push_back({{"role", "assistant"}, {"content", first["choices"][0]["message"]["content"]}});
+    next["messages"].push_back({{"role", "user"}, {"content", words_text(40)}});
+    const Json second = Json::parse(vllm_engine.post("/v1/chat/completions", next.dump()).body);
+    CHECK(second["usage"]["prompt_tokens_details"]["cached_tokens"] == 208);
+    CHECK(vllm_engine.get("/metrics").body.find("vllm:prefix_cache_hits_total{") != std::string::npos);
+    CHECK(sglang_engine.get("/metrics").body.find("sglang:cached_tokens_total{") != std::string::npos);
+
+    SimEngine plain(program, fast(vllm));
+    REQUIRE(plain.wait_until_ready());
+    CHECK(plain.post("/reset_prefix_cache", "{}").status == 404);
+}
+
+TEST_CASE("simengine: what only some engines have, and only when told to") {
+    SimEngine quiet(program, fast(llama));
+    REQUIRE(quiet.wait_until_ready());
+    CHECK(quiet.get("/metrics").status == 501);
+    CHECK(Json::parse(quiet.get("/props").body)["total_slots"].get<int>() >= 1);
+    CHECK(Json::parse(quiet.get("/slots").body).is_array());
+    SimEngine blind(program, fast(joined(sglang, {"--schedule-conservativeness", "0.7", "--reasoning-parser", "qwen3"})));
+    REQUIRE(blind.wait_until_ready());
+    CHECK(blind.get("/metrics").status == 404);
+    const Json info = Json::parse(blind.get("/get_server_info").body);
+    CHECK(info["schedule_conservativeness"] == 0.7);
+    CHECK(info["served_model_name"] == model);
+    const Json thought = Json::parse(blind.post("/v1/chat/completions", chat_body(9).dump()).body);
+    CHECK_FALSE(thought["choices"][0]["message"]["reasoning_content"].get<std::string>().empty());
+    const LoadRun run = load(blind, 4, 9, 2, {.ignore_eos = true});
+    CHECK(succeeded(run) == 4);
+    CHECK(run.records.front().chunks == 9);
+    SimEngine other(program, fast(vllm));
+    REQUIRE(other.wait_until_ready());
+    CHECK(Json::parse(other.get("/version").body).contains("version"));
+    CHECK(other.get("/get_server_info").status == 404);
+    Json body = chat_body(500);
+    body.erase("ignore_eos");
+    const Json once = Json::parse(other.post("/v1/chat/completions", body.dump()).body);
+    const Json twice = Json::parse(other.post("/v1/chat/completions", body.dump()).body);
+    CHECK(once["choices"] == twice["choices"]);
+    CHECK(once["usage"]["completion_tokens"].get<int>() <= 500);
+}
+
+TEST_CASE("simengine: a client that leaves takes its request with it") {
+    SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, {"--max-num-seqs=2"})));
+    REQUIRE(engine.wait_until_ready());
+    Json body = chat_body(4000);
+    body["stream"] = true;
+    {
+        const auto first = begun(engine, body), second = begun(engine, body), third = begun(engine, body);
+        CHECK(comes_true(engine, "running", 2));
+        CHECK(comes_true(engine, "waiting", 1));
+    }
+    CHECK(comes_true(engine, "running", 0));
+    CHECK(comes_true(engine, "waiting", 0));
+    CHECK(comes_true(engine, "cache_use", 0));
+    // In the middle of a step, of the queue and of the front end: whatever is cut off, the next one is served.
+    for (int i = 0; i < 30; ++i) {
+        const auto brief = begun(engine, body);
+        std::this_thread::sleep_for(std::chrono::milliseconds(i));
+    }
+    CHECK(comes_true(engine, "cache_use", 0));
+    CHECK(Json::parse(engine.post("/v1/chat/completions", chat_body(3).dump()).body)["usage"]["completion_tokens"] == 3);
+}
+
+TEST_CASE("simengine: a client that does not read is dropped, and costs the others nothing") {
+    SimEngine engine(program, fast(joined(vllm, {"--max-num-seqs=256"}), {"--time-scale", "5000"}));
+    REQUIRE(engine.wait_until_ready());
+    Json body = chat_body(39'000);
+    body["stream"] = true;
+    const auto deaf = begun(engine, body);
+    CHECK(comes_true(engine, "running", 1));
+    CHECK(succeeded(load(engine, 20, 20, 4, {.ignore_eos = true})) == 20);
+    CHECK(comes_true(engine, "running", 0));
+}
+
+TEST_CASE("simengine: out of descriptors it goes on, and serves those that waited") {
+    // The limit is inherited; this process sets it back.
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    const rlimit few{48, before.rlim_max};
+    SimEngine engine(program, fast(vllm));
+    REQUIRE(engine.wait_until_ready());
+    REQUIRE(prlimit(engine.process().id(), RLIMIT_NOFILE, &few, nullptr) == 0);
+    Json body = chat_body(2000);
+    body["stream"] = true;
+    {
+        std::vector<std::unique_ptr<Socket>> clients;
+        for (int i = 0; i < 100; ++i) clients.push_back(begun(engine, body));
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    }
+    CHECK(succeeded(load(engine, 4, 4, 2, {.ignore_eos = true})) == 4);
+    CHECK(comes_true(engine, "running", 0));
+}
+
+TEST_CASE("simengine: TERM ends it at once with streams open, and the port is free") {
+    SimEngine engine(program, joined({"--start-scale", "100000"}, vllm));
+    REQUIRE(engine.wait_until_ready());
+    Json body = chat_body(4000);
+    body["stream"] = true;
+    std::vector<std::unique_ptr<Socket>> clients;
+    for (int i = 0; i < 20; ++i) clients.push_back(begun(engine, body));
+    CHECK(comes_true(engine, "running", 20));
+    const auto before = Clock::now();
+    engine.process().signal(SIGTERM);
+    CHECK(engine.process().wait_at_most(std::chrono::seconds(5)) == 0);
+    CHECK(Clock::now() - before < std::chrono::seconds(3));  // a few ms on an idle machine
+    SimEngine next(program, fast({"vllm", "serve", model, "--port", std::to_string(engine.port())}));
+    CHECK(next.wait_until_ready());
+}
+
+TEST_CASE("simengine: a port in use is what the engine says it is") {
+    SimEngine engine(program, fast(vllm));
+    REQUIRE(engine.wait_until_ready());
+    const std::string port = std::to_string(engine.port());
+    const Ended second = ended(fast({"vllm", "serve", model, "--port", port}));
+    CHECK(second.code == 1);
+    CHECK(second.err.find("Address already in use") != std::string::npos);
+    const Ended third = ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
+    CHECK(third.code == 1);
+    CHECK(third.err.find("couldn't bind HTTP server socket") != std::string::npos);
+    const Ended fourth = ended(fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
+    CHECK(fourth.code == 1);
+    CHECK(fourth.err.find("address already in use") != std::string::npos);
+}
+
+TEST_CASE("simengine: a start that fails says why, in the engine's words") {
+    const Ended no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"}, {"vllm", "serve", "Qwen/Qwen3-14B"}));
+    CHECK(no_room.code == 1);
+    CHECK(no_room.err.find("CUDA out of memory") != std::string::npos);
+    const Ended no_cache = ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
+                                        {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
+    CHECK(no_cache.code == 1);
+    CHECK(no_cache.err.find("No available memory for the cache blocks") != std::string::npos);
+    const TemporaryFolder folder;
+    const auto unknown = folder.write("options.yaml", "kv_cache_config: {no_such_thing: 1}\n");
+    const Ended refused = ended(joined(trtllm, {"--config", unknown.string()}));
+    CHECK(refused.code == 1);
+    CHECK(refused.err.find("kv_cache_config.no_such_thing\n  Extra inputs are not permitted") != std::string::npos);
+}
+
+TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse connections") {
+    SimEngine loading(program, fast(llama, {"--misbehave", "slow_start=1.5"}));
+    REQUIRE(loading.wait_until_listening());
+    CHECK(loading.get("/health").status == 503);
+    CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") != std::string::npos);
+    CHECK(loading.wait_until_ready());
+    const std::uint16_t port = free_port();
+    SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)}, {"--misbehave", "slow_start=1"}));
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    CHECK(http(port, "/health").status == 0);
+    CHECK(refusing.wait_until_ready());
+}
+
+TEST_CASE("simengine misbehaves: starts that do not end well") {
+    SimEngine never(program, misbehaving("never_ready"));
+    CHECK_FALSE(never.wait_until_listening(0.5));
+    CHECK_FALSE(never.process().wait_at_most(std::chrono::milliseconds(1)));
+
+    CHECK(ended(misbehaving("exit_at_once")).code == 1);
+    CHECK(ended(misbehaving("exit_at_once=3")).code == 3);
+    CHECK(ended(misbehaving("exit_at_load")).code == 137);
+
+    SimEngine memory(program, misbehaving("oom_then_hang"));
+    CHECK(says(memory, "CUDA out of memory"));
+    CHECK_FALSE(memory.wait_until_listening(0.3));
+
+    SimEngine late(program, misbehaving("listen_late=2"));
+    CHECK(says(late, "Application startup complete"));
+    CHECK_FALSE(late.wait_until_listening(0.1));
+    CHECK(late.wait_until_ready());
+
+    SimEngine busy(program, misbehaving("answer_503=1.5"));
+    REQUIRE(busy.wait_until_listening());
+    CHECK(busy.get("/health").status == 503);
+    CHECK(busy.post("/v1/chat/completions", chat_body(2).dump()).status == 503);
+    CHECK(busy.wait_until_ready());
+}
+
+TEST_CASE("simengine misbehaves: under load") {
+    SimEngine dying(program, misbehaving("die_at_requests=5"));
+    REQUIRE(dying.wait_until_ready());
+    CHECK(succeeded(load(dying, 12, 4, 1)) == 4);
+    CHECK(dying.process().wait_at_most(std::chrono::seconds(5)) == 1);
+    CHECK(dying.process().err().find("EngineCore encountered a fatal error") != std::string::npos);
+
+    SimEngine spent(program, misbehaving("die_at_tokens=30", sglang));
+    REQUIRE(spent.wait_until_ready());
+    CHECK(succeeded(load(spent, 12, 8, 1)) == 3);
+    CHECK(spent.process().wait_at_most(std::chrono::seconds(5)) == 1);
+    CHECK(spent.process().err().find("Scheduler hit an exception") != std::string::npos);
+
+    SimEngine stalling(program, misbehaving("stall_mid_stream=20"));
+    REQUIRE(stalling.wait_until_ready());
+    const LoadRun stalled = load(stalling, 4, 15, 2, {.stall_timeout_seconds = 0.4});
+    CHECK(std::any_of(stalled.records.begin(), stalled.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
+    CHECK(stalling.get("/health").status == 200);
+
+    SimEngine restarting(program, misbehaving("restart_mid_run=6"));
+    REQUIRE(restarting.wait_until_ready());
+    const LoadRun broken = load(restarting, 12, 400, 3);
+    // Which answers had begun is a matter of timing; libcurl sends the others again.
+    CHECK(std::any_of(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
+    CHECK(succeeded(broken) >= 9);
+    CHECK(restarting.get("/metrics").body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=
+          std::string::npos);
+}
+
+TEST_CASE("simengine misbehaves: answers") {
+    SimEngine other(program, misbehaving("wrong_model=somebody/else"));
+    REQUIRE(other.wait_until_ready());
+    CHECK(served_models({other.url(), ""}) == std::vector<std::string>{"somebody/else"});
+    CHECK(Json::parse(other.post("/v1/chat/completions", chat_body(2).dump()).body)["model"] == "somebody/else");
+
+    SimEngine garbled(program, misbehaving("wrong_json"));
+    REQUIRE(garbled.wait_until_ready());
+    CHECK(Json::parse(garbled.post("/v1/chat/completions", chat_body(2).dump()).body, nullptr, false).is_discarded());
+    CHECK(load(garbled, 2, 4, 1).records.front().end == RequestEnd::malformed);
+
+    SimEngine miscounting(program, misbehaving("bad_usage"));
+    REQUIRE(miscounting.wait_until_ready());
+    const LoadRun counted = load(miscounting, 2, 8, 1, {.ignore_eos = true});
+    CHECK(counted.records.front().end == RequestEnd::wrong_length);
+    CHECK(counted.records.front().chunks == 8);
+}
+
+TEST_CASE("simengine misbehaves: ends and leftovers") {
+    SimEngine stubborn(program, misbehaving("ignore_term"));
+    REQUIRE(stubborn.wait_until_ready());
+    stubborn.process().signal(SIGTERM);
+    CHECK_FALSE(stubborn.process().wait_at_most(std::chrono::milliseconds(300)));
+    CHECK(stubborn.get("/health").status == 200);
+
+    SimEngine slow(program, misbehaving("stop_slowly=1"));
+    REQUIRE(slow.wait_until_ready());
+    slow.process().signal(SIGTERM);
+    CHECK_FALSE(slow.process().wait_at_most(std::chrono::milliseconds(200)));
+    CHECK(slow.process().wait_at_most(std::chrono::seconds(5)) == 0);
+
+    SimEngine noisy(program, misbehaving("flood_log=10000000"));
+    REQUIRE(noisy.wait_until_ready());
+    CHECK(says(noisy, std::string(99'999, '#') + "\n" + std::string(99'999, '#')));
+    CHECK(noisy.get("/health").status == 200);
+
+    SimEngine parent(program, misbehaving("grandchild_keeps_port"));
+    REQUIRE(parent.wait_until_ready());
+    const std::uint16_t port = parent.port();
+    parent.process().signal(SIGTERM);
+    CHECK(parent.process().wait_at_most(std::chrono::seconds(5)) == 0);
+    CHECK(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)})).err.find("Address already in use") != std::string::npos);
+    const std::string said = parent.process().out();
+    const auto at = said.find("simengine: process ");
+    REQUIRE(at != std::string::npos);
+    const pid_t grandchild = std::atoi(said.c_str() + at + 19);
+    CHECK(kill(grandchild, SIGTERM) == 0);
+    CHECK(kill(grandchild, 0) == 0);  // it does not care
+    CHECK(kill(grandchild, SIGKILL) == 0);
+}
+
+TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
+    // A machine that is busy makes both late: the bound is loose. benchmarks/simengine has the figures.
+    const Words flags{"--max-num-seqs=64"};
+    SimEngine engine(program, joined({"--start-scale", "100000"}, joined(vllm, flags)));
+    REQUIRE(engine.wait_until_ready());
+    LoadTest test;
+    test.endpoint = {engine.url(), model};
+    test.workload.dataset = {.kind = Dataset::Kind::random, .input_tokens = 128, .output_tokens = 48};
+    test.workload.requests = 128;
+    test.workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 64};
+    test.workload.ignore_eos = true;
+    test.salt = 11;
+    const LoadTestResult measured = run_load_test(test);
+    REQUIRE(measured.statistics.result.successful_requests == 128);
+    CHECK(measured.plan.lengths_exact);
+    CHECK(measured.validity.verdict != Verdict::unsound);
+
+    const Catalogue catalogue{SERVETUNE_SOURCE "/search_spaces"};
+    const std::vector<Engine> engines = catalogue.engines();
+    const auto which = std::find_if(engines.begin(), engines.end(), [](const Engine& one) { return one.name == "vllm"; });
+    const ServingReader reader(*which, catalogue.traits("vllm"), catalogue.all_models(), catalogue.hardware("h100-sxm"));
+    const Serving serving = reader.read(Command{joined({"vllm", "serve", model}, flags)});
+    const SimulatedRun predicted =
+        simulate({serving.target, serving.settings}, SimulatedTraffic(measured.plan.requests, test.workload.arrival));
+    CHECK(measured.run.duration_seconds == Approx(predicted.duration_seconds).epsilon(0.25));
+    CHECK(measured.run.duration_seconds > 0.98 * predicted.duration_seconds);
+}
