@@ -497,9 +497,7 @@ void ServingReader::check_rules(Serving& serving) const {
     Assignment set;
     for (const auto& [name, value] : serving.parameters)
         if (const Parameter* parameter = space_.find(name); parameter != nullptr && parameter->contains(value)) set[name] = value;
-    for (const std::string& violated : space_.violations(space_.completed(set))) {
-        return refuse(violated);
-    }
+    if (const auto violated = space_.violations(space_.completed(set)); !violated.empty()) refuse(violated.front());
 }
 
 }  // namespace servetune

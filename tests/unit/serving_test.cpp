@@ -332,7 +332,7 @@ TEST_CASE("serving: words that make no sense are named, the nearest flags first"
                     "--max-num-seqs") == 0);
     CHECK(refusal(sglang + "--mem-fraction 0.8").find("--mem-fraction-static") != std::string::npos);
     CHECK(refusal(vllm + "--gpu-memory-utilization=1.5").find("'--gpu-memory-utilization=1.5': ") != std::string::npos);
-    CHECK(refusal(vllm + "--gpu-memory-utilization=0").find("wanted for --gpu-memory-utilization") != std::string::npos);
+    CHECK(refusal(vllm + "--gpu-memory-utilization=-0.1").find("wanted for --gpu-memory-utilization") != std::string::npos);
     CHECK(refusal(vllm + "--max-num-seqs=0").find("wanted for --max-num-seqs") != std::string::npos);
     CHECK(refusal(vllm + "--max-num-seqs=-3").find("wanted for --max-num-seqs") != std::string::npos);
     CHECK(refusal(vllm + "--max-num-seqs=many").find("wanted for --max-num-seqs") != std::string::npos);
@@ -351,20 +351,21 @@ TEST_CASE("serving: words that make no sense are named, the nearest flags first"
 }
 
 TEST_CASE("serving: whatever a search space renders is read, and comes back as it was") {
+    int served = 0;  // most ask for more context than the model was made for, or break another rule
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         const Engine engine = catalogue.engine(name);
         const Composition composition({{engine}});
         const SearchSpace space(composition.parameters(), composition.constraints());
         const FeasibleSet feasible(space);
         Rng rng(1);
-        int read = 0;
         for (int i = 0; i < 150; ++i) {
             const Configuration configuration = feasible.sample(rng);
             const Command command = composition.render(configuration, {"meta-llama/Llama-3.1-8B-Instruct", {}, 0});
             INFO(command.text());
             const std::string why = message_of<UsageError>([&] {
                 const Serving serving = usual(name).read(command);
-                ++read;  // what the engine would refuse, too
+                if (serving.refused.end != StartResult::End::serves) return;
+                ++served;
                 for (const auto& [parameter, value] : configuration.entries())
                     if (!is_unset(value) && usual(name).engine().find(parameter) != nullptr &&
                         value != space.find(parameter)->default_value) {
@@ -378,6 +379,6 @@ TEST_CASE("serving: whatever a search space renders is read, and comes back as i
             INFO(why);
             if (!why.empty()) CHECK((why.find("how often guesses of") == 0 || why.find("the draft model ''") == 0));
         }
-        CHECK(read > 0);
     }
+    CHECK(served > 20);
 }

@@ -92,6 +92,9 @@ struct StudySetup {
 /// memory plan of the nearest).
 StudySetup set_up(StudyFile file);
 
+/// What is known of an engine of this study: the file that it names under `traits`, else the one that ships.
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+
 /// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's. Throws IoError for unknown
 /// hardware or an engine without traits, UsageError for a workload whose requests cannot be planned.
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");
