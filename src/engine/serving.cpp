@@ -2,10 +2,10 @@
 // From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device and model.
 #include "servetune/engine/serving.hpp"
 
+#include "by_concept.hpp"
+#include "command_texts.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -42,8 +42,6 @@ std::vector<Parameter> bounded(std::vector<Parameter> parameters) {
     return parameters;
 }
 
-bool is_text(const EngineParameter& declared) { return std::holds_alternative<TextDomain>(declared.parameter.domain); }
-
 /// Rules about names and paths: a search space has none of these, so they are looked at apart.
 bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
     const std::vector<std::string> names = names_of(constraint);
@@ -58,80 +56,6 @@ SpaceDescription described(const Engine& engine, const std::string& version) {
     std::erase_if(description.engines.front().constraints, [&](const Constraint& rule) { return speaks_of_texts(engine, rule); });
     if (!version.empty()) description.versions[engine.name] = version;
     return description;
-}
-
-/// The word of a command that names the model.
-std::string model_word(const Engine& engine, const std::vector<std::string>& words) {
-    const auto at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
-    if (at != engine.launch.begin() && (at - 1)->starts_with("-")) {
-        const std::string flag = *(at - 1);
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
-            if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
-        }
-        throw UsageError(engine.name + ": " + flag + " is missing: no model is named");
-    }
-    const auto place = static_cast<std::size_t>(at - engine.launch.begin());
-    if (place < words.size() && !words[place].starts_with("-")) return words[place];
-    throw UsageError(engine.name + ": the model's name is wanted behind '" + (place > 0 ? engine.launch[place - 1] : engine.name) + "'");
-}
-
-/// The same of the options file: of a dotted path the last part goes.
-void take_text_options(const Engine& engine, std::map<std::string, std::string>& files, Assignment& taken) {
-    for (auto& [file, content] : files) {
-        auto object = nlohmann::json::parse(content, nullptr, false);
-        if (!object.is_object()) continue;
-        for (const EngineParameter& declared : engine.parameters)
-            for (const std::string& path : {declared.destination.option, declared.earlier.option}) {
-                if (path.empty() || !is_text(declared)) continue;
-                nlohmann::json* at = &object;
-                std::size_t from = 0;
-                for (std::size_t dot = path.find('.'); at != nullptr && dot != std::string::npos; dot = path.find('.', from)) {
-                    const std::string key = path.substr(from, dot - from);
-                    at = at->contains(key) ? &(*at)[key] : nullptr;
-                    from = dot + 1;
-                }
-                const std::string key = path.substr(from);
-                if (at == nullptr || !at->contains(key) || !(*at)[key].is_string()) continue;
-                taken[declared.parameter.name] = (*at)[key].get<std::string>();
-                at->erase(key);
-            }
-        content = object.dump();
-    }
-}
-
-/// Parameters that take any text (names, paths) are in no search space: they are read here and taken out of the command.
-Assignment take_texts(const Engine& engine, Command& command) {
-    Assignment result;
-    take_text_options(engine, command.files, result);
-    std::vector<std::string>& words = command.argv;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const auto equals = words[i].find('=');
-        const std::string flag = words[i].substr(0, equals);
-        const bool apart = equals == std::string::npos && i + 1 < words.size();
-        const auto named = std::find_if(engine.parameters.begin(), engine.parameters.end(),
-                                        [&](const EngineParameter& p) { return is_text(p) && p.destination.flag == flag; });
-        const auto group =
-            std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
-        std::string value = equals != std::string::npos ? words[i].substr(equals + 1) : apart ? words[i + 1] : "";
-        if (named != engine.parameters.end()) {
-            result[named->parameter.name] = value;
-            const auto from = words.begin() + static_cast<std::ptrdiff_t>(i);
-            words.erase(from, from + (apart ? 2 : 1));
-            --i;
-        } else if (group != engine.json_flags.end()) {
-            auto object = nlohmann::json::parse(value, nullptr, false);
-            if (!object.is_object()) continue;
-            for (const auto& [key, name] : group->fields)
-                if (const EngineParameter* field = engine.find(name);
-                    field != nullptr && is_text(*field) && object.contains(key) && object[key].is_string()) {
-                    result[name] = object[key].get<std::string>();
-                    object.erase(key);
-                }
-            (apart ? words[i + 1] : words[i]) = (apart ? "" : flag + "=") + object.dump();
-        }
-    }
-    return result;
 }
 
 /// Bits that one key or value takes in a type of cache, its scales included; nothing where the type is not known.
@@ -165,94 +89,6 @@ std::string cache_type_of(std::string word) {
     if (word == "fp8") return "fp8_e4m3";
     return word;
 }
-
-/// The parameters of one command, asked for by concept.
-class ByConcept {
-public:
-    ByConcept(const Engine& engine, const Assignment& set, const EngineTraits& traits, const HardwareSpec& hardware, Assignment& known)
-        : engine_(engine), set_(set) {
-        for (const EngineParameter& declared : engine.parameters)
-            if (const Value value = value_of(declared, traits, hardware); !is_unset(value)) known[declared.parameter.name] = value;
-        known_ = &known;
-    }
-
-    [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
-        for (const EngineParameter& declared : engine_.parameters) {
-            if (declared.parameter.concept_name != concept_name) continue;
-            asked_.insert(declared.parameter.name);
-            if (const auto found = known_->find(declared.parameter.name); found != known_->end() && is_active(declared))
-                return found->second;
-        }
-        return std::nullopt;
-    }
-    [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
-        const auto found = value(concept_name);
-        const auto* is = found ? std::get_if<bool>(&*found) : nullptr;
-        return is != nullptr ? *is : otherwise;
-    }
-    [[nodiscard]] std::optional<double> number(std::string_view concept_name) {
-        const auto found = value(concept_name);
-        return found ? number_of(*found) : std::nullopt;
-    }
-    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
-        const auto found = number(concept_name);
-        return found ? static_cast<std::int64_t>(*found) : otherwise;
-    }
-    [[nodiscard]] std::string text(std::string_view concept_name) {
-        const auto found = value(concept_name);
-        return found ? text_of(*found) : "";
-    }
-    /// What an unset one comes to, for the engine's rules.
-    void settle(std::string_view concept_name, const Value& value) {
-        for (const EngineParameter& declared : engine_.parameters)
-            if (declared.parameter.concept_name == concept_name && !set_.contains(declared.parameter.name))
-                (*known_)[declared.parameter.name] = value;
-    }
-    /// Whether the command itself says it.
-    [[nodiscard]] bool said(std::string_view concept_name) const {
-        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), [&](const EngineParameter& declared) {
-            return declared.parameter.concept_name == concept_name && set_.contains(declared.parameter.name);
-        });
-    }
-    /// Set by the command to something else than the default, and nobody asked.
-    [[nodiscard]] std::vector<std::string> not_asked() const {
-        std::vector<std::string> result;
-        for (const auto& [name, value] : set_) {
-            const EngineParameter* declared = engine_.find(name);
-            if (declared == nullptr || asked_.contains(name) || !is_active(*declared) || value == declared->parameter.default_value)
-                continue;
-            if (declared->parameter.value_when_unset == value) continue;
-            result.push_back(name);
-        }
-        return result;
-    }
-
-private:
-    [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
-        const Parameter& parameter = declared.parameter;
-        if (const auto found = set_.find(parameter.name); found != set_.end() && !is_unset(found->second)) return found->second;
-        if (!is_unset(parameter.default_value)) return parameter.default_value;
-        if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
-            for (const DefaultRule& rule : rules->second) {
-                const bool here =
-                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(), hardware.name) != rule.hardware.end();
-                if (here && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
-            }
-        return parameter.value_when_unset.value_or(Unset{});
-    }
-    [[nodiscard]] bool is_active(const EngineParameter& declared) const {
-        return std::all_of(declared.parameter.active_when.begin(), declared.parameter.active_when.end(), [&](const Condition& condition) {
-            const auto parent = known_->find(condition.parent);
-            return parent != known_->end() &&
-                   std::find(condition.values.begin(), condition.values.end(), parent->second) != condition.values.end();
-        });
-    }
-
-    const Engine& engine_;
-    const Assignment& set_;
-    Assignment* known_ = nullptr;
-    std::set<std::string, std::less<>> asked_{"served_model_name"};
-};
 
 StartResult refuses(const EngineTraits& traits, const char* event, const std::vector<std::pair<std::string, std::string>>& values,
                     std::string cause) {
