@@ -157,7 +157,8 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
         std::vector<const FitRow*> others;
         for (std::size_t i = 0; i < rows.size(); ++i)
             if (i % folds != fold || folds == 1) others.push_back(&rows[i]);
-        const EngineTraits without = with(shipped, options.factors, fitted(others, shipped, options, start));
+        const EngineTraits without =
+            folds == 1 ? result.traits : with(shipped, options.factors, fitted(others, shipped, options, start));  // held out of nothing
         for (std::size_t i = fold; i < rows.size(); i += folds) {
             const Metrics with_all = predicted(rows[i], result.traits);
             const Metrics held_out = predicted(rows[i], without);

@@ -56,8 +56,11 @@ bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, cons
     if (local.name_in_space.empty()) return value == local.parameter->parameter.default_value;
     const auto parameter =
         std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
-    if (!parameter->contains(value)) return false;
-    parsed.values[local.name_in_space] = value;
+    const auto* whole = std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
+    const bool real = whole != nullptr && std::holds_alternative<RealDomain>(parameter->domain);
+    const Value taken = real ? Value(static_cast<double>(*whole)) : value;
+    if (!parameter->contains(taken)) return false;
+    parsed.values[local.name_in_space] = taken;
     return true;
 }
 

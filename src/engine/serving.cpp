@@ -2,10 +2,10 @@
 // From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device and model.
 #include "servetune/engine/serving.hpp"
 
+#include "by_concept.hpp"
+#include "command_texts.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <array>
@@ -18,77 +18,44 @@ namespace {
 
 constexpr double gib = 1024.0 * 1024 * 1024;
 
-/// A search may only look at powers of two; a person may write any number. Counts, that is: up to a space's bound on levels; of sizes
-/// in bytes the powers stay.
+/// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the powers stay.
 Engine widened(Engine engine) {
-    constexpr std::int64_t most_levels = (1 << 20) - 1;
     constexpr std::int64_t largest_count = 1 << 24;
     for (EngineParameter& declared : engine.parameters)
         if (auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain); range != nullptr && range->high <= largest_count) {
             range->scale = Scale::linear;
             range->step = 1;
-            range->high = std::min(range->high, range->low + most_levels - 1);
         } else if (auto* share = std::get_if<RealDomain>(&declared.parameter.domain); share != nullptr && share->high <= 1) {
-            share->low = 0;
+            share->low = std::min(share->low, 0.01);
             share->high = 1;
             share->scale = Scale::linear;
         }
     return engine;
 }
 
+/// No more levels than a search space may have: it is here for the rules, which say nothing of larger counts.
+std::vector<Parameter> bounded(std::vector<Parameter> parameters) {
+    constexpr std::int64_t most_levels = (1 << 20) - 1;
+    for (Parameter& parameter : parameters)
+        if (auto* range = std::get_if<IntegerDomain>(&parameter.domain); range != nullptr && range->scale == Scale::linear)
+            range->high = std::min(range->high, range->low + most_levels - 1);
+    return parameters;
+}
+
+/// Rules about names and paths: a search space has none of these, so they are looked at apart.
+bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
+    const std::vector<std::string> names = names_of(constraint);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        const EngineParameter* declared = engine.find(name);
+        return declared != nullptr && is_text(*declared);
+    });
+}
+
 SpaceDescription described(const Engine& engine, const std::string& version) {
     SpaceDescription description{{engine}};
+    std::erase_if(description.engines.front().constraints, [&](const Constraint& rule) { return speaks_of_texts(engine, rule); });
     if (!version.empty()) description.versions[engine.name] = version;
     return description;
-}
-
-/// The word of a command that names the model.
-std::string model_word(const Engine& engine, const std::vector<std::string>& words) {
-    const auto at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
-    if (at != engine.launch.begin() && (at - 1)->starts_with("-")) {
-        const std::string flag = *(at - 1);
-        for (std::size_t i = 0; i < words.size(); ++i) {
-            if (words[i] == flag && i + 1 < words.size()) return words[i + 1];
-            if (words[i].starts_with(flag + "=")) return words[i].substr(flag.size() + 1);
-        }
-        throw UsageError(engine.name + ": " + flag + " is missing: no model is named");
-    }
-    const auto place = static_cast<std::size_t>(at - engine.launch.begin());
-    if (place < words.size() && !words[place].starts_with("-")) return words[place];
-    throw UsageError(engine.name + ": the model's name is wanted behind '" + (place > 0 ? engine.launch[place - 1] : engine.name) + "'");
-}
-
-/// Parameters that take any text (names, paths) are in no search space: they are read here and taken out of the words.
-Assignment take_texts(const Engine& engine, std::vector<std::string>& words) {
-    Assignment result;
-    const auto is_text = [](const EngineParameter& p) { return std::holds_alternative<TextDomain>(p.parameter.domain); };
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        const auto equals = words[i].find('=');
-        const std::string flag = words[i].substr(0, equals);
-        const bool apart = equals == std::string::npos && i + 1 < words.size();
-        const auto named = std::find_if(engine.parameters.begin(), engine.parameters.end(),
-                                        [&](const EngineParameter& p) { return is_text(p) && p.destination.flag == flag; });
-        const auto group =
-            std::find_if(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& g) { return g.flag == flag; });
-        std::string value = equals != std::string::npos ? words[i].substr(equals + 1) : apart ? words[i + 1] : "";
-        if (named != engine.parameters.end()) {
-            result[named->parameter.name] = value;
-            const auto from = words.begin() + static_cast<std::ptrdiff_t>(i);
-            words.erase(from, from + (apart ? 2 : 1));
-            --i;
-        } else if (group != engine.json_flags.end()) {
-            auto object = nlohmann::json::parse(value, nullptr, false);
-            if (!object.is_object()) continue;
-            for (const auto& [key, name] : group->fields)
-                if (const EngineParameter* field = engine.find(name);
-                    field != nullptr && is_text(*field) && object.contains(key) && object[key].is_string()) {
-                    result[name] = object[key].get<std::string>();
-                    object.erase(key);
-                }
-            (apart ? words[i + 1] : words[i]) = (apart ? "" : flag + "=") + object.dump();
-        }
-    }
-    return result;
 }
 
 /// Bits that one key or value takes in a type of cache, its scales included; nothing where the type is not known.
@@ -122,93 +89,6 @@ std::string cache_type_of(std::string word) {
     if (word == "fp8") return "fp8_e4m3";
     return word;
 }
-
-/// The parameters of one command, asked for by concept.
-class ByConcept {
-public:
-    ByConcept(const Engine& engine, const Assignment& set, const EngineTraits& traits, const HardwareSpec& hardware, Assignment& known)
-        : engine_(engine), set_(set) {
-        for (const EngineParameter& declared : engine.parameters)
-            if (const Value value = value_of(declared, traits, hardware); !is_unset(value)) known[declared.parameter.name] = value;
-        known_ = &known;
-    }
-
-    [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
-        for (const EngineParameter& declared : engine_.parameters) {
-            if (declared.parameter.concept_name != concept_name) continue;
-            asked_.insert(declared.parameter.name);
-            if (const auto found = known_->find(declared.parameter.name); found != known_->end() && is_active(declared))
-                return found->second;
-        }
-        return std::nullopt;
-    }
-    [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
-        const auto found = value(concept_name);
-        const auto* is = found ? std::get_if<bool>(&*found) : nullptr;
-        return is != nullptr ? *is : otherwise;
-    }
-    [[nodiscard]] std::optional<double> number(std::string_view concept_name) {
-        const auto found = value(concept_name);
-        return found ? number_of(*found) : std::nullopt;
-    }
-    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
-        const auto found = number(concept_name);
-        return found ? static_cast<std::int64_t>(*found) : otherwise;
-    }
-    [[nodiscard]] std::string text(std::string_view concept_name) {
-        const auto found = value(concept_name);
-        return found ? text_of(*found) : "";
-    }
-    /// What an unset one comes to, for the engine's rules.
-    void settle(std::string_view concept_name, std::int64_t value) {
-        for (const EngineParameter& declared : engine_.parameters)
-            if (declared.parameter.concept_name == concept_name && !set_.contains(declared.parameter.name))
-                (*known_)[declared.parameter.name] = value;
-    }
-    /// Whether the command itself says it.
-    [[nodiscard]] bool said(std::string_view concept_name) const {
-        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), [&](const EngineParameter& declared) {
-            return declared.parameter.concept_name == concept_name && set_.contains(declared.parameter.name);
-        });
-    }
-    /// Set by the command to something else than the default, and nobody asked.
-    [[nodiscard]] std::vector<std::string> not_asked() const {
-        std::vector<std::string> result;
-        for (const auto& [name, value] : set_) {
-            const EngineParameter* declared = engine_.find(name);
-            if (declared == nullptr || asked_.contains(name) || value == declared->parameter.default_value) continue;
-            if (declared->parameter.value_when_unset == value) continue;
-            result.push_back(name);
-        }
-        return result;
-    }
-
-private:
-    [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
-        const Parameter& parameter = declared.parameter;
-        if (const auto found = set_.find(parameter.name); found != set_.end() && !is_unset(found->second)) return found->second;
-        if (!is_unset(parameter.default_value)) return parameter.default_value;
-        if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
-            for (const DefaultRule& rule : rules->second) {
-                const bool here =
-                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(), hardware.name) != rule.hardware.end();
-                if (here && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
-            }
-        return parameter.value_when_unset.value_or(Unset{});
-    }
-    [[nodiscard]] bool is_active(const EngineParameter& declared) const {
-        return std::all_of(declared.parameter.active_when.begin(), declared.parameter.active_when.end(), [&](const Condition& condition) {
-            const auto parent = known_->find(condition.parent);
-            return parent != known_->end() &&
-                   std::find(condition.values.begin(), condition.values.end(), parent->second) != condition.values.end();
-        });
-    }
-
-    const Engine& engine_;
-    const Assignment& set_;
-    Assignment* known_ = nullptr;
-    std::set<std::string, std::less<>> asked_{"served_model_name"};
-};
 
 StartResult refuses(const EngineTraits& traits, const char* event, const std::vector<std::pair<std::string, std::string>>& values,
                     std::string cause) {
@@ -260,6 +140,8 @@ void read_cache(Serving& serving, ByConcept& by) {
     if (const auto bytes = by.number("kv_cache_bytes")) settings.cache_bytes = bytes;
     if (const auto tokens = by.number("cached_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
     if (const auto tokens = by.number("total_context_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
+    if (serving.target.traits.fraction_of == EngineTraits::FractionOf::none && !settings.cache_tokens)
+        settings.cache_tokens = serving.target.model.context_tokens;
     settings.block_tokens = by.integer("block_size", 16);
     settings.prefix_cache = by.flag("prefix_cache", true) && !by.flag("no_prefix_cache", false);
 }
@@ -291,11 +173,34 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
     }
 }
 
+/// Where nobody named a back end and the usual one has no kernels for this cache, engines take another: here the one that reads the cache
+/// fastest. (vLLM: platforms/cuda.py asks its back ends in turn. SGLang: server_args.py goes from fa3 to triton for fp8_e5m2.) Empty where
+/// the usual one will do, or none does.
+std::string that_takes(const std::string& cache_type, const std::string& usual, const ServingTarget& target) {
+    const auto takes = [&](const AttentionTraits& attention) {
+        const auto& types = attention.cache_types;
+        return (types.empty() || std::find(types.begin(), types.end(), cache_type) != types.end()) &&
+               std::all_of(attention.needs.begin(), attention.needs.end(),
+                           [&](const std::string& type) { return target.hardware.flops_per_second.contains(type); });
+    };
+    const auto& known = target.traits.attention;
+    if (const auto found = known.find(usual); found == known.end() || takes(found->second)) return "";
+    std::string best;
+    for (const auto& [name, attention] : known)
+        if (takes(attention) && (best.empty() || attention.decode_efficiency > known.find(best)->second.decode_efficiency)) best = name;
+    return best;
+}
+
 void read_kernels(Serving& serving, ByConcept& by) {
     ServingSettings& settings = serving.settings;
     const EngineTraits& traits = serving.target.traits;
     const std::string backend = by.text("attention_backend");
     settings.attention_backend = backend.empty() || backend == "auto" ? traits.default_attention : backend;
+    if (!by.said("attention_backend"))
+        if (const std::string other = that_takes(settings.cache_type, settings.attention_backend, serving.target); !other.empty()) {
+            settings.attention_backend = other;
+            by.settle("attention_backend", other);
+        }
     if (!traits.attention.contains(settings.attention_backend))
         serving.refused = refuses(traits, "unsupported_attention", {{"backend", backend}, {"cache_type", settings.cache_type}},
                                   "the attention back end " + backend + " is not for this model and chip");
@@ -336,8 +241,8 @@ void read_speculation(ServingSettings& settings, ByConcept& by, const std::vecto
                          traits.engine + ".yaml)");
     const std::int64_t guesses = by.integer("speculative_tokens", 0);
     settings.speculation.tokens = guesses > 0 ? guesses : by.integer("speculative_ngram_tokens", 3);
-    if (settings.speculation.method != "draft_model") return;
     const std::string draft = by.text("draft_model");
+    if (settings.speculation.method != "draft_model") return;
     const auto known = served_model(draft, models);
     if (!known || !known->model.weights.contains(known->quantization))
         throw UsageError("the draft model '" + draft + "' is not among the known models");
@@ -353,9 +258,9 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
       models_(std::move(models)),
       hardware_(std::move(hardware)),
       composition_(described(engine_, version)),
-      space_(composition_.parameters(), composition_.constraints()) {
+      space_(bounded(composition_.parameters()), composition_.constraints()) {
     std::erase_if(engine_.parameters, [&](const EngineParameter& declared) {  // of other versions
-        return space_.find(declared.parameter.name) == nullptr && !std::holds_alternative<TextDomain>(declared.parameter.domain);
+        return space_.find(declared.parameter.name) == nullptr && !is_text(declared);
     });
 }
 
@@ -363,7 +268,7 @@ Serving ServingReader::read(const Command& command) const {
     Serving serving;
     serving.model = model_word(engine_, command.argv);
     Command without_texts = command;
-    Assignment texts = take_texts(engine_, without_texts.argv);
+    Assignment texts = take_texts(engine_, without_texts);
     Composition::Parsed parsed = composition_.parse(without_texts, serving.model);
     if (parsed.engine == nullptr) throw UsageError("this is no command of " + engine_.name + ": " + command.text());
     for (const std::string& word : parsed.unknown) throw UsageError(engine_.name + ": " + unknown_word(word));
@@ -412,13 +317,23 @@ void ServingReader::check_rules(Serving& serving) const {
                                   "the model was made for " + std::to_string(made_for) + " tokens, not " + std::to_string(asked));
         return;
     }
+    const auto refuse = [&](const std::string& rule) { serving.refused = refuses(traits_, "rule", {{"rule", rule}}, rule); };
+    const auto value_of = [&](const std::string& name) {
+        const auto found = serving.parameters.find(name);
+        return found != serving.parameters.end() ? found->second : Value(Unset{});
+    };
+    for (const Constraint& constraint : engine_.constraints) {
+        const auto* rule = std::get_if<Forbid>(&constraint);
+        if (rule == nullptr || !speaks_of_texts(engine_, constraint)) continue;
+        if (std::all_of(rule->values.begin(), rule->values.end(), [&](const auto& entry) {
+                return std::find(entry.second.begin(), entry.second.end(), value_of(entry.first)) != entry.second.end();
+            }))
+            return refuse(text_of(constraint) + ": " + rule->because);
+    }
     Assignment set;
     for (const auto& [name, value] : serving.parameters)
-        if (space_.find(name) != nullptr && engine_.find(name)->parameter.contains(value)) set[name] = value;
-    for (const std::string& violated : space_.violations(space_.completed(set))) {
-        serving.refused = refuses(traits_, "rule", {{"rule", violated}}, violated);
-        return;
-    }
+        if (const Parameter* parameter = space_.find(name); parameter != nullptr && parameter->contains(value)) set[name] = value;
+    if (const auto violated = space_.violations(space_.completed(set)); !violated.empty()) refuse(violated.front());
 }
 
 }  // namespace servetune

@@ -69,11 +69,17 @@ Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& s
 SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
     const ServingReader& reader = reader_of(composition_.engine_of(configuration));
     Started result;
-    result.serving = reader.read(composition_.render(configuration, {model_, {}, 0}));
-    result.start = result.serving.refused;
-    if (result.start.end == StartResult::End::serves) {
-        result.cost.emplace(result.serving.target, result.serving.settings);
-        result.start = start(*result.cost, result.serving.parameters);
+    try {
+        result.serving = reader.read(composition_.render(configuration, {model_, {}, 0}));
+        result.start = result.serving.refused;
+        if (result.start.end == StartResult::End::serves) {
+            result.cost.emplace(result.serving.target, result.serving.settings);
+            (void)result.cost->tokens_per_step();
+            result.start = start(*result.cost, result.serving.parameters);
+        }
+    } catch (const UsageError& error) {  // a figure that the cost model would need: this configuration's failure, not the study's end
+        result.failure = Failure{FailureKind::unsupported, std::string("it cannot be simulated: ") + error.what()};
+        return result;
     }
     if (result.start.end != StartResult::End::serves) result.failure = failure_of(reader.engine(), result.start);
     else if (reader.engine().ready_within_seconds > 0 && result.start.seconds > reader.engine().ready_within_seconds)

@@ -86,7 +86,8 @@ public:
         hardware_ = catalogue.hardware(study.hardware);
         models_ = catalogue.all_models();
         for (const Engine& engine : study.composition->engines())
-            readers_.emplace_back(engine, catalogue.traits(engine.name), models_, hardware_, study.composition->version_of(engine));
+            readers_.emplace_back(engine, traits_of(study, catalogue, engine.name), models_, hardware_,
+                                  study.composition->version_of(engine));
         Workload chat;
         chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
         spread_ = plan_requests(chat).requests;

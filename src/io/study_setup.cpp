@@ -144,6 +144,12 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     return setup;
 }
 
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
+    if (file.simulate)
+        if (const auto own = file.simulate->traits.find(engine); own != file.simulate->traits.end()) return catalogue.traits(own->second);
+    return catalogue.traits(engine);
+}
+
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
     const Catalogue catalogue(file.search_spaces);
     const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.hardware : hardware);
@@ -152,9 +158,7 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
     const SimulateChoice choice = file.simulate.value_or(SimulateChoice{});
     std::vector<ServingReader> readers;
     for (const Engine& engine : file.composition->engines()) {
-        const auto own = choice.traits.find(engine.name);
-        const EngineTraits traits = catalogue.traits(own != choice.traits.end() ? own->second : engine.name);
-        readers.emplace_back(engine, traits, models, chip, file.composition->version_of(engine));
+        readers.emplace_back(engine, traits_of(file, catalogue, engine.name), models, chip, file.composition->version_of(engine));
     }
     std::vector<SimulatedWorkload> workloads;
     for (const auto* list : {&file.workloads, &file.report_workloads})

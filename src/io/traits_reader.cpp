@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <utility>
 
 namespace servetune {
@@ -58,7 +59,7 @@ constexpr std::array<std::string_view, 5> defect_kinds{"slow_start", "hang", "ex
 
 double not_negative(const Yaml& node) {
     const double value = node.real();
-    if (!(value >= 0)) node.fail_wanted("a number of at least 0");
+    if (!(value >= 0) || std::isinf(value)) node.fail_wanted("a number of at least 0");
     return value;
 }
 double share(const Yaml& node) {
@@ -125,6 +126,7 @@ EngineTraits read_traits(const Yaml& file) {
         if (const Yaml* node = file.find(key)) traits.*member = node->boolean();
     if (const Yaml* node = file.find("graph_max_tokens")) traits.graph_max_tokens = node->integer();
     (void)share(*file.find("bandwidth_efficiency"));
+    (void)share(*file.find("link_efficiency"));
     if (!(traits.load_bytes_per_second > 0)) file.find("load_bytes_per_second")->fail_wanted("a positive number");
     if (traits.uncompiled_factor < 1) file.find("uncompiled_factor")->fail_wanted("a number of at least 1");
     for (const auto& [type, node] : file.find("compute_efficiency")->entries()) traits.compute_efficiency[type] = share(node);

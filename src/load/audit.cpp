@@ -372,7 +372,10 @@ private:
         if (!T_ || !(o_ > 1)) return skip("physics", "no mean TPOT");
         if (!c_.tokens_per_step) return skip("physics", "how many tokens a step of speculation gives is not known (decode)");
         const double floor = least_seconds_per_token(*of, *c_.hardware, c_.devices, *c_.tokens_per_step);
-        if (*T_ * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
+        // Where the first token took longer than all the others, later ones may have waited behind it: then the whole answer is bound.
+        const bool held_back = F_ && *F_ > *T_ * (o_ - 1);
+        const double per_token = held_back ? (*F_ + *T_ * (o_ - 1)) / o_ : *T_;
+        if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
         const double bandwidth = c_.hardware->memory_bandwidth_bytes_per_second * c_.devices;
         find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
              "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) +

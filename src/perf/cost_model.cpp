@@ -46,11 +46,14 @@ void check(const ServingTarget& target, const ServingSettings& settings) {
         check_not_negative(static_cast<double>(value), name);
     check_not_negative(settings.reserved_share, "reserved_share");
     check_not_negative(settings.weight_offload_bytes, "weight_offload_bytes");
+    check_not_negative(settings.cache_bytes.value_or(0), "cache_bytes");
+    check_not_negative(static_cast<double>(settings.cache_tokens.value_or(0)), "cache_tokens");
     check_positive(target.hardware.memory_bytes, "the device's memory_bytes");
     check_positive(target.hardware.memory_bandwidth_bytes_per_second, "the device's memory_bandwidth_bytes_per_second");
     check_positive(target.traits.bandwidth_efficiency, "bandwidth_efficiency");
     if (settings.devices() > 1 && !target.hardware.link_bytes_per_second)
         throw UsageError("how several " + target.hardware.name + " are linked is not known (link_bytes_per_second): one device only");
+    if (settings.devices() > 1) check_positive(target.traits.link_efficiency, "link_efficiency");
     if ((settings.weight_offload_bytes > 0) && !target.hardware.link_bytes_per_second && !target.hardware.shared_memory)
         throw UsageError("the link of " + target.hardware.name + " to the host's memory is not known: no weights can be offloaded");
 }
@@ -102,6 +105,8 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     const ModelSpec& model = target_.model;
     weights_ = weights_of(model, settings_.quantization);
     attention_ = attention_of(target_.traits, settings_.attention_backend);
+    check_positive(attention_.prefill_efficiency, "prefill_efficiency of the attention back end");
+    check_positive(attention_.decode_efficiency, "decode_efficiency of the attention back end");
 
     // A step reads each expert that one of its tokens chose; the rest of the weights it reads whole. Both follow from what one token
     // reads (per_token = shared + experts k/E) and what all tokens read (all = shared + experts).
@@ -116,6 +121,7 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     bandwidth_ = target_.hardware.memory_bandwidth_bytes_per_second * target_.traits.bandwidth_efficiency;
     const auto flops = target_.hardware.flops(weights_.computes_in);
     if (!flops) throw UsageError("the FLOP/s of " + target_.hardware.name + " in " + weights_.computes_in + " are not known");
+    check_positive(*flops, "the device's FLOP/s");
     compute_ = *flops * target_.traits.compute(weights_.computes_in);
     check_positive(compute_, "compute_efficiency");
     plan_memory();

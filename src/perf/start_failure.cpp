@@ -17,6 +17,11 @@ std::string two_digits(double value) {
     return text.data();
 }
 
+const std::string& backend_of(const CostModel& cost) {
+    const std::string& named = cost.settings().attention_backend;
+    return named.empty() ? cost.target().traits.default_attention : named;
+}
+
 /// The figures that a log line may mention.
 std::vector<std::pair<std::string, std::string>> figures(const CostModel& cost) {
     const MemoryPlan& plan = cost.memory();
@@ -40,7 +45,7 @@ std::vector<std::pair<std::string, std::string>> figures(const CostModel& cost) 
             {"context_gib", two_digits(context_bytes / gib)},
             {"concurrency", two_digits(tokens / static_cast<double>(std::max<std::int64_t>(1, cost.max_context_tokens())))},
             {"fraction", two_digits(settings.memory_fraction)},
-            {"backend", settings.attention_backend},
+            {"backend", backend_of(cost)},
             {"cache_type", settings.cache_type},
             {"sequences", std::to_string(settings.max_sequences)},
             {"batched_tokens", std::to_string(settings.max_batched_tokens)},
@@ -72,14 +77,14 @@ bool holds(const Defect& defect, const Assignment& parameters) {
 std::string unsupported(const CostModel& cost) {
     const ServingTarget& target = cost.target();
     const ServingSettings& settings = cost.settings();
-    const AttentionTraits& attention =
-        target.traits.attention.at(settings.attention_backend.empty() ? target.traits.default_attention : settings.attention_backend);
+    const std::string& backend = backend_of(cost);
+    const AttentionTraits& attention = target.traits.attention.at(backend);
     const auto& types = attention.cache_types;
     if (!types.empty() && std::find(types.begin(), types.end(), settings.cache_type) == types.end())
-        return settings.attention_backend + " has no kernels for a cache of " + settings.cache_type;
+        return backend + " has no kernels for a cache of " + settings.cache_type;
     for (const std::string& type : attention.needs)
         if (!target.hardware.flops_per_second.contains(type))
-            return settings.attention_backend + " needs a chip that computes in " + type + ", which " + target.hardware.title + " does not";
+            return backend + " needs a chip that computes in " + type + ", which " + target.hardware.title + " does not";
     return "";
 }
 

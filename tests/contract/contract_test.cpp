@@ -5,6 +5,7 @@
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
@@ -67,4 +68,25 @@ TEST_CASE("contract: the replay evaluator, with and without noise") {
         ReplayEvaluator replay(table, searched, {{}, noise});
         check_evaluator(replay, searched);
     }
+}
+
+TEST_CASE("contract: the simulate evaluator, with and without noise") {
+    const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
+    const TemporaryFolder folder;
+    for (const char* noise : {"{}", "{noise: 3%, step_noise: 2%, drift: 2%}"}) {
+        // All parameters of all engines: whatever a configuration is, there is an answer.
+        const auto file = folder.write("study.yaml",
+                                       "study: contract\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengines: [vllm, sglang, "
+                                       "tensorrt-llm, llama.cpp]\nworkloads:\n  - {workload: w, use: random, input_tokens: 64, "
+                                       "output_tokens: 8, requests: 10}\nobjective: {maximize: total_tokens_per_second}\n"
+                                       "evaluator: {simulate: " +
+                                           std::string(noise) + "}\n");
+        const StudyFile study = load_study(file, Catalogue(root));
+        const auto evaluator = simulated(study);
+        check_evaluator(*evaluator, SearchSpace(study.composition->parameters(), study.composition->constraints()));
+    }
+    // And a space of which many serve.
+    const StudyFile study = load_study(root / "studies/simulated-h100.yaml", Catalogue(root));
+    const auto evaluator = simulated(study);
+    check_evaluator(*evaluator, SearchSpace(study.composition->parameters(), study.composition->constraints()));
 }

@@ -99,6 +99,21 @@ TEST_CASE("audit: a flawless measurement is sound with everything known and with
     CHECK(not_checked(flawless(), all_known()).size() == 1);  // load_bound: a closed loop has no rate
 }
 
+TEST_CASE("audit: first tokens that were held back let later ones come together, but the whole answer keeps its floor") {
+    const auto impossible = [](double ttft, double tpot) {  // 8 tokens; 15 GB at 3.35 TB/s: 4.48 ms each
+        BenchmarkResult r;
+        r.successful_requests = 100;
+        r.output_tokens = 800;
+        r.time_to_first_token.mean = ttft;
+        r.time_per_output_token.mean = tpot;
+        return ids(audit(r, all_known())).contains("physics");
+    };
+    CHECK_FALSE(impossible(0.05, 0.001));  // 57 ms for 8 tokens
+    CHECK(impossible(0.02, 0.001));        // 27 ms
+    CHECK(impossible(0.006, 0.001));
+    CHECK(impossible(0.01, 0.0043));  // most of the time is decoding: no excuse
+}
+
 TEST_CASE("audit: every identity, broken alone, is found alone") {
     struct Case {
         const char* id;

@@ -66,6 +66,11 @@ public:
     /// Throws SpaceError: an entry no engine knows (in the version named), values outside an engine's domain (unless a checkpoint serves them), an
     /// entry that could never be active.
     explicit Composition(SpaceDescription description);
+    Composition(const Composition&) = delete;  // it points into itself
+    Composition& operator=(const Composition&) = delete;
+    Composition(Composition&&) = default;
+    Composition& operator=(Composition&&) = default;
+    ~Composition() = default;
 
     [[nodiscard]] const std::vector<Engine>& engines() const { return description_.engines; }
     /// The version that the study names; empty: the newest.

@@ -100,6 +100,9 @@ struct StudySetup {
 /// `folder`: the study's, where trials of a deployment leave their logs; made when it is needed.
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {});
 
+/// What is known of an engine of this study: the file that it names under `traits`, else the one that ships.
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+
 /// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's. Throws IoError for unknown
 /// hardware or an engine without traits, UsageError for a workload whose requests cannot be planned.
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");

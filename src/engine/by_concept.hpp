@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/engine.hpp"
+#include "servetune/perf/engine_traits.hpp"
+#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/space/configuration.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// The parameters of one command, asked for by concept.
+class ByConcept {
+public:
+    ByConcept(const Engine& engine, const Assignment& set, const EngineTraits& traits, const HardwareSpec& hardware, Assignment& known)
+        : engine_(engine), set_(set) {
+        for (const EngineParameter& declared : engine.parameters)
+            if (const Value value = value_of(declared, traits, hardware); !is_unset(value)) known[declared.parameter.name] = value;
+        known_ = &known;
+    }
+
+    [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
+        for (const EngineParameter& declared : engine_.parameters) {
+            if (declared.parameter.concept_name != concept_name) continue;
+            asked_.insert(declared.parameter.name);
+            if (const auto found = known_->find(declared.parameter.name); found != known_->end() && is_active(declared))
+                return found->second;
+        }
+        return std::nullopt;
+    }
+    [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
+        const auto found = value(concept_name);
+        const auto* is = found ? std::get_if<bool>(&*found) : nullptr;
+        return is != nullptr ? *is : otherwise;
+    }
+    [[nodiscard]] std::optional<double> number(std::string_view concept_name) {
+        const auto found = value(concept_name);
+        return found ? number_of(*found) : std::nullopt;
+    }
+    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
+        const auto found = number(concept_name);
+        return found ? static_cast<std::int64_t>(*found) : otherwise;
+    }
+    [[nodiscard]] std::string text(std::string_view concept_name) {
+        const auto found = value(concept_name);
+        return found ? text_of(*found) : "";
+    }
+    /// What an unset one comes to, for the engine's rules.
+    void settle(std::string_view concept_name, const Value& value) {
+        for (const EngineParameter& declared : engine_.parameters)
+            if (declared.parameter.concept_name == concept_name && !set_.contains(declared.parameter.name))
+                (*known_)[declared.parameter.name] = value;
+    }
+    /// Whether the command itself says it.
+    [[nodiscard]] bool said(std::string_view concept_name) const {
+        return std::any_of(engine_.parameters.begin(), engine_.parameters.end(), [&](const EngineParameter& declared) {
+            return declared.parameter.concept_name == concept_name && set_.contains(declared.parameter.name);
+        });
+    }
+    /// Set by the command to something else than the default, and nobody asked.
+    [[nodiscard]] std::vector<std::string> not_asked() const {
+        std::vector<std::string> result;
+        for (const auto& [name, value] : set_) {
+            const EngineParameter* declared = engine_.find(name);
+            if (declared == nullptr || asked_.contains(name) || !is_active(*declared) || value == declared->parameter.default_value)
+                continue;
+            if (declared->parameter.value_when_unset == value) continue;
+            result.push_back(name);
+        }
+        return result;
+    }
+
+private:
+    [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
+        const Parameter& parameter = declared.parameter;
+        if (const auto found = set_.find(parameter.name); found != set_.end() && !is_unset(found->second)) return found->second;
+        if (!is_unset(parameter.default_value)) return parameter.default_value;
+        if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
+            for (const DefaultRule& rule : rules->second) {
+                const bool here =
+                    rule.hardware.empty() || std::find(rule.hardware.begin(), rule.hardware.end(), hardware.name) != rule.hardware.end();
+                if (here && hardware.memory_bytes >= rule.from_memory_bytes) return rule.value;
+            }
+        return parameter.value_when_unset.value_or(Unset{});
+    }
+    [[nodiscard]] bool is_active(const EngineParameter& declared) const {
+        return std::all_of(declared.parameter.active_when.begin(), declared.parameter.active_when.end(), [&](const Condition& condition) {
+            const auto parent = known_->find(condition.parent);
+            return parent != known_->end() &&
+                   std::find(condition.values.begin(), condition.values.end(), parent->second) != condition.values.end();
+        });
+    }
+
+    const Engine& engine_;
+    const Assignment& set_;
+    Assignment* known_ = nullptr;
+    std::set<std::string, std::less<>> asked_{"served_model_name"};
+};
+
+}  // namespace servetune

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune simulate` and runs of the simulate evaluator, from outside.
+#include "support/process.hpp"
+#include "support/test.hpp"
+
+#include "servetune/io/files.hpp"
+
+#include <nlohmann/json.hpp>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";
+const std::string shipped = (root / "studies/simulated-h100.yaml").string();
+
+struct Ran {
+    int code;
+    std::string out;
+    std::string err;
+};
+
+Ran autotune(std::vector<std::string> arguments, const fs::path& folder) {
+    arguments.insert(arguments.begin(), SERVETUNE_PROGRAM);
+    ChildProcess process(arguments, folder);
+    const int code = process.wait();
+    return {code, process.out(), process.err()};
+}
+
+std::string study(const std::string& model, const std::string& hardware) {
+    return "study: own\nmodel: " + model + "\nhardware: " + hardware +
+           "\nengine: vllm\nworkloads:\n  - {workload: w, use: random, input_tokens: 200, output_tokens: 20, requests: 100}\n"
+           "objective: {maximize: total_tokens_per_second}\nspace:\n  max_num_seqs: {choice: [engine, 8, 32, 64]}\n"
+           "  gpu_memory_utilization: {choice: [engine, 0.8, 0.95]}\nothers: default\nstrategy: exhaustive\nevaluator: {simulate: {noise: "
+           "1%}}\n";
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("simulate: predictions are called predictions, in text and in JSON") {
+    const TemporaryFolder folder;
+    const std::string file = folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
+    const Ran text = autotune({"simulate", file, "--top", "2"}, folder.path());
+    INFO(text.out << text.err);
+    CHECK(text.code == 0);
+    CHECK(text.out.find("PREDICTED, not measured: Qwen/Qwen3-8B on h100-sxm") == 0);
+    CHECK(has(text.out, "of 12 configurations simulated"));
+    CHECK(has(text.out, "the default: vllm serve Qwen/Qwen3-8B\n"));
+    CHECK(has(text.out, "memory of the first:\n  device                           79.65 GiB\n"));
+    CHECK(has(text.out, "These are guesses to start from"));
+
+    const Ran ran = autotune({"simulate", file, "--json", "--top", "3"}, folder.path());
+    const Json json = Json::parse(ran.out);
+    CHECK(json["kind"] == "prediction");
+    CHECK(json["study"] == "own");
+    CHECK(json["hardware"] == "h100-sxm");
+    CHECK(json["objective"] == "total_tokens_per_second");
+    REQUIRE(json["best"].size() == 3);
+    CHECK(json["best"][0]["predicted"] >= json["best"][1]["predicted"]);
+    CHECK(json["best"][0]["predicted"] == json["best"][0]["metrics"]["total_tokens_per_second"]);
+    CHECK(json["best"][0]["argv"][0] == "vllm");
+    CHECK(autotune({"simulate", file, "--json", "--top", "3"}, folder.path()).out == ran.out);
+
+    const Json better = Json::parse(autotune({"simulate", file, "--json", "--hardware", "h200-sxm"}, folder.path()).out);
+    CHECK(better["hardware"] == "h200-sxm");
+    CHECK(better["best"][0]["predicted"].get<double>() >= json["best"][0]["predicted"].get<double>());
+}
+
+TEST_CASE("simulate: the study that ships, and the same on a better chip") {
+    const TemporaryFolder folder;
+    const auto best = [&](const std::vector<std::string>& more) {
+        std::vector<std::string> arguments{"simulate", shipped, "--json", "--configurations", "20"};
+        arguments.insert(arguments.end(), more.begin(), more.end());
+        const Json json = Json::parse(autotune(arguments, folder.path()).out);
+        CHECK(json["simulated"].get<int>() >= 20);
+        return json["best"][0]["predicted"].get<double>();
+    };
+    CHECK(best({"--hardware", "h200-sxm"}) >= best({}) * 0.95);  // searched, not known: a few draws each
+}
+
+TEST_CASE("simulate: a model that fits under no flag is said before anything runs, with the memory plan") {
+    const TemporaryFolder folder;
+    const std::string file = folder.write("study.yaml", study("Qwen/Qwen3-32B", "l4")).string();
+    for (const std::vector<std::string>& arguments :
+         {std::vector<std::string>{"simulate", file}, {"run", file, "--directory", (folder.path() / "run").string()}}) {
+        const Ran ran = autotune(arguments, folder.path());
+        INFO(ran.err);
+        CHECK(ran.code != 0);
+        CHECK(ran.out.empty());
+        CHECK(has(ran.err, "no configuration of this study would start; the default: weights and libraries need 6"));
+        CHECK(has(ran.err, "  device                           22.49 GiB\n"));
+        CHECK(has(ran.err, "  missing "));
+    }
+    CHECK_FALSE(fs::exists(folder.path() / "run" / "report.md"));
+}
+
+TEST_CASE("simulate: unknown names are answered with the nearest") {
+    const TemporaryFolder folder;
+    const std::string file = folder.write("study.yaml", study("Qwen/Qwen3-8B", "h100-sxm")).string();
+    const Ran chip = autotune({"simulate", file, "--hardware", "h200-smx"}, folder.path());
+    CHECK(chip.code != 0);
+    CHECK(has(chip.err, "h200-sxm"));
+    const std::string other = folder.write("other.yaml", study("Qwen/Qwen3-8", "h100-sxm")).string();
+    const Ran model = autotune({"simulate", other}, folder.path());
+    CHECK(model.code != 0);
+    CHECK(has(model.err, "Qwen/Qwen3-8B"));
+    const Ran factor =
+        autotune({"simulate", (root / "published/qwen3-8b-jetson-thor/study.yaml").string(), "--fit",
+                  (root / "published/qwen3-8b-jetson-thor/results.csv").string(), "--workload", "low_load", "--factor", "bandwith"},
+                 folder.path());
+    CHECK(factor.code != 0);
+    CHECK(has(factor.err, "bandwidth_efficiency"));
+}
+
+TEST_CASE("simulate: a fit is written, read back, and taken by a study") {
+    const TemporaryFolder folder;
+    const fs::path published = root / "published/qwen3-8b-jetson-thor";
+    const std::vector<std::string> arguments{"simulate",   (published / "study.yaml").string(),
+                                             "--fit",      (published / "results.csv").string(),
+                                             "--workload", "low_load",
+                                             "--metric",   "time_per_output_token_mean_seconds",
+                                             "--factor",   "bandwidth_efficiency",
+                                             "--output",   (folder.path() / "own.yaml").string()};
+    const Ran ran = autotune(arguments, folder.path());
+    INFO(ran.out << ran.err);
+    REQUIRE(ran.code == 0);
+    CHECK(has(ran.out, "left out: "));
+    CHECK(has(ran.out, "rows held out: median"));
+    CHECK(has(read_file(folder.path() / "own.yaml"), "fitted to results.csv (7 rows): median error"));
+    std::string text = study("Qwen/Qwen3-8B", "jetson-thor");
+    text.replace(text.find("{noise: 1%}"), 11, "{traits: {vllm: own.yaml}}");
+    const Ran taken = autotune({"simulate", folder.write("study.yaml", text).string(), "--json"}, folder.path());
+    INFO(taken.err);
+    CHECK(taken.code == 0);
+}
+
+TEST_CASE("simulate: a simulated study runs, is reported as simulated, and goes on where it stopped") {
+    const TemporaryFolder folder;
+    const auto run = [&](const std::string& directory, const char* trials) {
+        const Ran ran = autotune(
+            {"run", shipped, "--directory", (folder.path() / directory).string(), "--trials", trials, "--json", "--quiet"}, folder.path());
+        INFO(ran.err);
+        REQUIRE(ran.code == 0);
+        return Json::parse(ran.out);
+    };
+    const Json whole = run("whole", "12");
+    CHECK(whole["trials"]["told"] == 12);
+    const std::string report = read_file(folder.path() / "whole/report.md");
+    CHECK((has(report, "simulated") && has(report, "rediction")));
+    (void)run("parts", "5");
+    const Json parts = run("parts", "12");
+    CHECK(parts["trials"] == whole["trials"]);
+    CHECK(parts["recommended"] == whole["recommended"]);
+    CHECK(parts["best_observed"] == whole["best_observed"]);
+}

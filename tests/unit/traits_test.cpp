@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// Files of traits and hardware: every complaint says where and what was wanted.
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/files.hpp"
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+    const auto at = text.find(what);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, what.size(), with);
+}
+/// `KEY: ...` of the first level with another value.
+std::string with(const std::string& text, const std::string& key, const std::string& value) {
+    const auto at = text.find("\n" + key + ":") + 1;
+    REQUIRE(at != 0);
+    return std::string(text).replace(at, text.find('\n', at) - at, key + ": " + value);
+}
+
+/// What is said to a traits file, without the folder it stands in.
+std::string complaint(const std::string& content) {
+    const TemporaryFolder folder;
+    const auto file = folder.write("own.yaml", content);
+    const std::string message = message_of<ParseError>([&] { (void)Catalogue(root).traits(file.string()); });
+    INFO(message);
+    if (!message.empty()) CHECK(message.find(file.string() + ":") == 0);
+    return message.empty() ? "" : message.substr(file.string().size());
+}
+
+}  // namespace
+
+TEST_CASE("traits: those that ship are read, and a file of one's own as well") {
+    for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
+        const EngineTraits traits = Catalogue(root).traits(name);
+        CHECK(traits.engine == name);
+        CHECK(traits.attention.contains(traits.default_attention));
+        CHECK((traits.bandwidth_efficiency > 0 && traits.bandwidth_efficiency <= 1));
+        CHECK(complaint(read_file(root / "traits" / (std::string(name) + ".yaml"))).empty());
+    }
+    CHECK(message_of<IoError>([] { (void)Catalogue(root).traits("vlm"); }).find("vllm") != std::string::npos);
+}
+
+TEST_CASE("traits: figures that make no sense are refused where they stand") {
+    const std::string shipped = read_file(root / "traits/vllm.yaml");
+    const auto line_of = [&](const std::string& key) {
+        const auto at = shipped.find("\n" + key + ":") + 1;
+        return ":" + std::to_string(1 + std::count(shipped.begin(), shipped.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + ":";
+    };
+    struct Case {
+        std::string key, value, wanted;
+    };
+    for (const Case& c : {Case{"bandwidth_efficiency", "0", "a share: more than 0, at most 1"},
+                          {"bandwidth_efficiency", "-0.5", "a number of at least 0"},
+                          {"bandwidth_efficiency", "1.2", "a share: more than 0, at most 1"},
+                          {"link_efficiency", "0", "a share: more than 0, at most 1"},
+                          {"link_efficiency", "3", "a share: more than 0, at most 1"},
+                          {"step_overhead_seconds", "-1e-3", "a number of at least 0"},
+                          {"request_overhead_seconds", "fast", "a number"},
+                          {"context_bytes", "-1", "a number of at least 0"},
+                          {"context_bytes", ".inf", "number"},
+                          {"step_overhead_seconds", ".nan", "number"},
+                          {"graph_bytes", "-1", "a number of at least 0"},
+                          {"start_seconds", "-1", "a number of at least 0"},
+                          {"load_bytes_per_second", "0", "a positive number"},
+                          {"uncompiled_factor", "0.9", "a number of at least 1"},
+                          {"fraction_of", "everything", "device, weights_cache, free or none"},
+                          {"checks_context", "perhaps", "true or false"},
+                          {"compute_efficiency", "{bf16: 0, other: 0.3}", "a share: more than 0, at most 1"},
+                          {"compute_efficiency", "{bf16: -0.4, other: 0.3}", "a share: more than 0, at most 1"},
+                          {"compute_efficiency", "{bf16: 0.4}", "'other' is missing"},
+                          {"acceptance", "{ngram: 1}", "a number below 1"},
+                          {"acceptance", "{ngram: -0.1}", "a number of at least 0"},
+                          {"default_attention", "FLASH_ATTENTION", "'FLASH_ATTENTION' is not among 'attention'"}}) {
+        INFO(c.key << ": " << c.value);
+        const std::string message = complaint(with(shipped, c.key, c.value));
+        CHECK(message.find(line_of(c.key)) == 0);
+        CHECK(message.find(c.wanted) != std::string::npos);
+    }
+}
+
+TEST_CASE("traits: a figure without a source is refused, an unknown key and a missing one too") {
+    const std::string shipped = read_file(root / "traits/vllm.yaml");
+    const std::string no_source = complaint(replaced(shipped, "  step_overhead_seconds: \"", "  step_overhead_second: \""));
+    CHECK(no_source.find("'step_overhead_seconds'") != std::string::npos);
+    CHECK(no_source.find("has no source: say where the figure is from under 'sources'") != std::string::npos);
+    const std::string unknown = complaint(replaced(shipped, "\nstep_overhead_seconds:", "\nstep_overhead_second:"));
+    CHECK(unknown.find("'step_overhead_second'") != std::string::npos);
+    CHECK(unknown.find("step_overhead_seconds") != std::string::npos);
+    CHECK(complaint(replaced(shipped, "\nengine: vllm", "")).find("'engine'") != std::string::npos);
+    CHECK(complaint("engine: [").find(":1:") == 0);
+}
+
+TEST_CASE("traits: attention, defaults and defects are checked") {
+    const std::string shipped = read_file(root / "traits/vllm.yaml");
+    const auto attention = [&](const std::string& said) { return complaint(replaced(shipped, "decode_efficiency: 0.8", said)); };
+    CHECK(attention("decode_efficiency: 0, cache_typ").find("cache_typ") != std::string::npos);
+    const std::string with_defect = shipped + "defects:\n  - {kind: slow_start, when: \"max_num_seqs >= 512\", seconds: 5, because: why}\n";
+    const TemporaryFolder folder;
+    const EngineTraits traits = Catalogue(root).traits(folder.write("own.yaml", with_defect).string());
+    REQUIRE_FALSE(traits.defects.empty());
+    CHECK(traits.defects.back().kind == "slow_start");
+    CHECK(traits.defects.back().seconds == 5);
+    CHECK(complaint(replaced(with_defect, "kind: slow_start", "kind: slow"))
+              .find("slow_start, hang, exit, crash_under_load or hang_under_load") != std::string::npos);
+    CHECK(complaint(replaced(with_defect, "max_num_seqs >= 512", "max_num_seqs >=")).find("'defects") != std::string::npos);
+    CHECK(complaint(replaced(with_defect, "seconds: 5", "seconds: -5")).find("a number of at least 0") != std::string::npos);
+    CHECK(complaint(replaced(with_defect, ", because: why", "")).find("'because'") != std::string::npos);
+}
+
+TEST_CASE("hardware: unknown names are answered with the nearest, senseless figures with their place") {
+    const Catalogue catalogue(root);
+    const std::string unknown = message_of<IoError>([&] { (void)catalogue.hardware("h100-sx"); });
+    CHECK(unknown.find("h100-sx") != std::string::npos);
+    CHECK(unknown.find("h100-sxm") != std::string::npos);
+    CHECK(message_of<IoError>([&] { (void)catalogue.model("Qwen/Qwen3-14"); }).find("Qwen3-14B") != std::string::npos);
+    const TemporaryFolder folder;
+    const std::string shipped = read_file(root / "hardware/l4.yaml");
+    for (const auto& [key, value] : {std::pair{"memory_bytes", "0"},
+                                     {"memory_bytes", "-1"},
+                                     {"memory_bandwidth_bytes_per_second", "0"},
+                                     {"memory_bandwidth_bytes_per_second", "none"},
+                                     {"link_bytes_per_second", "-5"}}) {
+        INFO(key << ": " << value);
+        std::filesystem::create_directories(folder.path() / "hardware");
+        const auto file = folder.write("hardware/l4.yaml", with(shipped, key, value));
+        const std::string message = message_of<ParseError>([&] { (void)Catalogue(folder.path()).hardware("l4"); });
+        CHECK(message.find(file.string() + ":") == 0);
+        CHECK(message.find(key) != std::string::npos);
+    }
+}
