@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/help.hpp"
 
+#include "child_group.hpp"
 #include "run_command.hpp"
 
 #include <fmt/format.h>

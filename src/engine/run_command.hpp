@@ -3,14 +3,10 @@
 
 #include <chrono>
 #include <cstddef>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 namespace servetune {
-
-/// The file that a shell would run for `name`: itself when it has a '/', else the first on $PATH; empty when there is none.
-std::filesystem::path find_program(const std::string& name);
 
 /// How a short command ended.
 struct RanCommand {

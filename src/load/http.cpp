@@ -27,34 +27,34 @@ std::size_t write_to_string(char* bytes, std::size_t size, std::size_t count, vo
     return size * count;
 }
 
-Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds) {
+/// As curl_easy_perform, which looks up only once a second.
+CURLcode perform_until(CURL* easy, const GiveUp& give_up) {
+    struct MultiDeleter {
+        void operator()(CURLM* multi) const { curl_multi_cleanup(multi); }
+    };
+    const std::unique_ptr<CURLM, MultiDeleter> multi(curl_multi_init());
+    if (!multi || curl_multi_add_handle(multi.get(), easy) != CURLM_OK) return CURLE_FAILED_INIT;
+    CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+    for (int running = 1; running > 0 && !give_up();) {
+        if (curl_multi_perform(multi.get(), &running) != CURLM_OK) break;
+        int messages = 0;
+        if (running > 0) curl_multi_poll(multi.get(), nullptr, 0, 20, nullptr);
+        else if (const CURLMsg* message = curl_multi_info_read(multi.get(), &messages)) result = message->data.result;
+    }
+    curl_multi_remove_handle(multi.get(), easy);
+    return result;
+}
+
+Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds, const GiveUp& give_up) {
     Reply reply;
     curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, write_to_string);
     curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &reply.body);
     curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
-    if (const CURLcode code = curl_easy_perform(easy.get()); code != CURLE_OK) reply.error = curl_easy_strerror(code);
+    const CURLcode code = give_up ? perform_until(easy.get(), give_up) : curl_easy_perform(easy.get());
+    if (code != CURLE_OK) reply.error = curl_easy_strerror(code);
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
     reply.body = without_key(std::move(reply.body), endpoint);
     return reply;
-}
-
-/// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
-std::optional<double> sum_of(std::string_view text, std::string_view metric) {
-    std::optional<double> sum;
-    while (!text.empty()) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(std::min(text.size(), line.size() + 1));
-        if (!line.starts_with(metric) || line.size() <= metric.size()) continue;
-        const char after = line[metric.size()];
-        if (after != ' ' && after != '{') continue;
-        const std::size_t labels_end = after == '{' ? line.rfind('}') : metric.size() - 1;
-        if (labels_end == std::string_view::npos) continue;
-        std::string_view rest = line.substr(labels_end + 1);
-        rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
-        const auto value = real_of(std::string(rest.substr(0, rest.find_first_of(" \r"))));  // a time stamp may follow
-        if (value) sum = sum.value_or(0) + *value;
-    }
-    return sum;
 }
 
 constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 5> counter_fields{
@@ -98,18 +98,18 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
     return easy;
 }
 
-Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds) {
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up) {
     const HeaderList headers = headers_for(endpoint);
     const EasyHandle easy = handle_for(endpoint, path, headers);
-    return perform(endpoint, easy, timeout_seconds);
+    return perform(endpoint, easy, timeout_seconds, give_up);
 }
 
-Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds) {
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds, const GiveUp& give_up) {
     const HeaderList headers = headers_for(endpoint);
     const EasyHandle easy = handle_for(endpoint, path, headers);
     curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDS, body.data());
     curl_easy_setopt(easy.get(), CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
-    return perform(endpoint, easy, timeout_seconds);
+    return perform(endpoint, easy, timeout_seconds, give_up);
 }
 
 std::string without_key(std::string text, const Endpoint& endpoint) {
@@ -119,6 +119,24 @@ std::string without_key(std::string text, const Endpoint& endpoint) {
     return text;
 }
 
+std::optional<double> metric_in(std::string_view text, std::string_view metric) {
+    std::optional<double> sum;
+    while (!text.empty()) {
+        const std::string_view line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        if (!line.starts_with(metric) || line.size() <= metric.size()) continue;
+        const char after = line[metric.size()];
+        if (after != ' ' && after != '{') continue;
+        const std::size_t labels_end = after == '{' ? line.rfind('}') : metric.size() - 1;
+        if (labels_end == std::string_view::npos) continue;
+        std::string_view rest = line.substr(labels_end + 1);
+        rest.remove_prefix(std::min(rest.find_first_not_of(' '), rest.size()));
+        const auto value = real_of(std::string(rest.substr(0, rest.find_first_of(" \r"))));  // a time stamp may follow
+        if (value) sum = sum.value_or(0) + *value;
+    }
+    return sum;
+}
+
 ServerCounters read_counters(const Endpoint& endpoint) {
     ServerCounters result;
     if (endpoint.metrics_path.empty() || endpoint.counters.empty()) return result;
@@ -126,7 +144,7 @@ ServerCounters read_counters(const Endpoint& endpoint) {
     if (reply.status != 200 || !reply.error.empty()) return result;
     for (const auto& [ours, theirs] : endpoint.counters)
         for (const auto& [name, field] : counter_fields)
-            if (name == ours && !(result.*field)) result.*field = sum_of(reply.body, theirs);
+            if (name == ours && !(result.*field)) result.*field = metric_in(reply.body, theirs);
     return result;
 }
 

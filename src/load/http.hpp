@@ -7,8 +7,11 @@
 
 #include <curl/curl.h>
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 namespace servetune {
 
@@ -32,11 +35,16 @@ struct Reply {
     std::string body{};
     std::string error{};
 };
-Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds);
-Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds);
+/// Asked some fifty times a second while an answer is waited for: true ends the waiting.
+using GiveUp = std::function<bool()>;
+Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up = {});
+Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds, const GiveUp& give_up = {});
 
 /// `text` with the endpoint's key blotted out.
 std::string without_key(std::string text, const Endpoint& endpoint);
+
+/// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
+std::optional<double> metric_in(std::string_view text, std::string_view metric);
 
 /// The counters that `endpoint` names, as its server has them now; all absent when it does not tell.
 ServerCounters read_counters(const Endpoint& endpoint);

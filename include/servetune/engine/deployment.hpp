@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/port.hpp"
 #include "servetune/engine/process.hpp"
 #include "servetune/load/load_generator.hpp"
 #include "servetune/trial/outcome.hpp"
@@ -17,33 +18,16 @@
 
 namespace servetune {
 
-/// A TCP port that nobody listens on, held for us: no other study on this machine gets it while this object lives (a lock file; the engine
-/// itself must be able to bind it, so it cannot be bound meanwhile).
-class ReservedPort {
-public:
-    /// Throws IoError where none of a hundred was free. `folder`: where lock files are, shared by all tuners of the machine.
-    explicit ReservedPort(const std::filesystem::path& folder = "/tmp");
-    ~ReservedPort();
-    ReservedPort(const ReservedPort&) = delete;
-    ReservedPort& operator=(const ReservedPort&) = delete;
-    [[nodiscard]] int number() const { return number_; }
-    [[nodiscard]] bool listening() const;  ///< whether somebody does now
-
-private:
-    int number_ = 0;
-    int lock_ = -1;
-};
-
 struct DeployOptions {
-    std::filesystem::path folder{};  ///< of the trial: log and the engine's files
-    std::map<std::string, std::string> environment{};
-    std::string mark{};  ///< of the study
-    std::vector<int> cores{};
-    std::string gpus{};                            ///< CUDA_VISIBLE_DEVICES; empty: as it is
-    std::optional<double> ready_within_seconds{};  ///< else the engine file's
-    double stop_within_seconds = 20;               ///< for TERM, then again for KILL
+    std::filesystem::path folder{};                    ///< of the trial: `engine.log` and the engine's files
+    std::map<std::string, std::string> environment{};  ///< the study's; replaces what engine and command say
+    std::string mark{};                                ///< of the study (`leftovers`)
+    std::vector<int> cores{};                          ///< the engine runs on these only; empty: any
+    std::string gpus{};                                ///< CUDA_VISIBLE_DEVICES; empty: as it is
+    std::optional<double> ready_within_seconds{};      ///< else the engine file's
+    double stop_within_seconds = 20;                   ///< for TERM, then again for KILL
     double failed_line_grace_seconds = 20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
-    std::size_t log_bytes = 16UL << 20UL;
+    std::size_t log_bytes = 16UL << 20UL;   ///< of the log file at most
 };
 
 /// How a deployment began.
@@ -53,27 +37,34 @@ struct DeploymentStart {
     std::vector<std::string> decisive{};  ///< at most ten lines of the log
 };
 
-/// An engine that was started for a trial. Its end is the end of the whole process group.
+/// An engine that was started for a trial. Its end is the end of the whole process group. `died` may be asked from any thread, the rest from one.
 class Deployment {
 public:
-    /// Starts `command` (rendered for `port`) and waits until it serves: its ready path answers 200, its list of models holds the expected one, and a first
-    /// completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start is not an exception: `started().failure` says why.
+    /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves: its ready path answers 200, its list of models
+    /// holds the expected one, and a first completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start is not an
+    /// exception: `started().failure` says why, and the engine is ended. `stop` is heard at any moment.
     /// Throws IoError where the machine is at fault (no such program, disk full).
     Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
                DeployOptions options, const std::stop_token& stop = {});
     ~Deployment();
+    Deployment(const Deployment&) = delete;
+    Deployment& operator=(const Deployment&) = delete;
 
     [[nodiscard]] const DeploymentStart& started() const;
     [[nodiscard]] Endpoint endpoint() const;
+    [[nodiscard]] int process_id() const;
     /// Whether the very process that was started still runs and still serves the expected model.
     [[nodiscard]] bool same_server() const;
-    /// Why it is no more what it was, from its exit code and log; nothing while all is well.
+    /// Why it is no more what it was, from its exit code and log; nothing while all is well, and after `stop`.
     [[nodiscard]] std::optional<Failure> died() const;
     /// Empties the engine's prefix cache, where it can (`between_runs`); false where it cannot.
     bool reset_cache();
-    /// What of the flags did not take effect, by what the engine tells of itself (api.server_info).
+    /// What of the flags did not take effect, a line each: by what the engine tells of itself (api.server_info), and by lines of its log that
+    /// say so though it serves.
     [[nodiscard]] std::vector<std::string> not_in_force() const;
-    /// TERM, wait, KILL, wait until the port is free. Reports what would not go.
+    /// Why the log file ends early (disk full); empty while all is well.
+    [[nodiscard]] std::string log_trouble() const;
+    /// TERM, wait, KILL, wait until the port is free. Reports what would not go. Again: says the same.
     Ended stop();
 
 private:

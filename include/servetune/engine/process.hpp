@@ -31,10 +31,12 @@ struct Ended {
     bool killed = false;             ///< it had to be, TERM was not enough
     std::optional<int> exit_code{};  ///< of the leader; 128 + signal
     std::vector<int> remaining{};    ///< of its processes that would not go
+    std::string report{};            ///< for a person: what would not go; empty when nothing is left
 };
 
-/// A program and everything that it starts: a process group of its own that does not outlive this object, nor (the leader) the thread that made
-/// it. What it prints is read all the time, so that it never waits for us.
+/// A program and everything that it starts: a process group of its own that does not outlive this object. When this process is killed the
+/// leader gets TERM, which is what an engine ends its own children on; `leftovers` finds what does not go by itself. What it prints is read all
+/// the time, by a thread that lives as long as it does, so that it never waits for us. Any thread may ask; one ends it.
 class Process {
 public:
     /// Throws IoError where it cannot be started (no such program, no more processes) or its folder cannot be written.
@@ -51,8 +53,15 @@ public:
     /// The lines printed so far, the first and the last `most / 2` where there are more; a line has at most 4 KiB.
     [[nodiscard]] std::vector<std::string> lines(std::size_t most = 2000) const;
     [[nodiscard]] std::size_t printed_bytes() const;
+    /// What was printed from byte `position` on and is still kept (the first MiB and the last); moves `position` to the end.
+    [[nodiscard]] std::string printed_from(std::size_t& position) const;
+    /// Why the log file ends early (disk full); empty while all is well. The process goes on, and so do `lines`.
+    [[nodiscard]] std::string log_trouble() const;
+    /// Waits until the leader has ended; false when it has not in that time.
+    [[nodiscard]] bool wait(std::chrono::milliseconds time) const;
 
-    /// TERM to the group, after `patience` KILL to the group; waits for its end, `patience` at most after the KILL too. Again: does nothing.
+    /// TERM to the group, after `patience` KILL to the group; waits for its end, `patience` at most after the KILL too. Those that left
+    /// the group are ended with it. Again: says the same.
     Ended end(std::chrono::milliseconds patience = std::chrono::seconds(20));
 
 private:
@@ -64,12 +73,14 @@ private:
 struct Leftover {
     int id = 0;
     int group = 0;
+    std::uint64_t start_ticks = 0;  ///< since boot
     std::string command{};
 };
 
-/// Processes whose environment carries this mark: of a tuner that was killed. Only those that this user may see.
+/// Processes of this user, this one left out, whose environment carries exactly this mark, those in a group with one of them included: what a
+/// tuner that was killed left behind. To be asked before the first process with this mark is started.
 std::vector<Leftover> leftovers(const std::string& mark);
-/// Ends their groups (TERM, then KILL); those that would not go.
+/// Ends them (TERM, then KILL); those that would not go.
 std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience = std::chrono::seconds(20));
 
 }  // namespace servetune

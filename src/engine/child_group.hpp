@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// The file that a shell would run for `name`: itself when it has a '/', else the first on `path` (empty: $PATH); empty when there is none.
+std::filesystem::path find_program(const std::string& name, const std::string& path = "");
+
+/// A descriptor that is closed with it.
+class Descriptor {
+public:
+    explicit Descriptor(int id = -1) : id_(id) {}
+    ~Descriptor() { reset(); }
+    Descriptor(Descriptor&& other) noexcept : id_(other.id_) { other.id_ = -1; }
+    Descriptor& operator=(Descriptor&& other) noexcept;
+    Descriptor(const Descriptor&) = delete;
+    Descriptor& operator=(const Descriptor&) = delete;
+    [[nodiscard]] int id() const { return id_; }
+    void reset();
+
+private:
+    int id_;
+};
+
+/// Both ends of a pipe; no child inherits them. Throws IoError where there is none.
+struct Pipe {
+    Pipe();
+    Descriptor out{}, in{};
+};
+
+/// What a child becomes.
+struct ChildProgram {
+    std::filesystem::path file{};            ///< an executable, not looked for
+    std::vector<std::string> argv{};         ///< its words, its own name first
+    std::vector<std::string> environment{};  ///< all of it, NAME=value; empty: this process's own
+    std::filesystem::path folder{};          ///< its working directory; empty: this process's own
+    std::vector<int> cores{};                ///< it runs on these only; empty: any
+    int signal_when_parent_ends = SIGKILL;   ///< to it alone, when the thread that made it ends
+};
+
+/// A child in a process group of its own. It is not waited for until this object ends or `reap` is called: so long its id, and so the
+/// group's, is nobody else's. Any thread may ask.
+class ChildGroup {
+public:
+    /// Starts it with no input and both of its outputs into `output`; returns once it runs. Throws IoError where it cannot.
+    ChildGroup(const ChildProgram& program, int output);
+    ~ChildGroup();  ///< KILL for the group
+    ChildGroup(const ChildGroup&) = delete;
+    ChildGroup& operator=(const ChildGroup&) = delete;
+
+    [[nodiscard]] int id() const { return id_; }
+    [[nodiscard]] bool ended() const { return exit_code().has_value(); }
+    [[nodiscard]] std::optional<int> exit_code() const;  ///< of the leader, once it has ended; 128 + signal
+    /// Waits until the leader has ended; false when it has not in that time.
+    [[nodiscard]] bool wait(std::chrono::milliseconds time) const;
+    void signal(int number) const;  ///< to the group, unless the leader is reaped
+    void reap();                    ///< nothing where the leader has not ended
+
+private:
+    int id_ = -1;
+    Descriptor handle_{};  ///< readable once the leader has ended; none where the kernel is older than 5.3
+    mutable std::mutex mutex_{};
+    std::optional<int> reaped_{};
+};
+
+}  // namespace servetune

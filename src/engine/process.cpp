@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/engine/process.hpp"
+
+#include "child_group.hpp"
+#include "kept_output.hpp"
+#include "log_file.hpp"
+#include "process_table.hpp"
+
+#include "servetune/base/error.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <fstream>
+#include <future>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+/// In its environment and its children's: which Process they are of.
+std::string new_token() {
+    static std::atomic<int> made = 0;
+    const auto self = running_process(getpid());
+    return std::to_string(getpid()) + "-" + std::to_string(self ? self->start_ticks : 0) + "-" + std::to_string(++made);
+}
+
+std::vector<std::string> environment_of(const ProcessOptions& options, const std::string& token) {
+    std::map<std::string, std::string> wanted = options.environment;
+    wanted["SERVETUNE_GROUP"] = token;
+    if (!options.mark.empty()) wanted["SERVETUNE_STUDY"] = options.mark;
+    // Python's setproctitle, which vLLM and SGLang use, writes a process's title over the environment in /proc unless it finds this.
+    wanted.emplace("SPT_NOENV", "1");
+    std::vector<std::string> result;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text = *variable;
+        if (!wanted.contains(std::string(text.substr(0, text.find('='))))) result.emplace_back(text);
+    }
+    for (const auto& [name, value] : wanted) result.push_back(name + "=" + value);
+    return result;
+}
+
+ChildProgram program_of(const ProcessOptions& options, const std::string& token) {
+    if (options.argv.empty()) throw UsageError("a process needs a program: its argument vector is empty");
+    const auto path = options.environment.find("PATH");
+    const fs::path file = find_program(options.argv.front(), path == options.environment.end() ? "" : path->second);
+    if (file.empty())
+        throw IoError("cannot start " + options.argv.front() +
+                      (options.argv.front().find('/') == std::string::npos ? ": no such program in $PATH" : ": no such program"));
+    return {fs::absolute(file), options.argv, environment_of(options, token), options.folder, options.cores, SIGTERM};
+}
+
+void write_files(const ProcessOptions& options) {
+    std::error_code error;
+    for (const fs::path& folder : {options.folder, options.log.parent_path()})
+        if (!folder.empty() && !fs::create_directories(folder, error) && error)
+            throw IoError("cannot make the folder " + folder.string() + ": " + error.message());
+    for (const auto& [name, content] : options.files) {
+        const fs::path file = options.folder / name;
+        fs::create_directories(file.parent_path(), error);
+        std::ofstream stream(file, std::ios::binary);
+        stream << content;
+        stream.close();
+        if (!stream) throw IoError("cannot write " + file.string() + ": " + std::generic_category().message(errno));
+    }
+}
+
+/// No signal for threads that are made meanwhile: not the program's TERM, and no SIGXFSZ for a log that is too large.
+class SignalsBlocked {
+public:
+    SignalsBlocked() {
+        sigset_t all;
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before_);
+    }
+    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+    SignalsBlocked(const SignalsBlocked&) = delete;
+    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+private:
+    sigset_t before_{};
+};
+
+}  // namespace
+
+struct Process::State {
+    explicit State(const ProcessOptions& options)
+        : program(program_of(options, token)), log((write_files(options), options.log), options.log_bytes) {
+        std::promise<void> started;
+        {
+            const SignalsBlocked blocked;
+            reader = std::thread([&] { live(started); });
+        }
+        try {
+            started.get_future().get();
+        } catch (...) {
+            reader.join();
+            throw;
+        }
+        const auto self = running_process(child->id());
+        start_ticks = self ? self->start_ticks : 0;
+    }
+    ~State() {
+        if (!ended) (void)sweep(SIGKILL, std::chrono::seconds(2));
+        finish_reading();
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
+
+    /// The reader's life. It starts the child, because the kernel tells a child of its parent's end when the thread that made it ends.
+    void live(std::promise<void>& started) {
+        try {
+            child.emplace(program, output.in.id());
+        } catch (...) {
+            started.set_exception(std::current_exception());
+            return;
+        }
+        output.in.reset();
+        started.set_value();
+        read_until_told();
+        log.finish();
+    }
+
+    void read_until_told() {
+        constexpr int a_lot = 1 << 20;  // /proc/sys/fs/pipe-max-size: fewer wake-ups when it floods
+        (void)fcntl(output.out.id(), F_SETPIPE_SZ, a_lot);
+        fcntl(output.out.id(), F_SETFL, O_NONBLOCK);
+        std::vector<char> buffer(a_lot);
+        for (bool open = true, told = false; !told;) {
+            std::array<pollfd, 2> waiting{{{open ? output.out.id() : -1, POLLIN, 0}, {stop_reading.id(), POLLIN, 0}}};
+            (void)poll(waiting.data(), waiting.size(), -1);
+            told = waiting[1].revents != 0;
+            // When told to stop: what is there still, once; somebody who would not go may write for ever.
+            const std::scoped_lock lock(reading);
+            const ssize_t got = open ? read(output.out.id(), buffer.data(), buffer.size()) : -1;
+            if (got > 0) {
+                kept.append({buffer.data(), static_cast<std::size_t>(got)});
+                log.write({buffer.data(), static_cast<std::size_t>(got)});
+            } else if (open && got == 0) open = false;
+        }
+    }
+    /// What a leader that has ended printed last may still be in the pipe. A grandchild may print for ever: half a second at most.
+    void catch_up() const {
+        const auto deadline = Clock::now() + milliseconds(500);
+        for (int waiting = 1; child->ended() && !over && Clock::now() < deadline; std::this_thread::sleep_for(milliseconds(1))) {
+            const std::scoped_lock lock(reading);
+            if (ioctl(output.out.id(), FIONREAD, &waiting) != 0 || waiting == 0) return;
+        }
+    }
+    void finish_reading() {
+        if (!reader.joinable()) return;
+        (void)eventfd_write(stop_reading.id(), 1);
+        reader.join();
+    }
+
+    /// What of the group, or of those that left it, lives.
+    [[nodiscard]] std::vector<RunningProcess> living() const {
+        std::vector<RunningProcess> all = own_processes();
+        std::erase_if(all, [&](const RunningProcess& one) {
+            if (one.dead || one.start_ticks < start_ticks) return true;  // descendants are younger
+            return one.group != child->id() && !has_in_environment(one.id, "SERVETUNE_GROUP=" + token);
+        });
+        return all;
+    }
+    std::vector<RunningProcess> sweep(int signal, milliseconds patience) const {
+        child->signal(signal);
+        const auto wait = [&](milliseconds time) {
+            if (child->ended()) std::this_thread::sleep_for(time);
+            else (void)child->wait(time);
+        };
+        return signal_until_gone({[&] { return living(); }, wait, [&](const RunningProcess& one) { return one.group == child->id(); }},
+                                 signal, patience);
+    }
+
+    const std::string token = new_token();
+    ChildProgram program;
+    LogFile log;
+    KeptOutput kept{};
+    Pipe output{};
+    mutable std::mutex reading{};  ///< held from the pipe to what is kept
+    Descriptor stop_reading{eventfd(0, EFD_CLOEXEC)};
+    std::optional<ChildGroup> child{};
+    std::uint64_t start_ticks = 0;
+    std::optional<Ended> ended{};
+    std::atomic<bool> over = false;  ///< `ended` is there
+    std::thread reader{};
+};
+
+Process::Process(ProcessOptions options) : state_(std::make_unique<State>(options)) {}
+Process::~Process() = default;
+
+int Process::id() const { return state_->child->id(); }
+std::uint64_t Process::start_ticks() const { return state_->start_ticks; }
+bool Process::running() const { return !state_->child->ended(); }
+std::optional<int> Process::exit_code() const { return state_->child->exit_code(); }
+bool Process::wait(milliseconds time) const { return state_->child->wait(time); }
+std::size_t Process::printed_bytes() const { return state_->kept.bytes(); }
+std::string Process::printed_from(std::size_t& position) const {
+    state_->catch_up();
+    return state_->kept.from(position);
+}
+std::string Process::log_trouble() const { return state_->log.trouble(); }
+
+std::vector<std::string> Process::lines(std::size_t most) const {
+    std::size_t position = 0;
+    std::vector<std::string> lines = lines_of(printed_from(position));
+    if (const std::string trouble = log_trouble(); !trouble.empty()) lines.push_back("[servetune: " + trouble + "]");
+    if (lines.size() > most)
+        lines.erase(lines.begin() + static_cast<std::ptrdiff_t>(most - most / 2), lines.end() - static_cast<std::ptrdiff_t>(most / 2));
+    return lines;
+}
+
+Ended Process::end(milliseconds patience) {
+    if (state_->ended) return *state_->ended;
+    const auto begin = Clock::now();
+    Ended result;
+    std::vector<RunningProcess> left = state_->sweep(SIGTERM, patience);
+    if (!left.empty()) {
+        result.killed = true;
+        left = state_->sweep(SIGKILL, std::max(patience, milliseconds(100)));
+    }
+    for (const RunningProcess& one : left) {
+        result.remaining.push_back(one.id);
+        result.report += "process " + std::to_string(one.id) + " does not go, not even on KILL: " + command_of(one.id) + "\n";
+    }
+    result.exit_code = exit_code();
+    result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (left.empty()) state_->child->reap();
+    state_->finish_reading();
+    state_->ended = result;
+    state_->over = true;
+    return result;
+}
+
+}  // namespace servetune

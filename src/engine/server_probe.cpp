@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server_probe.hpp"
+
+#include "../load/http.hpp"
+#include "../load/request_body.hpp"
+
+#include "servetune/space/value.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Json = nlohmann::json;
+using State = ProbeAnswer::State;
+
+constexpr double short_answer_seconds = 5;  // for what a server knows by heart
+
+ProbeAnswer not_yet(const std::string& what) { return {State::not_yet, FailureKind::other, what}; }
+ProbeAnswer failed(FailureKind kind, const std::string& what) { return {State::failed, kind, what}; }
+
+std::string said(const std::string& what, const Reply& reply) {
+    if (!reply.error.empty()) return what + ": " + reply.error;
+    return what + " answers " + std::to_string(reply.status) + (reply.body.empty() ? "" : ": " + reply.body.substr(0, 300));
+}
+
+/// A model on disk is called by its path or by its last part, as the engine likes.
+bool same_model(const std::string& expected, const std::string& got) {
+    const bool is_file = expected.starts_with('/') || expected.starts_with('.') || expected.ends_with(".gguf");
+    const auto last = [](const std::string& path) { return std::filesystem::path(path).filename(); };
+    return got == expected || (is_file && !got.empty() && last(expected) == last(got));
+}
+
+const Json* member(const Json& object, const char* name) {
+    const auto found = object.is_object() ? object.find(name) : object.end();
+    return object.is_object() && found != object.end() ? &*found : nullptr;
+}
+
+std::optional<std::vector<std::string>> models_in(const std::string& body) {
+    const Json object = Json::parse(body, nullptr, false);
+    const Json* data = member(object, "data");
+    if (data == nullptr || !data->is_array()) return std::nullopt;
+    std::vector<std::string> result;
+    for (const Json& model : *data)
+        if (const Json* id = member(model, "id"); id != nullptr && id->is_string()) result.push_back(id->get<std::string>());
+    return result;
+}
+
+/// Whether the answer has a token: counted, or as text where the server does not count.
+bool has_token(const Json& answer) {
+    const Json* usage = member(answer, "usage");
+    if (const Json* count = usage != nullptr ? member(*usage, "completion_tokens") : nullptr; count != nullptr && count->is_number())
+        return *count > 0;
+    const Json* choices = member(answer, "choices");
+    if (choices == nullptr || !choices->is_array() || choices->empty()) return false;
+    const Json* message = member(choices->front(), "message");
+    const Json* text = message != nullptr ? member(*message, "content") : member(choices->front(), "text");
+    return text != nullptr && text->is_string() && !text->get<std::string>().empty();
+}
+
+std::string path_or(const Engine& engine, const char* name, const std::string& usual) {
+    const auto found = engine.api.find(name);
+    return found == engine.api.end() ? usual : found->second;
+}
+
+}  // namespace
+
+ProbeAnswer ServerProbe::ask(double timeout_seconds) const {
+    const std::string ready = "GET " + engine_.ready_path;
+    const Reply health = get(endpoint_, engine_.ready_path, std::min(timeout_seconds, short_answer_seconds), give_up_);
+    if (!health.error.empty() || health.status != 200) return not_yet(said(ready, health));
+    const ProbeAnswer models = ask_models(timeout_seconds);
+    return models.state == State::serves ? ask_completion(timeout_seconds) : models;
+}
+
+ProbeAnswer ServerProbe::ask_models(double timeout_seconds) const {
+    const std::string path = path_or(engine_, "models", "/v1/models");
+    const Reply reply = get(endpoint_, path, std::min(timeout_seconds, short_answer_seconds), give_up_);
+    if (reply.error.empty() && reply.status == 404) return {State::serves};  // it has no such list
+    if (!reply.error.empty() || reply.status != 200) return not_yet(said("GET " + path, reply));
+    const auto models = models_in(reply.body);
+    if (!models) return failed(FailureKind::load_test_failed, "GET " + path + " is no list of models: " + reply.body.substr(0, 300));
+    for (const std::string& model : *models)
+        if (same_model(endpoint_.model, model)) return {State::serves};
+    std::string names;
+    for (const std::string& model : *models) names += (names.empty() ? "" : ", ") + model;
+    return failed(FailureKind::wrong_model,
+                  "the server was to serve " + endpoint_.model + ", it serves " + (names.empty() ? "none" : names));
+}
+
+ProbeAnswer ServerProbe::ask_completion(double timeout_seconds) const {
+    Endpoint whole = endpoint_;
+    whole.stream = false;
+    const std::string path = path_of(whole.api);
+    const Reply reply = post(whole, path, request_body(whole, {.text = "Hello", .output_tokens = 1}, {}, false), timeout_seconds, give_up_);
+    const std::string what = "a first POST " + path;
+    if (!reply.error.empty() || reply.status == 503 || reply.status == 429) return not_yet(said(what, reply));
+    if (reply.status == 404) return failed(FailureKind::wrong_model, said(what + " for " + whole.model, reply));
+    if (reply.status != 200) return failed(FailureKind::load_test_failed, said(what, reply));
+    const Json answer = Json::parse(reply.body, nullptr, false);
+    if (!answer.is_object())
+        return failed(FailureKind::load_test_failed, what + " is answered with what is no JSON: " + reply.body.substr(0, 300));
+    if (const Json* model = member(answer, "model");
+        model != nullptr && model->is_string() && !same_model(whole.model, model->get<std::string>()))
+        return failed(FailureKind::wrong_model,
+                      "the server was to serve " + whole.model + ", its first answer is of " + model->get<std::string>());
+    if (!has_token(answer))
+        return failed(FailureKind::load_test_failed, what + " is answered without a token: " + reply.body.substr(0, 300));
+    return {State::serves};
+}
+
+bool ServerProbe::lists_model() const {
+    const Reply reply = get(endpoint_, path_or(engine_, "models", "/v1/models"), short_answer_seconds, give_up_);
+    if (!reply.error.empty()) return false;
+    if (reply.status == 404) return true;
+    const auto models = models_in(reply.body);
+    return reply.status == 200 && models &&
+           std::any_of(models->begin(), models->end(), [&](const std::string& model) { return same_model(endpoint_.model, model); });
+}
+
+std::optional<double> ServerProbe::process_start_seconds() const {
+    if (endpoint_.metrics_path.empty()) return std::nullopt;
+    const Reply reply = get(endpoint_, endpoint_.metrics_path, short_answer_seconds, give_up_);
+    if (!reply.error.empty() || reply.status != 200) return std::nullopt;
+    return metric_in(reply.body, "process_start_time_seconds");
+}
+
+Endpoint endpoint_of(const Engine& engine, int port, const std::string& model) {
+    Endpoint endpoint{"http://127.0.0.1:" + std::to_string(port), model};
+    if (!engine.api.contains("chat") && engine.api.contains("completions")) endpoint.api = Endpoint::Api::completions;
+    const auto url = engine.counters.find("url");  // without: some engine's /metrics loses what is read
+    endpoint.metrics_path = url == engine.counters.end() ? "" : url->second;
+    for (const auto& [ours, theirs] : engine.counters)
+        if (ours != "url") endpoint.counters.emplace_back(ours, theirs);
+    return endpoint;
+}
+
+namespace {
+
+/// A flag as the server_info of SGLang calls it (its ServerArgs: the flag with underscores), or llama-server's /props.
+std::string name_in_info(const std::string& flag) {
+    static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> others{
+        {{"parallel", "total_slots"}, {"model", "model_path"}}};
+    std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
+    for (const auto& [ours, theirs] : others)
+        if (name == ours) return std::string(theirs);
+    std::replace(name.begin(), name.end(), '-', '_');
+    return name;
+}
+
+bool says(const Json& value, const std::string& asked) {
+    if (value.is_boolean()) return asked.empty() ? value.get<bool>() : asked == (value.get<bool>() ? "true" : "false");
+    if (value.is_number()) return real_of(asked) == value.get<double>();
+    return value.is_string() ? value.get<std::string>() == asked : true;  // of lists, objects and null we know too little
+}
+
+}  // namespace
+
+std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv) {
+    std::vector<std::string> result;
+    const auto path = engine.api.find("server_info");
+    if (path == engine.api.end()) return result;
+    const Reply reply = get(endpoint, path->second, short_answer_seconds);
+    const Json info = reply.status == 200 ? Json::parse(reply.body, nullptr, false) : Json();
+    for (std::size_t i = 0; i < argv.size(); ++i) {
+        if (!argv[i].starts_with("--")) continue;
+        const std::size_t equals = argv[i].find('=');
+        std::string asked = equals == std::string::npos ? "" : argv[i].substr(equals + 1);
+        if (equals == std::string::npos && i + 1 < argv.size() && !argv[i + 1].starts_with("--")) asked = argv[i + 1];
+        const std::string flag = argv[i].substr(0, equals);
+        const Json* value = member(info, name_in_info(flag).c_str());
+        if (value != nullptr && !says(*value, asked))
+            result.push_back(flag + " " + asked + " was asked for, " + value->dump() + " is in force");
+    }
+    return result;
+}
+
+}  // namespace servetune

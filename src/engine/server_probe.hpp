@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/engine.hpp"
+#include "servetune/load/load_generator.hpp"
+#include "servetune/trial/outcome.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// What a server said when it was asked whether it serves.
+struct ProbeAnswer {
+    enum class State { not_yet, serves, failed } state = State::not_yet;
+    FailureKind kind = FailureKind::other;  ///< of `failed`
+    std::string message{};
+};
+
+/// Asks a server of this engine whether it serves `endpoint.model`, and what it is.
+class ServerProbe {
+public:
+    /// `give_up`: asked while an answer is waited for.
+    ServerProbe(const Engine& engine, Endpoint endpoint, std::function<bool()> give_up)
+        : engine_(engine), endpoint_(std::move(endpoint)), give_up_(std::move(give_up)) {}
+
+    /// Ready path, list of models and a first completion, as far as it gets.
+    [[nodiscard]] ProbeAnswer ask(double timeout_seconds) const;
+    /// Whether its list of models, if it has one, still holds the model.
+    [[nodiscard]] bool lists_model() const;
+    /// When the server says its process began; nothing where it does not tell.
+    [[nodiscard]] std::optional<double> process_start_seconds() const;
+
+private:
+    [[nodiscard]] ProbeAnswer ask_models(double timeout_seconds) const;
+    [[nodiscard]] ProbeAnswer ask_completion(double timeout_seconds) const;
+
+    const Engine& engine_;
+    Endpoint endpoint_;
+    std::function<bool()> give_up_;
+};
+
+/// How an engine's server on this port of the loopback is spoken to.
+Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
+
+/// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty where it does not tell.
+std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv);
+
+}  // namespace servetune

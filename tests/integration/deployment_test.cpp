@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deployments of simengine, well-behaved and not: what each start comes to, and that nothing is left of it.
+#include "support/http.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/engine/deployment.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/load/load_generator.hpp"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <thread>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+const std::string model = "Qwen/Qwen3-8B";
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+bool comes_true(const std::function<bool()>& what, double seconds = 5) {
+    for (const auto begin = Clock::now(); seconds_since(begin) < seconds; std::this_thread::sleep_for(2ms))
+        if (what()) return true;
+    return what();
+}
+
+Engine engine_named(const std::string& name) {
+    for (const Engine& engine : Catalogue{SERVETUNE_SOURCE "/search_spaces"}.engines())
+        if (engine.name == name) return engine;
+    throw UsageError("no engine " + name);
+}
+
+/// A folder with simengine under the engines' names, a port, and what a study would say.
+class Stage {
+public:
+    explicit Stage(const std::string& misbehave = "", const std::string& engine = "vllm") : engine_(engine_named(engine)) {
+        for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
+            fs::create_symlink(SIMENGINE_PROGRAM, programs_.path() / name);
+        options.folder = programs_.path() / "trial";
+        options.environment = {
+            {"PATH", programs_.path().string() + ":" + std::getenv("PATH")},
+            {"SIMENGINE_OPTIONS", "--start-scale 100000 --time-scale 100" + (misbehave.empty() ? "" : " --misbehave " + misbehave)}};
+        options.mark = "study-" + programs_.path().filename().string();
+        options.ready_within_seconds = 20;
+        options.stop_within_seconds = 5;
+    }
+    /// Nothing of it may be left, however the test ended.
+    ~Stage() {
+        deployment_.reset();
+        CHECK(leftovers(options.mark).empty());
+        CHECK_FALSE(port.listening());
+        CHECK((group_ == 0 || comes_true([&] { return kill(-group_, 0) != 0; })));
+    }
+    Stage(const Stage&) = delete;
+    Stage& operator=(const Stage&) = delete;
+
+    Deployment& deploy(const Words& flags = {}, const std::stop_token& stop = {}) {
+        Command command;
+        for (std::string word : engine_.launch) {
+            if (word == "{model}") word = model;
+            if (word == "{host}") word = "127.0.0.1";
+            if (word == "{port}") word = std::to_string(port.number());
+            command.argv.push_back(word);
+        }
+        command.argv.insert(command.argv.end(), flags.begin(), flags.end());
+        deployment_ = std::make_unique<Deployment>(engine_, command, model, port, options, stop);
+        group_ = deployment_->process_id();
+        return *deployment_;
+    }
+    /// The failure of a start that must fail; after it nothing may be left though nobody has asked for that.
+    Failure failure(const Words& flags = {}) {
+        const Deployment& deployment = deploy(flags);
+        REQUIRE(deployment.started().failure);
+        CHECK(leftovers(options.mark).empty());
+        CHECK_FALSE(port.listening());
+        CHECK(deployment.started().decisive.size() <= 10);
+        CHECK(deployment.started().failure->log_path == (options.folder / "engine.log").string());
+        CHECK(deployment.died());
+        WARN(deployment.started().failure->message);
+        return *deployment.started().failure;
+    }
+    [[nodiscard]] std::size_t succeeded(std::size_t requests) const {
+        std::vector<PlannedRequest> plan(requests, {.text = "the in to of", .output_tokens = 4});
+        const LoadRun run = generate_load(deployment_->endpoint(), plan, {.kind = Arrival::Kind::concurrency, .in_flight = 1});
+        return static_cast<std::size_t>(
+            std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return record.succeeded(); }));
+    }
+
+    DeployOptions options{};
+    TemporaryFolder programs_{};
+    ReservedPort port{programs_.path()};
+
+private:
+    Engine engine_;
+    std::unique_ptr<Deployment> deployment_{};
+    int group_ = 0;
+};
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at once") {
+    for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
+        INFO(engine);
+        Stage stage("", engine);
+        Deployment& deployment = stage.deploy(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
+        INFO((deployment.started().failure ? deployment.started().failure->message : ""));
+        REQUIRE_FALSE(deployment.started().failure);
+        CHECK(deployment.started().seconds < 5);
+        CHECK(stage.succeeded(4) == 4);
+        CHECK(deployment.same_server());
+        CHECK_FALSE(deployment.died());
+        CHECK(deployment.reset_cache() == (std::string(engine) == "vllm" || std::string(engine) == "sglang"));
+        CHECK(deployment.not_in_force().empty());
+        const Ended ended = deployment.stop();
+        CHECK_FALSE(ended.killed);
+        CHECK(ended.report.empty());
+        CHECK(ended.seconds < 1);
+        CHECK_FALSE(deployment.same_server());
+        CHECK_FALSE(deployment.died());
+        CHECK(deployment.stop().exit_code == ended.exit_code);
+    }
+}
+
+TEST_CASE("deployment: flags that are not in force are told") {
+    Stage stage("", "sglang");
+    const Deployment& deployment = stage.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8"});
+    REQUIRE_FALSE(deployment.started().failure);
+    CHECK(deployment.not_in_force().empty());
+}
+
+TEST_CASE("deployment fails: never ready") {
+    Stage stage("never_ready");
+    stage.options.ready_within_seconds = 1;
+    const Failure failure = stage.failure();
+    CHECK(failure.kind == FailureKind::not_ready_in_time);
+    CHECK(has(failure.message, "vllm did not serve within 1 s; GET /health: "));
+}
+
+TEST_CASE("deployment fails: exits at once, at load, refuses its flags") {
+    {
+        Stage stage("exit_at_once=3");
+        const Failure failure = stage.failure();
+        CHECK(failure.kind == FailureKind::other);
+        CHECK(has(failure.message, "vllm ended with exit code 3 after "));
+    }
+    {
+        Stage stage("exit_at_load=137");
+        const Failure failure = stage.failure();
+        CHECK(failure.kind == FailureKind::other);  // neither its log nor the kernel says that memory was out
+        CHECK(has(failure.message, "exit code 137 (KILL)"));
+        CHECK(has(failure.message, "its last line: "));
+    }
+    Stage stage;
+    const Failure failure = stage.failure({"--max-num-seqz=3"});
+    CHECK(failure.kind == FailureKind::rejected_flags);
+    CHECK(has(failure.message, "unrecognized arguments: --max-num-seqz"));
+}
+
+TEST_CASE("deployment fails: out of memory, and then it hangs") {
+    Stage stage("oom_then_hang");
+    stage.options.failed_line_grace_seconds = 0.3;
+    const Failure failure = stage.failure();
+    CHECK(failure.kind == FailureKind::out_of_memory);
+    CHECK(has(failure.message, "vllm said why it fails and was still there 0.3 s later: "));
+    CHECK(has(failure.message, "CUDA out of memory"));
+}
+
+TEST_CASE("deployment: one that answers 503 for a while, listens late or starts slowly is waited for") {
+    for (const char* vice : {"answer_503=0.6", "listen_late=0.6", "slow_start=0.6"}) {
+        INFO(vice);
+        Stage stage(vice);
+        const Deployment& deployment = stage.deploy();
+        REQUIRE_FALSE(deployment.started().failure);
+        CHECK(deployment.started().seconds > 0.6);
+        CHECK(deployment.started().seconds < 2);
+        CHECK(stage.succeeded(2) == 2);
+    }
+}
+
+TEST_CASE("deployment fails: another model, answers that are no JSON, a port that is taken") {
+    {
+        Stage stage("wrong_model=somebody/else");
+        const Failure failure = stage.failure();
+        CHECK(failure.kind == FailureKind::wrong_model);
+        CHECK(failure.message == "the server was to serve Qwen/Qwen3-8B, it serves somebody/else");
+    }
+    {
+        Stage stage("wrong_json");
+        const Failure failure = stage.failure();
+        CHECK(failure.kind == FailureKind::load_test_failed);
+        CHECK(has(failure.message, "a first POST /v1/chat/completions is answered with what is no JSON: {"));
+    }
+    Stage stage;
+    {
+        const Socket server;
+        const sockaddr_in address = loopback(static_cast<std::uint16_t>(stage.port.number()));
+        REQUIRE(bind(server.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+        const Deployment& deployment = stage.deploy();
+        REQUIRE(deployment.started().failure);
+        CHECK(deployment.started().failure->kind == FailureKind::infrastructure);
+        CHECK(has(deployment.started().failure->message, "ddress already in use"));
+    }
+}
+
+TEST_CASE("deployment: ends that are not easy") {
+    {
+        Stage stage("grandchild_keeps_port");
+        stage.options.stop_within_seconds = 0.3;
+        Deployment& deployment = stage.deploy();
+        REQUIRE_FALSE(deployment.started().failure);
+        const Ended ended = deployment.stop();
+        CHECK(ended.killed);
+        CHECK(ended.report.empty());
+        CHECK(ended.seconds < 1);
+    }
+    {
+        Stage stage("ignore_term");
+        stage.options.stop_within_seconds = 0.3;
+        Deployment& deployment = stage.deploy();
+        REQUIRE_FALSE(deployment.started().failure);
+        CHECK(deployment.stop().killed);
+    }
+    Stage stage("stop_slowly=0.5");
+    Deployment& deployment = stage.deploy();
+    REQUIRE_FALSE(deployment.started().failure);
+    const Ended ended = deployment.stop();
+    CHECK_FALSE(ended.killed);
+    CHECK(ended.exit_code == 0);
+    CHECK(ended.seconds >= 0.5);
+    CHECK(ended.seconds < 1.5);
+}
+
+TEST_CASE("deployment: floods its log, on a disk that is full or not") {
+    {
+        Stage stage("flood_log=100000000");
+        stage.options.log_bytes = 1 << 20;
+        Deployment& deployment = stage.deploy();
+        REQUIRE_FALSE(deployment.started().failure);
+        CHECK(stage.succeeded(20) == 20);
+        CHECK_FALSE(deployment.died());
+        CHECK(deployment.log_trouble().empty());
+        CHECK_FALSE(deployment.stop().killed);
+        CHECK(fs::file_size(stage.options.folder / "engine.log") <= stage.options.log_bytes);
+    }
+    Stage stage;
+    fs::create_directories(stage.options.folder);
+    fs::create_symlink("/dev/full", stage.options.folder / "engine.log");
+    const Deployment& deployment = stage.deploy();
+    REQUIRE_FALSE(deployment.started().failure);
+    CHECK(has(deployment.log_trouble(), "No space left on device"));
+    CHECK(stage.succeeded(2) == 2);
+}
+
+TEST_CASE("deployment: one that dies under load, restarts or is killed is not who it was") {
+    {
+        Stage stage("die_at_requests=4");
+        Deployment& deployment = stage.deploy();
+        REQUIRE_FALSE(deployment.started().failure);
+        CHECK(stage.succeeded(8) == 2);  // the first was the start's
+        REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
+        CHECK(comes_true([&] { return has(deployment.died()->message, "vllm ended with exit code 1 under load: "); }));
+        CHECK(deployment.died()->kind == FailureKind::crashed_under_load);
+        CHECK(has(deployment.died()->message, "EngineCore encountered a fatal error"));
+        CHECK_FALSE(deployment.same_server());
+    }
+    {
+        Stage stage("restart_mid_run=3");
+        const Deployment& deployment = stage.deploy();
+        REQUIRE_FALSE(deployment.started().failure);
+        CHECK(deployment.same_server());
+        std::this_thread::sleep_for(20ms);
+        CHECK(stage.succeeded(4) >= 3);
+        CHECK(deployment.same_server() == false);
+        CHECK_FALSE(deployment.died());
+    }
+    Stage stage;
+    const Deployment& deployment = stage.deploy();
+    REQUIRE_FALSE(deployment.started().failure);
+    kill(deployment.process_id(), SIGKILL);
+    REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
+    CHECK(has(deployment.died()->message, "vllm ended with exit code 137 (KILL) under load; its last line: "));
+}
+
+TEST_CASE("deployment: the machine's faults are exceptions") {
+    Stage stage;
+    stage.options.environment["PATH"] = "/no/such/folder";
+    CHECK(message_of<IoError>([&] { stage.deploy(); }) == "cannot start vllm: no such program in $PATH");
+    stage.options.folder = "/proc/1/trial";
+    stage.options.environment["PATH"] = stage.programs_.path().string();
+    CHECK(has(message_of<IoError>([&] { stage.deploy(); }), "cannot make the folder /proc/1/trial"));
+}
+
+TEST_CASE("deployment: stopping is heard at any moment of a start") {
+    for (const char* vice : {"never_ready", "answer_503=30", "listen_late=30"}) {
+        INFO(vice);
+        Stage stage(vice);
+        std::stop_source source;
+        Clock::time_point asked;
+        std::thread stopper([&] {
+            std::this_thread::sleep_for(700ms);
+            asked = Clock::now();
+            source.request_stop();
+        });
+        const Deployment& deployment = stage.deploy({}, source.get_token());
+        const double took = seconds_since(asked);
+        stopper.join();
+        REQUIRE(deployment.started().failure);
+        CHECK(deployment.started().failure->kind == FailureKind::cancelled);
+        CHECK(took < 0.4);  // 0.2 to hear it, and the engine's end
+    }
+    Stage stage;
+    std::stop_source source;
+    source.request_stop();
+    CHECK(stage.deploy({}, source.get_token()).started().failure->kind == FailureKind::cancelled);
+}
+
+TEST_CASE("deployment: with 256 descriptors, again and again") {
+    rlimit before{};
+    getrlimit(RLIMIT_NOFILE, &before);
+    const rlimit few{256, before.rlim_max};
+    setrlimit(RLIMIT_NOFILE, &few);
+    const auto descriptors = std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
+    for (int i = 0; i < 8; ++i) {
+        Stage stage(i % 2 == 0 ? "" : "exit_at_load");
+        CHECK(stage.deploy().started().failure.has_value() == (i % 2 == 1));
+    }
+    CHECK(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()) == descriptors);
+    setrlimit(RLIMIT_NOFILE, &before);
+}
+
+TEST_CASE("deployment: two at once do not meet") {
+    Stage first;
+    Stage second("", "llama.cpp");
+    CHECK(first.port.number() != second.port.number());
+    Deployment& one = first.deploy();
+    Deployment& other = second.deploy();
+    REQUIRE_FALSE(one.started().failure);
+    REQUIRE_FALSE(other.started().failure);
+    CHECK(one.endpoint().url != other.endpoint().url);
+    one.stop();
+    CHECK_FALSE(other.died());
+    CHECK(other.same_server());
+    CHECK(second.succeeded(2) == 2);
+}

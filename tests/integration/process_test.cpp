@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Processes from outside: what they get, what is kept of what they print, and that nothing of them is left.
+#include "support/process.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/engine/port.hpp"
+#include "servetune/engine/process.hpp"
+#include "support/http.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+namespace fs = std::filesystem;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::string content(const fs::path& file) {
+    std::ifstream stream(file, std::ios::binary);
+    return {std::istreambuf_iterator<char>(stream), {}};
+}
+
+/// A script as a program of its own, run by sh.
+fs::path script(const TemporaryFolder& folder, const std::string& lines, const std::string& name = "program") {
+    const fs::path file = folder.write(name, "#!/bin/sh\n" + lines);
+    fs::permissions(file, fs::perms::owner_all);
+    return file;
+}
+
+bool comes_true(const std::function<bool()>& what, double seconds = 5) {
+    for (const auto begin = Clock::now(); seconds_since(begin) < seconds; std::this_thread::sleep_for(2ms))
+        if (what()) return true;
+    return what();
+}
+
+bool prints(const Process& process, const std::string& line) {
+    return comes_true([&] {
+        const Words lines = process.lines();
+        return std::find(lines.begin(), lines.end(), line) != lines.end();
+    });
+}
+
+/// Whether nobody is in the group any more; a zombie counts until its parent, init by then, has waited for it.
+bool group_gone(int group) {
+    return comes_true([&] { return kill(-group, 0) != 0; });
+}
+
+bool alive(int id) {
+    const std::string status = content("/proc/" + std::to_string(id) + "/stat");
+    return !status.empty() && status.substr(status.rfind(')') + 2, 1) != "Z";
+}
+
+std::size_t entries(const fs::path& folder) {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
+}
+
+double resident_mib() {
+    std::ifstream stream("/proc/self/statm");
+    long pages = 0;
+    stream >> pages >> pages;
+    return static_cast<double>(pages * sysconf(_SC_PAGESIZE)) / (1 << 20);
+}
+
+const std::string deaf = "trap '' TERM\necho ready\nwhile :; do sleep 1; done\n";
+
+}  // namespace
+
+TEST_CASE("process: words, environment, files, folder, cores and log are the program's") {
+    const TemporaryFolder folder;
+    const fs::path program = script(folder,
+                                    "echo \"$1|$2|$OURS|$SERVETUNE_STUDY|$SPT_NOENV\"\npwd\ncat options/one.yaml\n"
+                                    "grep Cpus_allowed_list /proc/self/status\necho wrong >&2\nexit 3\n");
+    const fs::path home = folder.path() / "trials/1";
+    Process process({.argv = {program.string(), "a b", "$HOME;"},
+                     .environment = {{"OURS", "x=y"}},
+                     .files = {{"options/one.yaml", "one: 1\n"}},
+                     .folder = home,
+                     .log = home / "engine.log",
+                     .mark = "study 7",
+                     .cores = {0}});
+    REQUIRE(process.wait(5s));
+    CHECK_FALSE(process.running());
+    CHECK(process.exit_code() == 3);
+    const Words lines = process.lines();
+    CHECK(lines == Words{"a b|$HOME;|x=y|study 7|1", home.string(), "one: 1", "Cpus_allowed_list:\t0", "wrong"});
+    CHECK(process.start_ticks() > 0);
+    const Ended ended = process.end();
+    CHECK(ended.exit_code == 3);
+    CHECK_FALSE(ended.killed);
+    CHECK(ended.report.empty());
+    std::string text;
+    for (const std::string& line : lines) text += line + "\n";
+    CHECK(content(home / "engine.log") == text);
+    CHECK(process.printed_bytes() == text.size());
+    CHECK(process.lines(2) == Words{lines.front(), lines.back()});
+}
+
+TEST_CASE("process: what cannot be started says why") {
+    const TemporaryFolder folder;
+    const auto why = [](ProcessOptions options) { return message_of<IoError>([&] { const Process process(options); }); };
+    CHECK(why({.argv = {"no-such-program-here"}}) == "cannot start no-such-program-here: no such program in $PATH");
+    CHECK(why({.argv = {"/no/such"}}) == "cannot start /no/such: no such program");
+    const fs::path plain = folder.write("plain", "#!/no/interpreter\n");
+    CHECK(why({.argv = {plain.string()}}) == "cannot start " + plain.string() + ": no such program");
+    fs::permissions(plain, fs::perms::owner_all);
+    CHECK(why({.argv = {plain.string()}}).find("the interpreter that its first line names is not there") != std::string::npos);
+    CHECK(why({.argv = {"true"}, .folder = plain / "below"}).find("cannot make the folder") == 0);
+    CHECK(why({.argv = {"true"}, .folder = folder.path(), .log = folder.path()}).find("Is a directory") != std::string::npos);
+    CHECK(why({.argv = {"true"}, .cores = {900}}).find("on the cores asked for") != std::string::npos);
+    fs::create_symlink("/dev/full", folder.path() / "options.yaml");
+    CHECK(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()}).find("No space left on device") !=
+          std::string::npos);
+}
+
+TEST_CASE("process: one that hears TERM is gone at once, whatever this thread blocks") {
+    sigset_t term;
+    sigset_t before;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, &before);
+    for (int i = 0; i < 5; ++i) {
+        Process process({.argv = {"sleep", "100"}});
+        CHECK(process.running());
+        const Ended ended = process.end();
+        CHECK(ended.exit_code == 128 + SIGTERM);
+        CHECK_FALSE(ended.killed);
+        CHECK(ended.seconds < 0.1);
+        CHECK(kill(-process.id(), 0) != 0);
+        CHECK(process.end().exit_code == 128 + SIGTERM);
+        CHECK_FALSE(process.running());
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+TEST_CASE("process: one that ignores TERM is killed, with its children") {
+    const TemporaryFolder folder;
+    Process process({.argv = {script(folder, deaf).string()}});
+    REQUIRE(prints(process, "ready"));
+    const Ended ended = process.end(100ms);
+    CHECK(ended.killed);
+    CHECK(ended.exit_code == 128 + SIGKILL);
+    CHECK(ended.remaining.empty());
+    CHECK(ended.seconds < 1);
+    CHECK(group_gone(process.id()));
+}
+
+TEST_CASE("process: children that the leader leaves behind are ended, in the group or out of it") {
+    const TemporaryFolder folder;
+    const fs::path child = script(folder, deaf, "child");
+    for (const std::string& how : {std::string(), std::string("setsid ")}) {
+        Process process({.argv = {script(folder, how + child.string() + " &\necho $!\nsleep 0.2\nexit 4\n").string()}});
+        REQUIRE(prints(process, "ready"));
+        REQUIRE(process.wait(5s));
+        const auto left = leftovers("nobody");
+        CHECK(left.empty());
+        const int grandchild = std::stoi(process.lines().front());
+        CHECK(alive(grandchild));
+        const Ended ended = process.end(100ms);
+        CHECK(ended.killed);
+        CHECK(ended.exit_code == 4);
+        CHECK_FALSE(alive(grandchild));
+        CHECK(group_gone(process.id()));
+    }
+}
+
+TEST_CASE("process: its end is the end of the group, without being asked") {
+    const TemporaryFolder folder;
+    int group = 0;
+    {
+        const Process process({.argv = {script(folder, deaf).string()}});
+        group = process.id();
+        REQUIRE(prints(process, "ready"));
+    }
+    CHECK(group_gone(group));
+}
+
+TEST_CASE("process: a flood fills neither memory nor disk, and its first and last words are kept") {
+    const TemporaryFolder folder;
+    constexpr std::size_t log_bytes = 1 << 20;
+    const double before = resident_mib();
+    const auto begin = Clock::now();
+    Process process({.argv = {script(folder, "echo first words\nyes 0123456789 | head -c 200000000\necho\necho last words\n").string()},
+                     .log = folder.path() / "log",
+                     .log_bytes = log_bytes});
+    REQUIRE(process.wait(20s));
+    CHECK(seconds_since(begin) < 4);  // 100 MB/s must not be held back: it does a multiple
+    const Words lines = process.lines();
+    CHECK(lines.size() == 2000);
+    CHECK(lines.front() == "first words");
+    CHECK(lines.back() == "last words");
+    CHECK(process.lines(10).size() == 10);
+    CHECK(resident_mib() - before < 16);
+    CHECK(fs::file_size(folder.path() / "log") <= log_bytes);
+    process.end();
+    const std::string log = content(folder.path() / "log");
+    CHECK(log.size() <= log_bytes);
+    CHECK(log.size() > log_bytes - 200);
+    CHECK(log.starts_with("first words\n0123456789\n"));
+    CHECK(log.ends_with("0123456789\n01\nlast words\n"));
+    const auto note = log.find("\n[servetune: ");
+    REQUIRE(note != std::string::npos);
+    const auto note_end = log.find(" bytes left out]\n", note);
+    const std::size_t left_out = std::stoul(log.substr(note + 13));
+    CHECK(left_out + log.size() - (note_end + 17 - note) == process.printed_bytes());
+    CHECK(std::count(log.begin(), log.end(), '[') == 1);
+}
+
+TEST_CASE("process: a full disk ends the log, not the process") {
+    const TemporaryFolder folder;
+    const fs::path talks = script(folder, "for i in 1 2 3; do echo line $i; sleep 0.05; done\n");
+    Process process({.argv = {talks.string()}, .log = "/dev/full"});
+    REQUIRE(process.wait(5s));
+    const Words lines = process.lines();
+    REQUIRE(lines.size() == 4);
+    CHECK(lines[2] == "line 3");
+    CHECK(lines[3] == "[servetune: the log ends early: cannot write /dev/full: No space left on device]");
+    CHECK(process.exit_code() == 0);
+
+    // The same by the size that a file may have, which comes with a signal that would end us.
+    rlimit before{};
+    getrlimit(RLIMIT_FSIZE, &before);
+    const rlimit small{1000, before.rlim_max};
+    setrlimit(RLIMIT_FSIZE, &small);
+    Process limited({.argv = {"seq", "1000"}, .log = folder.path() / "log"});
+    CHECK(limited.wait(5s));
+    CHECK(comes_true([&] { return !limited.log_trouble().empty(); }));
+    setrlimit(RLIMIT_FSIZE, &before);
+    CHECK(limited.log_trouble().find("File too large") != std::string::npos);
+    CHECK(limited.lines(4000)[999] == "1000");
+    CHECK(fs::file_size(folder.path() / "log") == 1000);
+}
+
+TEST_CASE("process: carriage returns, long lines and what has no end of line are lines") {
+    const TemporaryFolder folder;
+    Process process(
+        {.argv = {script(folder, "printf 'load 1%%\\rload 2%%\\rERROR\\r\\n'\nhead -c 10000 /dev/zero | tr '\\0' x\n").string()}});
+    REQUIRE(process.wait(5s));
+    CHECK(process.lines() == Words{"load 1%", "load 2%", "ERROR", std::string(4096, 'x')});
+    std::size_t position = 9;
+    CHECK(process.printed_from(position).starts_with("oad 2%\rERROR"));
+    CHECK(process.printed_from(position).empty());
+}
+
+TEST_CASE("process: descriptors and threads are given back") {
+    const auto descriptors = entries("/proc/self/fd");
+    const auto threads = entries("/proc/self/task");
+    for (int i = 0; i < 30; ++i) {
+        Process process({.argv = {"true"}});
+        if (i % 2 == 0) process.end();
+    }
+    CHECK(entries("/proc/self/fd") == descriptors);
+    CHECK(entries("/proc/self/task") == threads);
+}
+
+TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, and nobody else") {
+    const TemporaryFolder folder;
+    const std::string mark = "study-" + folder.path().filename().string();
+    const fs::path child = script(folder, deaf, "child");
+    const fs::path program = script(folder, child.string() + " &\nenv -i " + child.string() + " &\n" + "setsid " + child.string() +
+                                                " &\ntrap '' TERM\nwhile :; do sleep 1; done\n");
+    const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
+    int group = 0;
+    {
+        ChildProcess tuner({HOLD_PROCESS, mark, program.string()}, folder.path());
+        REQUIRE(comes_true([&] { return leftovers(mark).size() >= 4 && tuner.out().find('\n') != std::string::npos; }));
+        group = std::stoi(tuner.out());
+        tuner.signal(SIGKILL);
+        tuner.wait();
+    }
+    const auto left = leftovers(mark);
+    REQUIRE(left.size() >= 4);  // the leader, both children in its group (one forgot the mark), the one that left it; sleeps come and go
+    CHECK(std::any_of(left.begin(), left.end(), [&](const Leftover& one) {
+        return one.id == group && one.group == group && one.start_ticks > 0 && one.command == "/bin/sh " + program.string();
+    }));
+    CHECK(std::any_of(left.begin(), left.end(), [&](const Leftover& one) { return one.group != group; }));
+    CHECK(end_leftovers(mark, 200ms).empty());
+    CHECK(leftovers(mark).empty());
+    CHECK(group_gone(group));
+    for (const Leftover& one : left) CHECK_FALSE(alive(one.id));
+    CHECK(other.running());
+    CHECK(leftovers("").empty());
+}
+
+TEST_CASE("process: an engine that hears TERM goes when its tuner is killed") {
+    const TemporaryFolder folder;
+    const std::string mark = "study-" + folder.path().filename().string();
+    ChildProcess tuner({HOLD_PROCESS, mark, "sleep", "100"}, folder.path());
+    REQUIRE(comes_true([&] { return leftovers(mark).size() == 1 && tuner.out().find('\n') != std::string::npos; }));
+    tuner.signal(SIGKILL);
+    tuner.wait();
+    CHECK(comes_true([&] { return leftovers(mark).empty(); }));
+}
+
+TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range, and their locks go") {
+    const TemporaryFolder folder;
+    std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
+    int low = 0;
+    int high = 0;
+    range >> low >> high;
+    {
+        std::vector<std::unique_ptr<ReservedPort>> ports;
+        std::vector<int> numbers;
+        for (int i = 0; i < 50; ++i) {
+            ports.push_back(std::make_unique<ReservedPort>(folder.path()));
+            numbers.push_back(ports.back()->number());
+            CHECK((numbers.back() < low || numbers.back() > high || low < 20'000));
+        }
+        std::sort(numbers.begin(), numbers.end());
+        CHECK(std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end());
+        CHECK(entries(folder.path()) == 50);
+        const ReservedPort& port = *ports.front();
+        CHECK_FALSE(port.listening());
+        const Socket server;
+        const sockaddr_in address = loopback(static_cast<std::uint16_t>(port.number()));
+        REQUIRE(bind(server.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+        CHECK_FALSE(port.listening());
+        REQUIRE(listen(server.id(), 1) == 0);
+        CHECK(port.listening());
+    }
+    CHECK(entries(folder.path()) == 0);
+    CHECK(message_of<IoError>([&] { const ReservedPort port(folder.path() / "none"); }).find("cannot make the lock file") == 0);
+}
