@@ -33,6 +33,14 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
     }
 }
 
+/// Engines of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
+void end_what_was_left(const StudySetup& setup) {
+    const std::string& mark = setup.file.deploy->options.deploy.mark;
+    for (const Leftover& left : leftovers(mark))
+        fmt::print(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
+    for (const Leftover& left : end_leftovers(mark)) fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
+}
+
 void print_conclusion(const StudySetup& setup, const Summary& summary, const std::filesystem::path& folder) {
     const Recommendation& result = summary.recommendation;
     if (!result.best) fmt::print("nothing that was measured passes; see {}\n", (folder / "report.md").string());
@@ -54,9 +62,12 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
-    StudySetup setup = set_up(std::move(file));
+    if (file.deploy && !arguments.quiet && !arguments.json)
+        file.deploy->options.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    StudySetup setup = set_up(std::move(file), folder);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
+    if (setup.file.deploy) end_what_was_left(setup);
 
     Study::Options options{setup.file.seed, {}, unix_seconds};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/engine_evaluator.hpp"
 
+#include "command_texts.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/load/audit.hpp"
@@ -83,7 +84,8 @@ public:
         costs_["trial_start_seconds"] = {deployment.started().seconds};
         Outcome outcome = deployment.started().failure ? Outcome(*deployment.started().failure) : measured(deployment, command);
         const Ended ended = deployment.stop();
-        if (!ended.remaining.empty()) say("processes that would not end: " + std::to_string(ended.remaining.front()));
+        if (!ended.report.empty()) say(ended.report);
+        if (const std::string trouble = deployment.log_trouble(); !trouble.empty()) say(trouble);
         costs_["trial_stop_seconds"] = {ended.seconds};
         if (auto* measurement = std::get_if<Measurement>(&outcome)) measurement->metrics.insert(costs_.begin(), costs_.end());
         else if (auto& failure = std::get<Failure>(outcome); failure.log_path.empty()) failure.log_path = log_;
@@ -95,14 +97,12 @@ private:
         if (o_.say) o_.say("trial " + std::to_string(context_.trial) + ": " + what);
     }
 
-    /// The name that clients ask for: the checkpoint's, unless the command gives it another.
-    [[nodiscard]] std::string served_name(const Command& command) const {
-        for (std::size_t i = 0; i < command.argv.size(); ++i)
-            for (const std::string flag : {"--served-model-name", "--served_model_name", "--alias"}) {
-                if (command.argv[i] == flag && i + 1 < command.argv.size()) return command.argv[i + 1];
-                if (command.argv[i].starts_with(flag + "=")) return command.argv[i].substr(flag.size() + 1);
-            }
-        return "";  // whatever it says it serves, where it serves one model only
+    /// The name that clients ask for: the one that the command gives, else the model's.
+    [[nodiscard]] std::string served_name(Command command) const {
+        const std::string model = model_word(engine_, command.argv);
+        for (const auto& [name, value] : take_texts(engine_, command))
+            if (engine_.find(name)->parameter.concept_name == "served_model_name") return text_of(value);
+        return model;
     }
 
     [[nodiscard]] std::vector<const Workload*> workloads() const {
@@ -116,6 +116,7 @@ private:
 
     Outcome measured(Deployment& deployment, const Command& command) {
         say("serves after " + rounded(deployment.started().seconds));
+        for (const std::string& flag : deployment.not_in_force()) say("a flag did not take effect: " + flag);
         Watch watch(deployment, deadline_, context_.stop);
         const auto list = workloads();
         const auto warm_from = Clock::now();
@@ -168,14 +169,8 @@ private:
         test.salt = salt(workload.name);
         test.calibration = calibration;
         test.known.hardware = o_.hardware;
-        test.known.served = served_model(model_of(command), o_.models);
+        test.known.served = served_model(model_word(engine_, command.argv), o_.models);
         return test;
-    }
-
-    [[nodiscard]] std::string model_of(const Command& command) const {
-        const auto at = std::find(engine_.launch.begin(), engine_.launch.end(), "{model}");
-        const auto place = static_cast<std::size_t>(at - engine_.launch.begin());
-        return place < command.argv.size() ? command.argv[place] : e_.model_;
     }
 
     [[nodiscard]] std::optional<Failure> interrupted(const Deployment& deployment, const Watch& watch) const {

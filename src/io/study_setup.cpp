@@ -119,17 +119,16 @@ void set_up_simulation(StudySetup& setup, const StudyFile& file) {
     setup.evaluator = std::move(evaluator);
 }
 
-void set_up_deployment(StudySetup& setup, const StudyFile& file, const std::filesystem::path& folder) {
+void set_up_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder) {
     setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
                                               file.decision);
-    EngineEvaluator::Options options = file.deploy->options;
+    EngineEvaluator::Options& options = file.deploy->options;
     const Catalogue catalogue(file.search_spaces);
     options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
     options.deploy.mark = std::filesystem::absolute(options.folder).string();
     options.models = catalogue.all_models();
     if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
-    setup.evaluator =
-        std::make_unique<EngineEvaluator>(*file.composition, file.model, file.workloads, file.report_workloads, std::move(options));
+    setup.evaluator = std::make_unique<EngineEvaluator>(*file.composition, file.model, file.workloads, file.report_workloads, options);
 }
 
 }  // namespace
@@ -233,6 +232,11 @@ std::map<std::string, std::string> StudySetup::definition() const {
     if (file.replay)
         result["evaluator.replay"] =
             fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + servetune::text_of(file.replay->noise_cv);
+    if (file.deploy) {
+        const DeployOptions& deploy = file.deploy->options.deploy;
+        result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.warm_up_requests) + " gpus=" + deploy.gpus;
+        for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = fingerprint_of(value).text();
+    }
     if (file.simulate) {
         const StepNoise& noise = file.simulate->noise;
         result["evaluator.simulate"] = "noise=" + servetune::text_of(noise.run_cv) + " step_noise=" + servetune::text_of(noise.step_cv) +
