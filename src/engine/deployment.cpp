@@ -41,6 +41,16 @@ std::string text_of_exit(int code) {
     return text;
 }
 
+std::string last_line(const EngineLog& log) {
+    const std::vector<std::string> lines = log.decisive();
+    return lines.empty() ? "; it printed nothing" : "; its last line: " + lines.back();
+}
+
+/// At its start a crash is no crash under load, whatever the engine calls it.
+FailureKind kind_at_start(const DecisiveLine& cause) {
+    return cause.kind == FailureKind::crashed_under_load ? FailureKind::other : cause.kind;
+}
+
 /// How often the kernel's out-of-memory killer has run on this machine; 0 where it does not tell.
 std::int64_t out_of_memory_kills() {
     std::ifstream stream("/proc/vmstat");
@@ -82,6 +92,7 @@ struct Deployment::State {
     [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
     [[nodiscard]] Failure ended_at_start() const;
     [[nodiscard]] Failure late() const;
+    [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
     void pause(const std::stop_token& stop) const;
     Ended stop();
 
@@ -111,7 +122,7 @@ void Deployment::State::start(const std::stop_token& stop) {
         if ((failed = look(stop))) break;
         if (left <= 0) failed = late();
         else if (const ProbeAnswer answer = probe.ask(left); answer.state == ProbeAnswer::State::serves) break;
-        else if (answer.state == ProbeAnswer::State::failed) failed = failure(answer.kind, answer.message);
+        else if (answer.state == ProbeAnswer::State::failed) failed = refused(answer, stop);
         else if (!failed) last_heard = answer.message;
         if (failed) break;
         pause(stop);
@@ -135,7 +146,7 @@ std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
     if (!runs) return ended_at_start();
     const auto cause = log.cause();
     if (!cause || log.since_cause().count() < options.failed_line_grace_seconds) return std::nullopt;
-    const FailureKind kind = cause->kind == FailureKind::crashed_under_load ? FailureKind::other : cause->kind;
+    const FailureKind kind = kind_at_start(*cause);
     return failure(kind, engine.name + " said why it fails and was still there " + seconds_text(options.failed_line_grace_seconds) +
                              " later: " + cause->line);
 }
@@ -150,10 +161,8 @@ Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
     const std::string what =
         engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
-    if (const auto cause = log.cause())
-        return failure(cause->kind == FailureKind::crashed_under_load ? FailureKind::other : cause->kind, what + ": " + cause->line);
-    const std::vector<std::string> lines = log.decisive();
-    const std::string last = lines.empty() ? "; it printed nothing" : "; its last line: " + lines.back();
+    if (const auto cause = log.cause()) return failure(kind_at_start(*cause), what + ": " + cause->line);
+    const std::string last = last_line(log);
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
     if (code == 128 + SIGKILL && out_of_memory_kills() > kills_before)
         return failure(FailureKind::out_of_memory,
@@ -165,11 +174,19 @@ Failure Deployment::State::late() const {
     const auto cause = log.cause();
     if (cause && cause->kind != FailureKind::crashed_under_load)
         return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
-    const std::vector<std::string> lines = log.decisive();
     return failure(FailureKind::not_ready_in_time, engine.name + " did not serve within " +
                                                        seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
-                                                       "; " + last_heard +
-                                                       (lines.empty() ? "; it printed nothing" : "; its last line: " + lines.back()));
+                                                       "; " + last_heard + last_line(log));
+}
+
+/// A server that answers wrongly may be one that is about to die: its log knows better why.
+Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_token& stop) {
+    if (answer.kind != FailureKind::load_test_failed) return failure(answer.kind, answer.message);
+    constexpr auto last_words = 300ms;
+    (void)process.wait(last_words);
+    if (const auto ended_too = look(stop)) return *ended_too;
+    const auto cause = log.cause();
+    return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line) : failure(answer.kind, answer.message);
 }
 
 /// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in its first two seconds not above 100 ms.
@@ -214,6 +231,11 @@ int Deployment::process_id() const { return state_->process.id(); }
 std::string Deployment::log_trouble() const { return state_->process.log_trouble(); }
 Ended Deployment::stop() { return state_->stop(); }
 
+std::vector<std::string> Deployment::decisive() const {
+    state_->log.read();
+    return state_->log.decisive();
+}
+
 bool Deployment::same_server() const {
     const State& state = *state_;
     const auto now = running_process(state.process.id());
@@ -233,10 +255,9 @@ std::optional<Failure> Deployment::died() const {
     const std::string what = runs
                                  ? state.engine.name + " broke under load and is still there"
                                  : state.engine.name + " ended with " + text_of_exit(state.process.exit_code().value_or(0)) + " under load";
-    const std::vector<std::string> lines = state.log.decisive();
-    const std::string last = lines.empty() ? "; it printed nothing" : "; its last line: " + lines.back();
     const bool machine = line && line->kind == FailureKind::infrastructure;
-    return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load, what + (line ? ": " + line->line : last));
+    return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
+                         what + (line ? ": " + line->line : last_line(state.log)));
 }
 
 bool Deployment::reset_cache() {

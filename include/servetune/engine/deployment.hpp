@@ -37,7 +37,8 @@ struct DeploymentStart {
     std::vector<std::string> decisive{};  ///< at most ten lines of the log
 };
 
-/// An engine that was started for a trial. Its end is the end of the whole process group. `died` may be asked from any thread, the rest from one.
+/// An engine that was started for a trial. Its end is the end of the whole process group. `died` and `decisive` may be
+/// asked from any thread, the rest from one.
 class Deployment {
 public:
     /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves: its ready path answers 200, its list of models
@@ -57,6 +58,8 @@ public:
     [[nodiscard]] bool same_server() const;
     /// Why it is no more what it was, from its exit code and log; nothing while all is well, and after `stop`.
     [[nodiscard]] std::optional<Failure> died() const;
+    /// The lines of its log that decide, then the last ones: ten at most.
+    [[nodiscard]] std::vector<std::string> decisive() const;
     /// Empties the engine's prefix cache, where it can (`between_runs`); false where it cannot.
     bool reset_cache();
     /// What of the flags did not take effect, a line each: by what the engine tells of itself (api.server_info), and by lines of its log that
