@@ -224,8 +224,9 @@ Outcome EngineEvaluator::evaluate(const Configuration& configuration, const Eval
             outcome = Failure{FailureKind::infrastructure, error.what()};
         }
         const auto* failure = std::get_if<Failure>(&outcome);
-        if (failure == nullptr || failure->kind != FailureKind::infrastructure || attempt >= options_.infrastructure_retries)
-            return outcome;
+        if (failure == nullptr || failure->kind != FailureKind::infrastructure) return outcome;
+        if (attempt >= options_.infrastructure_retries)  // told, it would be held against the configuration
+            throw IoError("trial " + std::to_string(context.trial) + " cannot be measured here: " + failure->message);
         if (options_.say)
             options_.say("trial " + std::to_string(context.trial) + ": tried again, not the configuration's fault: " + failure->message);
         std::mutex mutex;

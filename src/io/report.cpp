@@ -321,6 +321,7 @@ private:
                 "- Simulated: every number here is a prediction of the cost model for {}; nothing was measured. Measure before you believe "
                 "it.",
                 file_.hardware);
+        if (file_.deploy) line("- Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
             const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";

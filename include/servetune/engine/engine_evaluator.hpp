@@ -25,7 +25,8 @@ namespace servetune {
 /// One start serves all workloads of a trial; before each the engine's prefix cache is emptied where it can be, and every run has a salt of its own, so that
 /// no prompt was ever seen. Runs of the same configuration number (EvaluationContext::seed) send the same requests whatever the
 /// configuration. A result never comes from a server that died or was replaced meanwhile. What is the machine's fault and not the configuration's
-/// (FailureKind::infrastructure) is tried again with a back-off before it is told.
+/// (FailureKind::infrastructure) is tried again with a back-off and never told of the configuration: where it stays, `evaluate` throws IoError and
+/// the trial stays open.
 ///
 /// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and `trial_stop_seconds`: where
 /// the trial's time went.
@@ -38,7 +39,7 @@ public:
         ServiceLimits limits{};                  ///< for goodput
         double trial_within_seconds = 7200;      ///< start to stop; a longer trial is Failure{hung}
         std::size_t warm_up_requests = 16;       ///< before the first workload, of its kind
-        std::size_t infrastructure_retries = 2;  ///< after 1 s, then 4 s, ...
+        std::size_t infrastructure_retries = 3;  ///< after 1 s, 4 s, 16 s, ...
         std::optional<HardwareSpec> hardware{};  ///< for the audit's physics
         std::vector<ModelSpec> models{};
         std::function<void(const std::string&)> say{};  ///< one line for the user's log: `trial 7: ready after 61 s`
