@@ -91,7 +91,7 @@ struct Deployment::State {
     [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
     [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
     [[nodiscard]] Failure ended_at_start() const;
-    [[nodiscard]] Failure late() const;
+    [[nodiscard]] Failure late();
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
     void pause(const std::stop_token& stop) const;
     Ended stop();
@@ -105,6 +105,7 @@ struct Deployment::State {
     const std::int64_t kills_before = out_of_memory_kills();
     Process process;
     EngineLog log{engine, process};
+    Clock::time_point next_read{};
     DeploymentStart started{};
     std::string last_heard = "nobody was asked yet";  ///< by who asks whether it serves
     std::optional<double> server_began{};
@@ -142,7 +143,10 @@ void Deployment::State::start(const std::stop_token& stop) {
 std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
     if (stop.stop_requested()) return failure(FailureKind::cancelled, "stopped while " + engine.name + " was starting");
     const bool runs = process.running();  // before its last words are read
-    log.read();
+    if (!runs || Clock::now() >= next_read) {
+        log.read();
+        next_read = Clock::now() + 100ms;
+    }
     if (!runs) return ended_at_start();
     const auto cause = log.cause();
     if (!cause || log.since_cause().count() < options.failed_line_grace_seconds) return std::nullopt;
@@ -170,7 +174,8 @@ Failure Deployment::State::ended_at_start() const {
     return failure(FailureKind::other, what + last);
 }
 
-Failure Deployment::State::late() const {
+Failure Deployment::State::late() {
+    log.read();
     const auto cause = log.cause();
     if (cause && cause->kind != FailureKind::crashed_under_load)
         return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
@@ -185,6 +190,7 @@ Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_to
     constexpr auto last_words = 300ms;
     (void)process.wait(last_words);
     if (const auto ended_too = look(stop)) return *ended_too;
+    log.read();
     const auto cause = log.cause();
     return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line) : failure(answer.kind, answer.message);
 }

@@ -8,8 +8,9 @@
 namespace servetune {
 namespace {
 
-constexpr std::size_t most_found = 64;        // an engine that says so of each request
-constexpr std::size_t most_line_bytes = 500;  // in messages: the end of a line is seldom the cause
+constexpr std::size_t most_found = 64;           // an engine that says so of each request
+constexpr std::size_t most_at_once = 128 << 10;  // 10 ms to look at, with eighty patterns and lines of a hundred bytes
+constexpr std::size_t most_line_bytes = 500;     // in messages: the end of a line is seldom the cause
 
 std::string shortened(const std::string& line) { return line.size() <= most_line_bytes ? line : line.substr(0, most_line_bytes) + " ..."; }
 
@@ -24,6 +25,8 @@ void EngineLog::read() {
     // The last line of a program that has died has no end, nor has one that floods.
     if (constexpr std::size_t longest = 4096; !runs || unfinished_.size() > longest) unfinished_.clear();
     else text.resize(text.size() - unfinished_.size());
+    // One that floods is not read whole: its cause stands where the flood begins or where it ends.
+    if (text.size() > 2 * most_at_once) text.replace(most_at_once, text.size() - 2 * most_at_once, "\n");
     for (const std::string& line : lines_of(text)) look_at(line);
 }
 

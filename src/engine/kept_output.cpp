@@ -33,9 +33,13 @@ std::string KeptOutput::from(std::size_t& position) const {
     const std::size_t ring_begins = bytes_ - ring_.size();  // as a position in all that was printed
     const std::size_t wanted = std::clamp(position, ring_begins, bytes_);
     if (ring_begins > std::max(position, head_.size())) text += '\n';
-    std::string last = ring_;
-    if (ring_.size() == half) std::rotate(last.begin(), last.begin() + static_cast<std::ptrdiff_t>(next_), last.end());
-    text += std::string_view(last).substr(wanted - ring_begins);
+    // The ring begins at `next_` once it turns.
+    const std::size_t begin = ring_.size() == half ? next_ : 0;
+    const std::size_t skipped = wanted - ring_begins;
+    const std::size_t to_its_end = ring_.size() - begin;
+    if (skipped < to_its_end) text.append(ring_, begin + skipped, std::string::npos);
+    const std::size_t turned = std::max(skipped, to_its_end) - to_its_end;
+    text.append(ring_, turned, begin - turned);
     position = bytes_;
     return text;
 }

@@ -107,6 +107,9 @@ private:
     int group_ = 0;
 };
 
+/// Why it failed to start; empty when it serves.
+std::string why(const Deployment& deployment) { return deployment.started().failure ? deployment.started().failure->message : ""; }
+
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
@@ -116,8 +119,7 @@ TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at on
         INFO(engine);
         Stage stage("", engine);
         Deployment& deployment = stage.deploy(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
-        INFO((deployment.started().failure ? deployment.started().failure->message : ""));
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         CHECK(deployment.started().seconds < 5);
         CHECK(stage.succeeded(4) == 4);
         CHECK(deployment.same_server());
@@ -137,7 +139,7 @@ TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at on
 TEST_CASE("deployment: flags that are not in force are told") {
     Stage stage("", "sglang");
     const Deployment& deployment = stage.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8"});
-    REQUIRE_FALSE(deployment.started().failure);
+    REQUIRE(why(deployment) == "");
     CHECK(deployment.not_in_force().empty());
 }
 
@@ -183,7 +185,7 @@ TEST_CASE("deployment: one that answers 503 for a while, listens late or starts 
         INFO(vice);
         Stage stage(vice);
         const Deployment& deployment = stage.deploy();
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         CHECK(deployment.started().seconds > 0.6);
         CHECK(deployment.started().seconds < 5);
         CHECK(stage.succeeded(2) == 2);
@@ -220,7 +222,7 @@ TEST_CASE("deployment: ends that are not easy") {
         Stage stage("grandchild_keeps_port");
         stage.options.stop_within_seconds = 0.3;
         Deployment& deployment = stage.deploy();
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         const Ended ended = deployment.stop();
         CHECK(ended.killed);
         CHECK(ended.report.empty());
@@ -230,12 +232,12 @@ TEST_CASE("deployment: ends that are not easy") {
         Stage stage("ignore_term");
         stage.options.stop_within_seconds = 0.3;
         Deployment& deployment = stage.deploy();
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         CHECK(deployment.stop().killed);
     }
     Stage stage("stop_slowly=0.5");
     Deployment& deployment = stage.deploy();
-    REQUIRE_FALSE(deployment.started().failure);
+    REQUIRE(why(deployment) == "");
     const Ended ended = deployment.stop();
     CHECK_FALSE(ended.killed);
     CHECK(ended.exit_code == 0);
@@ -248,7 +250,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
         Stage stage("flood_log=100000000");
         stage.options.log_bytes = 1 << 20;
         Deployment& deployment = stage.deploy();
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         CHECK(stage.succeeded(20) == 20);
         CHECK_FALSE(deployment.died());
         CHECK(deployment.log_trouble().empty());
@@ -259,7 +261,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
     fs::create_directories(stage.options.folder);
     fs::create_symlink("/dev/full", stage.options.folder / "engine.log");
     const Deployment& deployment = stage.deploy();
-    REQUIRE_FALSE(deployment.started().failure);
+    REQUIRE(why(deployment) == "");
     CHECK(has(deployment.log_trouble(), "No space left on device"));
     CHECK(stage.succeeded(2) == 2);
 }
@@ -268,7 +270,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
     {
         Stage stage("die_at_requests=4");
         Deployment& deployment = stage.deploy();
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         CHECK(stage.succeeded(8) == 2);  // the first was the start's
         REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
         CHECK(comes_true([&] { return has(deployment.died()->message, "vllm ended with exit code 1 under load: "); }));
@@ -279,7 +281,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
     {
         Stage stage("restart_mid_run=3");
         const Deployment& deployment = stage.deploy();
-        REQUIRE_FALSE(deployment.started().failure);
+        REQUIRE(why(deployment) == "");
         CHECK(deployment.same_server());
         std::this_thread::sleep_for(1100ms);  // simengine tells its start in whole seconds
         CHECK(stage.succeeded(4) >= 3);
@@ -288,7 +290,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
     }
     Stage stage;
     const Deployment& deployment = stage.deploy();
-    REQUIRE_FALSE(deployment.started().failure);
+    REQUIRE(why(deployment) == "");
     kill(deployment.process_id(), SIGKILL);
     REQUIRE(comes_true([&] { return deployment.died().has_value(); }));
     CHECK(has(deployment.died()->message, "vllm ended with exit code 137 (KILL) under load; its last line: "));
@@ -347,8 +349,8 @@ TEST_CASE("deployment: two at once do not meet") {
     CHECK(first.port.number() != second.port.number());
     Deployment& one = first.deploy();
     Deployment& other = second.deploy();
-    REQUIRE_FALSE(one.started().failure);
-    REQUIRE_FALSE(other.started().failure);
+    REQUIRE(why(one) == "");
+    REQUIRE(why(other) == "");
     CHECK(one.endpoint().url != other.endpoint().url);
     one.stop();
     CHECK_FALSE(other.died());
