@@ -14,6 +14,7 @@
 
 #include <chrono>
 #include <cstdio>
+#include <ctime>
 
 namespace autotune {
 
@@ -22,6 +23,24 @@ using namespace servetune;
 namespace {
 
 double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+/// Seconds since 1970 UTC of the next time that the local clock says so many minutes after midnight.
+double next_time_of_day(int minutes) {
+    const std::time_t now = std::time(nullptr);
+    std::tm day{};
+    localtime_r(&now, &day);
+    day.tm_hour = minutes / 60;
+    day.tm_min = minutes % 60;
+    day.tm_sec = 0;
+    day.tm_isdst = -1;
+    std::time_t then = std::mktime(&day);
+    if (then <= now) {
+        ++day.tm_mday;
+        day.tm_isdst = -1;
+        then = std::mktime(&day);
+    }
+    return static_cast<double>(then);
+}
 
 /// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their own.
 std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {
@@ -60,6 +79,7 @@ int run(const RunArguments& arguments) {
     StopSignals signals("the trial that is running will be repeated by the next run");
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
+    if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (file.deploy && !arguments.quiet && !arguments.json)
@@ -90,6 +110,7 @@ int run(const RunArguments& arguments) {
         fmt::print(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
         return environment_error;
     }
+    if (summary.reason == StopReason::nothing_starts) fmt::print(stderr, "autotune: {}\nmend that, then run again\n", summary.message);
     if (arguments.json) fmt::print("{}\n", json);
     else if (summary.reason == StopReason::stopped_by_user)
         fmt::print("stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());

@@ -201,6 +201,17 @@ DeployChoice read_deploy(const Yaml& node) {
     return result;
 }
 
+/// Minutes after midnight.
+int read_time_of_day(const Yaml& node) {
+    const std::string text = node.text();
+    const auto colon = text.find(':');
+    const auto hours = integer_of(std::string_view(text).substr(0, colon));
+    const auto minutes = colon == std::string::npos ? std::nullopt : integer_of(std::string_view(text).substr(colon + 1));
+    if (!hours || !minutes || *hours < 0 || *hours > 23 || *minutes < 0 || *minutes > 59)
+        node.fail_wanted("a time of day such as \"07:00\"");
+    return static_cast<int>(*hours * 60 + *minutes);
+}
+
 /// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
     fs::path file;
@@ -329,6 +340,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
             study.budget.trials = static_cast<std::size_t>(trials->integer());
         }
         if (const Yaml* clock = budget->find("wall_clock")) study.budget.wall_clock_seconds = clock->seconds();
+        if (const Yaml* until = budget->find("until")) study.budget_until = read_time_of_day(*until);
     }
     const Yaml& evaluator = *root.find("evaluator");
     evaluator.check_keys(keys::evaluator);

@@ -242,6 +242,46 @@ TEST_CASE("a run ends by trials, by the clock, by the user, by an evaluator that
     }
 }
 
+TEST_CASE("a run ends before a deadline that its next trial would pass") {
+    Problem problem(small_space(), {}, {});
+    const Exhaustive strategy;
+    Landscape landscape(interacting);
+    MemoryJournal journal;
+    double now = 1000;
+    Landscape slow([&](const Configuration&, const EvaluationContext&) -> Outcome {
+        now += 100;
+        return tokens(1);
+    });
+    Study study(problem, strategy, journal, {0, {}, [&] { return now; }});
+    Budget budget;
+    budget.until = 1350;  // three trials of 100 s, not a fourth
+    CHECK(study.run(slow, budget).reason == StopReason::deadline);
+    CHECK(journal.trials().size() == 3);
+    CHECK(now == 1300);
+}
+
+TEST_CASE("a run whose first three trials all fail the same way ends and says how, one that is run again tries again") {
+    Problem problem(small_space(), {}, {});
+    const Exhaustive strategy;
+    MemoryJournal journal;
+    bool broken = true;
+    Landscape landscape([&](const Configuration&, const EvaluationContext&) -> Outcome {
+        return broken ? Outcome(Failure{FailureKind::out_of_memory, "CUDA out of memory"}) : tokens(1);
+    });
+    const Summary first = Study(problem, strategy, journal).run(landscape);
+    CHECK(first.reason == StopReason::nothing_starts);
+    CHECK(first.message == "the first trials all failed the same way, out_of_memory: CUDA out of memory");
+    CHECK(journal.trials().size() == 3);
+    broken = false;
+    CHECK(Study(problem, strategy, journal).run(landscape).reason == StopReason::strategy_finished);
+
+    MemoryJournal other;
+    Landscape mixed([&](const Configuration&, const EvaluationContext& context) -> Outcome {
+        return Failure{context.trial == 1 ? FailureKind::hung : FailureKind::out_of_memory, "no"};
+    });
+    CHECK(Study(problem, strategy, other).run(mixed).reason == StopReason::strategy_finished);
+}
+
 TEST_CASE("report workloads are measured for the default and the recommendation only") {
     Problem problem(small_space(), {}, {Decision::Rule::published, 0.005});
     const Staged strategy({stages(false)});

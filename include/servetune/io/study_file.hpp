@@ -67,6 +67,7 @@ struct StudyFile {
     std::optional<SimulateChoice> simulate;
     std::optional<DeployChoice> deploy;
     Budget budget;
+    std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
     std::string document;                        ///< published: what it is

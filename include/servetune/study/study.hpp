@@ -23,18 +23,20 @@
 namespace servetune {
 
 /// Why a run came back.
-enum class StopReason { strategy_finished, trials_spent, wall_clock_spent, stopped_by_user, error };
+enum class StopReason { strategy_finished, trials_spent, wall_clock_spent, deadline, nothing_starts, stopped_by_user, error };
 
-inline constexpr std::array<std::pair<StopReason, std::string_view>, 5> stop_reasons{{{StopReason::strategy_finished, "strategy_finished"},
+inline constexpr std::array<std::pair<StopReason, std::string_view>, 7> stop_reasons{{{StopReason::strategy_finished, "strategy_finished"},
                                                                                       {StopReason::trials_spent, "trials_spent"},
                                                                                       {StopReason::wall_clock_spent, "wall_clock_spent"},
+                                                                                      {StopReason::deadline, "deadline"},
+                                                                                      {StopReason::nothing_starts, "nothing_starts"},
                                                                                       {StopReason::stopped_by_user, "stopped_by_user"},
                                                                                       {StopReason::error, "error"}}};
 
 /// What a run did.
 struct Summary {
     StopReason reason = StopReason::error;
-    std::string message{};  ///< the strategy's last word, or the error
+    std::string message{};  ///< the strategy's last word, how the first trials failed, or the error
     Recommendation recommendation{};
 };
 
@@ -76,6 +78,10 @@ public:
 
 private:
     [[nodiscard]] std::size_t told_in_search() const;
+    [[nodiscard]] double longest_trial_seconds() const;
+    /// The failure that all trials from this id on share, where nothing ever succeeded and there are `hopeless_after` of them.
+    [[nodiscard]] const Failure* common_failure(std::size_t since) const;
+    static constexpr std::size_t hopeless_after = 3;  ///< the default and two others: it is not the flags
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     [[nodiscard]] const Trial* pending() const;
     /// False: stopped by the user during the trial, which then stays pending.
@@ -94,6 +100,27 @@ private:
 inline std::size_t Study::told_in_search() const {
     return static_cast<std::size_t>(
         std::count_if(trials_.begin(), trials_.end(), [](const Trial& t) { return t.of_search() && t.told(); }));
+}
+
+inline double Study::longest_trial_seconds() const {
+    double longest = 0;
+    for (const Trial& trial : trials_) longest = std::max(longest, trial.cost_seconds());
+    return longest;
+}
+
+inline const Failure* Study::common_failure(std::size_t since) const {
+    const Failure* first = nullptr;
+    std::size_t failed = 0;
+    for (const Trial& trial : trials_) {
+        if (!trial.of_search() || !trial.told()) continue;
+        const Failure* failure = trial.failure();
+        if (failure == nullptr || failure->kind == FailureKind::not_in_table) return nullptr;
+        if (trial.id < since) continue;
+        if (first != nullptr && failure->kind != first->kind) return nullptr;
+        if (first == nullptr) first = failure;
+        ++failed;
+    }
+    return failed >= hopeless_after ? first : nullptr;
 }
 
 inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
@@ -156,10 +183,17 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
 
 inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
     const double began = options_.now();
+    const std::size_t first_of_run = trials_.size();
     for (;;) {
         if (stop.stop_requested()) return StopReason::stopped_by_user;
         if (told_in_search() >= budget.trials) return StopReason::trials_spent;
         if (options_.now() - began >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+        if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
+        if (const Failure* failure = common_failure(first_of_run)) {
+            finished_because_ =
+                "the first trials all failed the same way, " + std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;
+            return StopReason::nothing_starts;
+        }
         const Trial* next = pending();
         if (next == nullptr) {
             const auto asked = ask();
