@@ -176,7 +176,7 @@ std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint
         const std::string flag = argv[i].substr(0, equals);
         const Json* value = member(info, name_in_info(flag).c_str());
         if (value != nullptr && !says(*value, asked))
-            result.push_back(flag + " " + asked + " was asked for, " + value->dump() + " is in force");
+            result.push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
     }
     return result;
 }

@@ -48,8 +48,9 @@ public:
     [[nodiscard]] int id() const;  ///< of the leader, and of the group
     /// Which process this is even when its id is given to another one: its start time in clock ticks since boot.
     [[nodiscard]] std::uint64_t start_ticks() const;
-    [[nodiscard]] bool running() const;                  ///< the leader
-    [[nodiscard]] std::optional<int> exit_code() const;  ///< once it has ended; 128 + signal
+    [[nodiscard]] bool running() const;  ///< the leader
+    [[nodiscard]] std::optional<int> exit_code()
+        const;  ///< once it has ended; 128 + signal; 128 itself: lost, this process ignores SIGCHLD
     /// The lines printed so far, the first and the last `most / 2` where there are more; a line has at most 4 KiB.
     [[nodiscard]] std::vector<std::string> lines(std::size_t most = 2000) const;
     [[nodiscard]] std::size_t printed_bytes() const;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+// What servers may answer when they are asked whether they serve, and what is in force.
+#include "support/http.hpp"
+#include "support/test.hpp"
+
+#include "../src/engine/server_probe.hpp"
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+using namespace servetune;
+using namespace servetune::test;
+using State = ProbeAnswer::State;
+
+namespace {
+
+/// A server that answers each path with what it was given; 404 else. One connection at a time.
+class CannedServer {
+public:
+    struct Answer {
+        int status;
+        std::string body;
+    };
+    explicit CannedServer(std::map<std::string, Answer> answers) : answers_(std::move(answers)) {
+        sockaddr_in address = loopback(0);
+        socklen_t size = sizeof address;
+        REQUIRE(bind(listener_.id(), reinterpret_cast<sockaddr*>(&address), size) == 0);
+        REQUIRE(getsockname(listener_.id(), reinterpret_cast<sockaddr*>(&address), &size) == 0);
+        REQUIRE(listen(listener_.id(), 8) == 0);
+        port_ = ntohs(address.sin_port);
+        thread_ = std::thread([this] { serve(); });
+    }
+    ~CannedServer() {
+        shutdown(listener_.id(), SHUT_RDWR);
+        thread_.join();
+    }
+    CannedServer(const CannedServer&) = delete;
+    CannedServer& operator=(const CannedServer&) = delete;
+    [[nodiscard]] int port() const { return port_; }
+
+private:
+    void serve() {
+        for (int client = 0; (client = accept4(listener_.id(), nullptr, nullptr, SOCK_CLOEXEC)) >= 0; close(client)) {
+            std::array<char, 65536> buffer{};
+            const ssize_t got = recv(client, buffer.data(), buffer.size(), 0);
+            const std::string request(buffer.data(), static_cast<std::size_t>(got > 0 ? got : 0));
+            const std::size_t path = request.find(' ') + 1;
+            const auto found = answers_.find(request.substr(path, request.find(' ', path) - path));
+            const Answer answer = found == answers_.end() ? Answer{404, "{}"} : found->second;
+            const std::string text = "HTTP/1.1 " + std::to_string(answer.status) +
+                                     " X\r\nConnection: close\r\nContent-Length: " + std::to_string(answer.body.size()) + "\r\n\r\n" +
+                                     answer.body;
+            (void)send(client, text.data(), text.size(), MSG_NOSIGNAL);
+        }
+    }
+    std::map<std::string, Answer> answers_;
+    Socket listener_{};
+    int port_ = 0;
+    std::thread thread_{};
+};
+
+Engine some_engine() {
+    Engine engine;
+    engine.name = "some";
+    engine.ready_path = "/health";
+    engine.api = {{"chat", "/v1/chat/completions"}, {"server_info", "/get_server_info"}};
+    return engine;
+}
+
+ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers, const std::string& model = "m") {
+    const CannedServer server(std::move(answers));
+    const Engine engine = some_engine();
+    return ServerProbe(engine, endpoint_of(engine, server.port(), model), [] { return false; }).ask(5);
+}
+
+const std::string models = "/v1/models";
+const std::string chat = "/v1/chat/completions";
+const CannedServer::Answer well{200, "{}"};
+const CannedServer::Answer lists_m{200, R"({"data": [{"id": "m"}]})"};
+const std::string one_token = R"({"model": "m", "choices": [{"message": {"content": null}}], "usage": {"completion_tokens": 1}})";
+
+}  // namespace
+
+TEST_CASE("server probe: a server serves that is ready, has the model and answers with a token") {
+    CHECK(asked({{"/health", well}, {models, lists_m}, {chat, {200, one_token}}}).state == State::serves);
+    CHECK(asked({{"/health", well}, {chat, {200, R"({"choices": [{"message": {"content": "a"}}]})"}}}).state == State::serves);
+    // A model on disk goes by its path or by its last part.
+    const std::string last_part = R"({"data": [{"id": "weights.gguf"}]})";
+    CHECK(asked({{"/health", well}, {models, {200, last_part}}, {chat, {200, R"({"choices": [{"message": {"content": "a"}}]})"}}},
+                "/models/weights.gguf")
+              .state == State::serves);
+    CHECK(asked({{"/health", well}, {models, {200, last_part}}}, "somebody/weights").kind == FailureKind::wrong_model);
+}
+
+TEST_CASE("server probe: one that is not there yet is asked again") {
+    CHECK(asked({{"/health", {503, "loading"}}}).message == "GET /health answers 503: loading");
+    CHECK(asked({{"/health", {503, "loading"}}}).state == State::not_yet);
+    CHECK(asked({{"/health", well}, {models, {500, ""}}}).state == State::not_yet);
+    CHECK(asked({{"/health", well}, {models, lists_m}, {chat, {503, ""}}}).state == State::not_yet);
+}
+
+TEST_CASE("server probe: one that answers wrongly has failed, and the message says with what") {
+    const auto kind = [](const CannedServer::Answer& list, const CannedServer::Answer& completion) {
+        const ProbeAnswer answer = asked({{"/health", well}, {models, list}, {chat, completion}});
+        CHECK(answer.state == State::failed);
+        CHECK_FALSE(answer.message.empty());
+        return answer.kind;
+    };
+    CHECK(kind({200, "[1]"}, well) == FailureKind::load_test_failed);
+    CHECK(kind({200, R"({"data": []})"}, well) == FailureKind::wrong_model);
+    CHECK(kind(lists_m, {404, R"({"message": "no such model"})"}) == FailureKind::wrong_model);
+    CHECK(kind(lists_m, {200, R"({"model": "n", "choices": []})"}) == FailureKind::wrong_model);
+    CHECK(kind(lists_m, {500, "engine dead"}) == FailureKind::load_test_failed);
+    CHECK(kind(lists_m, {200, "[]"}) == FailureKind::load_test_failed);
+    CHECK(kind(lists_m, {200, R"({"model": 7, "choices": [3], "usage": []})"}) == FailureKind::load_test_failed);
+    CHECK(kind(lists_m, {200, R"({"usage": {"completion_tokens": 0}})"}) == FailureKind::load_test_failed);
+}
+
+TEST_CASE("server probe: flags that are not in force are told, each in the server's words") {
+    const CannedServer server(
+        {{"/get_server_info", {200, R"({"max_running_requests": 64, "dtype": "auto", "enable_metrics": false, "disable_x": true,
+                                          "mem_fraction_static": 0.8, "list": [1], "total_slots": 4})"}}});
+    const Engine engine = some_engine();
+    const std::vector<std::string> argv{"program",     "--max-running-requests=128", "--dtype",  "auto",       "--enable-metrics",
+                                        "--disable-x", "--mem-fraction-static=0.80", "--list=2", "--parallel", "4",
+                                        "--unknown=1"};
+    CHECK(flags_not_in_force(engine, endpoint_of(engine, server.port(), "m"), argv) ==
+          std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
+                                   "--enable-metrics was asked for, false is in force"});
+}
