@@ -80,6 +80,7 @@ int run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
+    if (file.deploy) file.budget.same_failures = 3;  // the default and two others
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (file.deploy && !arguments.quiet && !arguments.json)

@@ -268,18 +268,20 @@ TEST_CASE("a run whose first three trials all fail the same way ends and says ho
     Landscape landscape([&](const Configuration&, const EvaluationContext&) -> Outcome {
         return broken ? Outcome(Failure{FailureKind::out_of_memory, "CUDA out of memory"}) : tokens(1);
     });
-    const Summary first = Study(problem, strategy, journal).run(landscape);
+    Budget budget;
+    budget.same_failures = 3;
+    const Summary first = Study(problem, strategy, journal).run(landscape, budget);
     CHECK(first.reason == StopReason::nothing_starts);
     CHECK(first.message == "the first trials all failed the same way, out_of_memory: CUDA out of memory");
     CHECK(journal.trials().size() == 3);
     broken = false;
-    CHECK(Study(problem, strategy, journal).run(landscape).reason == StopReason::strategy_finished);
+    CHECK(Study(problem, strategy, journal).run(landscape, budget).reason == StopReason::strategy_finished);
 
     MemoryJournal other;
     Landscape mixed([&](const Configuration&, const EvaluationContext& context) -> Outcome {
         return Failure{context.trial == 1 ? FailureKind::hung : FailureKind::out_of_memory, "no"};
     });
-    CHECK(Study(problem, strategy, other).run(mixed).reason == StopReason::strategy_finished);
+    CHECK(Study(problem, strategy, other).run(mixed, budget).reason == StopReason::strategy_finished);
 }
 
 TEST_CASE("report workloads are measured for the default and the recommendation only") {

@@ -79,9 +79,8 @@ public:
 private:
     [[nodiscard]] std::size_t told_in_search() const;
     [[nodiscard]] double longest_trial_seconds() const;
-    /// The failure that all trials from this id on share, where nothing ever succeeded and there are `hopeless_after` of them.
-    [[nodiscard]] const Failure* common_failure(std::size_t since) const;
-    static constexpr std::size_t hopeless_after = 3;  ///< the default and two others: it is not the flags
+    /// The failure that all trials from this id on share, where nothing ever succeeded and there are `enough` of them.
+    [[nodiscard]] const Failure* common_failure(std::size_t since, std::size_t enough) const;
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     [[nodiscard]] const Trial* pending() const;
     /// False: stopped by the user during the trial, which then stays pending.
@@ -108,7 +107,8 @@ inline double Study::longest_trial_seconds() const {
     return longest;
 }
 
-inline const Failure* Study::common_failure(std::size_t since) const {
+inline const Failure* Study::common_failure(std::size_t since, std::size_t enough) const {
+    if (enough == 0) return nullptr;
     const Failure* first = nullptr;
     std::size_t failed = 0;
     for (const Trial& trial : trials_) {
@@ -120,7 +120,7 @@ inline const Failure* Study::common_failure(std::size_t since) const {
         if (first == nullptr) first = failure;
         ++failed;
     }
-    return failed >= hopeless_after ? first : nullptr;
+    return failed >= enough ? first : nullptr;
 }
 
 inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
@@ -189,7 +189,7 @@ inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, cons
         if (told_in_search() >= budget.trials) return StopReason::trials_spent;
         if (options_.now() - began >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
         if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
-        if (const Failure* failure = common_failure(first_of_run)) {
+        if (const Failure* failure = common_failure(first_of_run, budget.same_failures)) {
             finished_because_ =
                 "the first trials all failed the same way, " + std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;
             return StopReason::nothing_starts;
