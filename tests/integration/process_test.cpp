@@ -274,7 +274,7 @@ TEST_CASE("process: descriptors and threads are given back") {
 TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, and nobody else") {
     const TemporaryFolder folder;
     const std::string mark = "study-" + folder.path().filename().string();
-    const fs::path child = script(folder, deaf, "child");
+    const fs::path child = script(folder, "trap '' TERM\nwhile :; do sleep 1; done\n", "child");  // silent: nobody will read it
     const fs::path program = script(folder, "trap '' TERM\n" + child.string() + " &\nenv -i " + child.string() + " &\nsetsid " +
                                                 child.string() + " &\nwhile :; do sleep 1; done\n");
     const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
@@ -298,7 +298,9 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
         tuner.signal(SIGKILL);
         tuner.wait();
     }
-    CHECK(comes_true(all_are_there));
+    const bool all_left = comes_true(all_are_there);
+    for (const Leftover& one : left) UNSCOPED_INFO(one.id << " in " << one.group << ": " << one.command);
+    CHECK(all_left);
     CHECK(end_leftovers(mark, 200ms).empty());
     CHECK(leftovers(mark).empty());
     CHECK(group_gone(group));
