@@ -125,11 +125,7 @@ std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view
 
 const Workload* workload_of(const Block& block, const StudyFile& study) {
     for (const std::string& name : block.names)
-        for (const auto* list : {&study.workloads, &study.report_workloads})
-            for (const Workload& workload : *list)
-                if (workload.name == name ||
-                    std::find(workload.printed_as.begin(), workload.printed_as.end(), name) != workload.printed_as.end())
-                    return &workload;
+        if (const Workload* workload = study.workload_called(name)) return workload;
     return nullptr;
 }
 

@@ -40,16 +40,6 @@ private:
     const CsvRow& row_;
 };
 
-const Workload* workload_of(const Cells& cells, const StudyFile& study) {
-    const std::string name = cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
-    for (const auto* list : {&study.workloads, &study.report_workloads})
-        for (const Workload& workload : *list)
-            if (workload.name == name ||
-                std::find(workload.printed_as.begin(), workload.printed_as.end(), name) != workload.printed_as.end())
-                return &workload;
-    return nullptr;
-}
-
 /// As many requests as the row reports, together with its numbers of tokens.
 SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& result, const std::vector<PlannedRequest>& spread) {
     const double n = *result.successful_requests;
@@ -156,7 +146,8 @@ FitTable read_fit_table(const fs::path& file, const StudyFile& study, const std:
         try {
             const std::string status = cells.text("status");
             if (status != "ok") throw UsageError(status.empty() ? "no status" : status);
-            const Workload* workload = workload_of(cells, study);
+            const std::string called = cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
+            const Workload* workload = study.workload_called(called);
             if (workload == nullptr) throw UsageError("the study has no such workload");
             if (!only.empty() && workload->name != only) continue;
             FitRow row = reader.read(cells, *workload);

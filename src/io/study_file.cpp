@@ -298,6 +298,15 @@ std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() cons
     return result;
 }
 
+const Workload* StudyFile::workload_called(std::string_view wanted) const {
+    for (const auto* list : {&workloads, &report_workloads})
+        for (const Workload& workload : *list)
+            if (workload.name == wanted ||
+                std::find(workload.printed_as.begin(), workload.printed_as.end(), wanted) != workload.printed_as.end())
+                return &workload;
+    return nullptr;
+}
+
 StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy) {
     const Yaml root = resolved(Yaml::load(file));
     root.check_keys(keys::study);

@@ -76,6 +76,8 @@ struct StudyFile {
 
     /// `combined` metrics need names: those of the search workloads with their weights.
     [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
+    /// One of the search's or the report's, by its name or by what documents call it (printed_as); null: none.
+    [[nodiscard]] const Workload* workload_called(std::string_view wanted) const;
 };
 
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
