@@ -16,9 +16,9 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <csignal>
 #include <optional>
-#include <algorithm>
 #include <thread>
 
 using namespace servetune;
