@@ -101,7 +101,10 @@ TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
         CHECK(setting.nothing_left());
         return outcome;
     };
-    CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave die_at_tokens=500"))) == "crashed_under_load");
+    const Outcome died = outcome_of("--misbehave die_at_tokens=500");
+    CHECK(name_in(failure_kinds, kind_of(died)) == "crashed_under_load");
+    INFO(std::get<Failure>(died).message);
+    CHECK(std::get<Failure>(died).message.find("EngineCore") != std::string::npos);  // the log's own words
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave exit_at_load=137"))) == "other");
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--misbehave wrong_model=some/other"))) == "wrong_model");
     CHECK(name_in(failure_kinds, kind_of(outcome_of("--hardware l4 --model Qwen/Qwen3-32B"))) == "out_of_memory");
