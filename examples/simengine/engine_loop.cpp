@@ -171,17 +171,7 @@ void EngineLoop::send(const Planned& planned) {
 
 EngineCounters EngineLoop::counters() const {
     EngineCounters sum;
-    for (const Replica& replica : cores_) {
-        const EngineCounters& one = replica.core.counters();
-        sum.steps += one.steps;
-        sum.requests_finished += one.requests_finished;
-        sum.preemptions += one.preemptions;
-        sum.prompt_tokens += one.prompt_tokens;
-        sum.prefix_queried_tokens += one.prefix_queried_tokens;
-        sum.prefix_hit_tokens += one.prefix_hit_tokens;
-        sum.generated_tokens += one.generated_tokens;
-        sum.busy_seconds += one.busy_seconds;
-    }
+    for (const Replica& replica : cores_) sum += replica.core.counters();
     return sum;
 }
 

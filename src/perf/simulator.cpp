@@ -335,17 +335,7 @@ SimulatedRun Simulation::result() {
     }
     run_.duration_seconds = last - first;
     EngineCounters& all = run_.engine;
-    for (const Replica& replica : replicas_) {
-        const EngineCounters& counters = replica.core.counters();
-        all.steps += counters.steps;
-        all.requests_finished += counters.requests_finished;
-        all.preemptions += counters.preemptions;
-        all.prompt_tokens += counters.prompt_tokens;
-        all.prefix_queried_tokens += counters.prefix_queried_tokens;
-        all.prefix_hit_tokens += counters.prefix_hit_tokens;
-        all.generated_tokens += counters.generated_tokens;
-        all.busy_seconds += counters.busy_seconds;
-    }
+    for (const Replica& replica : replicas_) all += replica.core.counters();
     run_.mean_running = all.steps > 0 ? running_sum_ / static_cast<double>(all.steps) : 0;
     run_.server = {.input_tokens = static_cast<double>(all.prompt_tokens),
                    .output_tokens = static_cast<double>(all.generated_tokens),

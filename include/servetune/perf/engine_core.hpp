@@ -62,6 +62,19 @@ struct EngineCounters {
     double busy_seconds = 0;  ///< in steps
 };
 
+/// Of several replicas together.
+inline EngineCounters& operator+=(EngineCounters& sum, const EngineCounters& one) {
+    sum.steps += one.steps;
+    sum.requests_finished += one.requests_finished;
+    sum.preemptions += one.preemptions;
+    sum.prompt_tokens += one.prompt_tokens;
+    sum.prefix_queried_tokens += one.prefix_queried_tokens;
+    sum.prefix_hit_tokens += one.prefix_hit_tokens;
+    sum.generated_tokens += one.generated_tokens;
+    sum.busy_seconds += one.busy_seconds;
+    return sum;
+}
+
 /// The loop of one replica of an engine: waiting requests, running sequences, blocks of the cache, one step after the other. It knows no
 /// clock: the caller says when a step begins and lets its seconds pass, on paper (`simulate`) or for real (examples/simengine).
 ///
