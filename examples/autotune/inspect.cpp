@@ -181,7 +181,7 @@ int status(const StatusArguments& arguments) {
         fmt::print("  {}: {}\n",
                    result.keep_default ? "so far nothing beats the default"
                                        : fmt::format("so far recommended, {} over the default", percent(result.gain.value)),
-                   setup.command(result.recommended).text());
+                   setup.advice(result.recommended));
     return done;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "progress.hpp"
+#include "run_log.hpp"
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
@@ -15,6 +16,7 @@
 #include <chrono>
 #include <cstdio>
 #include <ctime>
+#include <optional>
 
 namespace autotune {
 
@@ -69,7 +71,7 @@ void print_conclusion(const StudySetup& setup, const Summary& summary, const std
         else if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
         else if (result.keep_default) fmt::print("keep the default: nothing measured gains {:g} %\n\n", setup.file.decision.min_gain * 100);
         else fmt::print("recommended, {} over the default:\n\n", percent(result.gain.value));
-        fmt::print("  {}\n\nreport: {}\n", setup.command(result.recommended).text(), (folder / "report.md").string());
+        fmt::print("  {}\n\nreport: {}\n", setup.advice(result.recommended), (folder / "report.md").string());
     }
 }
 
@@ -80,11 +82,16 @@ int run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
-    if (file.deploy) file.budget.same_failures = 3;  // the default and two others
+    if (file.deploy || file.attach) file.budget.same_failures = 3;  // the default and two others
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
-    if (file.deploy && !arguments.quiet && !arguments.json)
-        file.deploy->options.say = [](const std::string& line) { fmt::print(stderr, "{}\n", line); };
+    std::optional<RunLog> log;  // once the folder is ours
+    const auto say = [&log, aloud = !arguments.quiet && !arguments.json](const std::string& line) {
+        if (log) log->say(line);
+        if (aloud) fmt::print(stderr, "{}\n", line);
+    };
+    if (file.deploy) file.deploy->options.measure.say = say;
+    if (file.attach) file.attach->options.measure.say = say;
     StudySetup setup = set_up(std::move(file), folder);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
@@ -96,7 +103,11 @@ int run(const RunArguments& arguments) {
     Summary summary;
     {
         Progress progress(setup, budget, isatty(STDERR_FILENO) == 1);
-        summary = study.run(*setup.evaluator, budget, signals.token(), arguments.quiet ? nullptr : &progress);
+        log.emplace(folder, arguments.quiet ? nullptr : &progress);
+        summary = study.run(*setup.evaluator, budget, signals.token(), &*log);
+        log->say(fmt::format("ends: {} {}", name_in(stop_reasons, summary.reason), summary.message));
+        setup.evaluator.reset();  // an engine that still serves ends here
+        log.reset();
     }
     if (summary.reason == StopReason::error) {
         fmt::print(stderr, "autotune: {}\nwhat was told is kept in {}; run again to go on\n", summary.message, folder.string());

@@ -8,10 +8,12 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 
 namespace simengine {
 namespace {
+
+double seconds_since_1970() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
 using Json = nlohmann::ordered_json;
 constexpr std::string_view json_type = "application/json";
@@ -39,7 +41,7 @@ Service::Service(ServiceOptions options, const servetune::CostModel& cost, const
       dialect_(*options_.dialect),
       tokenizer_(cost.target().model.vocabulary),
       hooks_(std::move(hooks)),
-      started_at_(static_cast<double>(std::time(nullptr))),
+      started_at_(seconds_since_1970()),
       loop_(cost, loop, [this](const servetune::TokenEvent& event) { deliver(event); }) {}
 
 void Service::refuse(Exchange& exchange, const HttpRefusal& refusal) const {
@@ -95,7 +97,7 @@ bool Service::misbehave_at_request() {
     pending_.clear();
     loop_.restart();
     tokens_ = events_ = finished_ = 0;
-    started_at_ = static_cast<double>(std::time(nullptr));
+    started_at_ = seconds_since_1970();
     hooks_.drop_all();
     return true;
 }

@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/engine/load_level.hpp"
 #include "servetune/engine/version.hpp"
 
 #include <algorithm>
@@ -116,6 +117,11 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
             changed = true;
             break;
         }
+    }
+    for (const Parameter& level : description_.load_levels) {
+        check_load_level(level);
+        if (&level != &description_.load_levels.front()) throw SpaceError("a load is either a concurrency or a request rate, not both");
+        parameters_.push_back(level);
     }
     for (const Engine& engine : engines) add_constraints(engine);
     for (const Constraint& constraint : description_.constraints) {

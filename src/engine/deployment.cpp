@@ -101,6 +101,8 @@ struct Deployment::State {
     const ReservedPort& port;
     const DeployOptions options;
     const Endpoint endpoint;
+    const GpuMemory gpu_memory{options.gpus, options.nvidia_smi};
+    const std::vector<GpuMemoryUse> gpu_memory_before = gpu_memory.used();
     const Clock::time_point begin = Clock::now();
     const std::int64_t kills_before = out_of_memory_kills();
     Process process;
@@ -134,7 +136,6 @@ void Deployment::State::start(const std::stop_token& stop) {
         log.serving();
         return;
     }
-    started.decisive = log.decisive();
     started.failure = std::move(failed);
     (void)this->stop();
 }
@@ -156,7 +157,7 @@ std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
 }
 
 Failure Deployment::State::failure(FailureKind kind, const std::string& what) const {
-    return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string()};
+    return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string(), log.decisive()};
 }
 
 /// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the kernel's word that memory was
@@ -218,6 +219,7 @@ Ended Deployment::State::stop() {
         free = !port.listening();
     }
     if (!free) result.report += "somebody still listens on port " + std::to_string(port.number()) + "\n";
+    if (const std::string held = gpu_memory.wait_until_free(gpu_memory_before, patience); !held.empty()) result.report += held + "\n";
     result.seconds += seconds_since(since);
     return *(ended = result);
 }
@@ -236,6 +238,13 @@ Endpoint Deployment::endpoint() const { return state_->endpoint; }
 int Deployment::process_id() const { return state_->process.id(); }
 std::string Deployment::log_trouble() const { return state_->process.log_trouble(); }
 Ended Deployment::stop() { return state_->stop(); }
+
+std::unique_ptr<MachineWatch> Deployment::watch(MachineWatchOptions options) const {
+    options.gpus = state_->options.gpus;
+    options.cores = state_->options.cores;
+    options.before = state_->gpu_memory_before;
+    return std::make_unique<MachineWatch>(WatchedProcesses{process_id(), state_->options.mark}, std::move(options));
+}
 
 std::vector<std::string> Deployment::decisive() const {
     state_->log.read();
@@ -264,6 +273,13 @@ std::optional<Failure> Deployment::died() const {
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
                          what + (line ? ": " + line->line : last_line(state.log)));
+}
+
+std::optional<Failure> Deployment::changed() const {
+    if (auto failure = died()) return failure;
+    if (same_server()) return std::nullopt;
+    if (auto failure = died()) return failure;  // meanwhile
+    return state_->failure(FailureKind::crashed_under_load, "another process answers than the one that was started, or none");
 }
 
 bool Deployment::reset_cache() {

@@ -132,7 +132,11 @@ std::optional<double> ServerProbe::process_start_seconds() const {
 }
 
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model) {
-    Endpoint endpoint{"http://127.0.0.1:" + std::to_string(port), model};
+    return endpoint_of(engine, "http://127.0.0.1:" + std::to_string(port), model);
+}
+
+Endpoint endpoint_of(const Engine& engine, const std::string& address, const std::string& model) {
+    Endpoint endpoint{address, model};
     if (!engine.api.contains("chat") && engine.api.contains("completions")) endpoint.api = Endpoint::Api::completions;
     const auto url = engine.counters.find("url");  // without: some engine's /metrics loses what is read
     endpoint.metrics_path = url == engine.counters.end() ? "" : url->second;

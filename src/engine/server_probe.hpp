@@ -42,7 +42,8 @@ private:
     std::function<bool()> give_up_;
 };
 
-/// How an engine's server on this port of the loopback is spoken to.
+/// How an engine's server at `url` is spoken to, and one on this port of the loopback.
+Endpoint endpoint_of(const Engine& engine, const std::string& url, const std::string& model);
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
 
 /// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty where it does not tell.

@@ -5,6 +5,7 @@
 #include "servetune/base/fingerprint.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/failure_reader.hpp"
+#include "servetune/engine/load_level.hpp"
 #include "servetune/load/audit.hpp"
 #include "servetune/trial/objective.hpp"
 
@@ -131,13 +132,18 @@ Outcome SimulateEvaluator::predicted(const Configuration& configuration, const E
     if (on_paper.failure) return *on_paper.failure;
     // The noise is the trial's own; the requests are the same for all.
     const std::uint64_t seed = derive_seed(derive_seed(context.seed, context.trial), configuration.fingerprint().bits);
+    const auto at_level = [&](const SimulatedWorkload& workload) {
+        if (load_level_text(configuration).empty()) return workload;
+        const Workload changed = at_load_level(workload.workload, configuration);
+        return SimulatedWorkload{changed, SimulatedTraffic(workload.traffic.requests(), changed.arrival)};
+    };
     std::vector<WorkloadMetrics> parts;
     Validity validity;
     for (const auto& [name, weight] : options_.weights) {
         if (!context.workload.empty() && name != context.workload) continue;
         const auto workload =
             std::find_if(workloads_.begin(), workloads_.end(), [&, &wanted = name](const auto& w) { return w.workload.name == wanted; });
-        Outcome outcome = measured(on_paper, *workload, seed);
+        Outcome outcome = measured(on_paper, at_level(*workload), seed);
         if (std::holds_alternative<Failure>(outcome)) return outcome;
         if (!context.workload.empty()) return outcome;
         auto& measurement = std::get<Measurement>(outcome);
@@ -146,7 +152,7 @@ Outcome SimulateEvaluator::predicted(const Configuration& configuration, const E
     }
     if (parts.empty()) {  // one of the workloads that are only reported
         for (const SimulatedWorkload& workload : workloads_)
-            if (workload.workload.name == context.workload) return measured(on_paper, workload, seed);
+            if (workload.workload.name == context.workload) return measured(on_paper, at_level(workload), seed);
         throw UsageError("there is no workload '" + context.workload + "' to simulate");
     }
     return Measurement{combined(parts), std::move(validity)};

@@ -53,6 +53,7 @@ std::string json_of(const Outcome& outcome) {
     nlohmann::ordered_json result;
     if (const auto* failure = std::get_if<Failure>(&outcome)) {
         result = {{"failure", name_in(failure_kinds, failure->kind)}, {"message", failure->message}, {"log", failure->log_path}};
+        if (!failure->log_lines.empty()) result["log_lines"] = failure->log_lines;
     } else {
         const auto& measurement = std::get<Measurement>(outcome);
         result["metrics"] = to_json(measurement.metrics);
@@ -70,7 +71,9 @@ Outcome outcome_from_json(std::string_view json) {
         const auto object = nlohmann::json::parse(json);
         if (object.contains("failure")) {
             const auto kind = named_in(failure_kinds, object.at("failure").get<std::string>());
-            return Failure{kind.value_or(FailureKind::other), object.at("message").get<std::string>(), object.at("log").get<std::string>()};
+            Failure result{kind.value_or(FailureKind::other), object.at("message").get<std::string>(), object.at("log").get<std::string>()};
+            if (object.contains("log_lines")) object.at("log_lines").get_to(result.log_lines);
+            return result;
         }
         Measurement result;
         for (const auto& [name, metric] : object.at("metrics").items()) {

@@ -30,7 +30,8 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
                                 {"configuration", to_json(trial.configuration)},
                                 {"kind", name_in(failure_kinds, failure->kind)},
                                 {"message", failure->message},
-                                {"log", failure->log_path}});
+                                {"log", failure->log_path},
+                                {"log_lines", failure->log_lines}});
         }
         unsound += trial.measurement() != nullptr && trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
     }

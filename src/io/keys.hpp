@@ -133,6 +133,7 @@ inline constexpr std::array study{
     Key{"report_workloads", "list", "measured for the default and the recommendation only"},
     Key{"objective", "mapping", "what for", true},
     Key{"space", "mapping", "parameter -> fixed value, or what it is narrowed to"},
+    Key{"load", "mapping", "levels of load to search: how much the server bears within the limits"},
     Key{"preset", "name or file", "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default"},
     Key{"others", "search | default", "parameters that `space` does not name (search)"},
     Key{"constraints", "list", "rules of this study, beside the engines' own"},
@@ -186,7 +187,20 @@ inline constexpr std::array budget{
 inline constexpr std::array evaluator{
     Key{"replay", "file or mapping", "answer from a table of measured configurations"},
     Key{"simulate", "mapping", "answer from the cost model and the simulator: predictions, nothing is measured"},
+    Key{"attach", "url or mapping", "load-test a server that somebody else runs: only `load` can be searched"},
     Key{"deploy", "mapping", "start the engine here, load-test it over HTTP, end it: one start a trial"},
+};
+inline constexpr std::array load{
+    Key{"concurrency", "parameter", "`load.concurrency`: requests in flight, in place of the workloads' own arrival"},
+    Key{"request_rate", "parameter", "`load.request_rate`: requests a second, the same"},
+};
+inline constexpr std::array attach{
+    Key{"url", "text", "of the server, such as http://127.0.0.1:8000", true},
+    Key{"served_model", "text", "the name that clients ask for (the study's model)"},
+    Key{"api_key_env", "text", "the environment's variable that holds the bearer token"},
+    Key{"trial_within", "duration", "a longer trial has failed: hung (2h)"},
+    Key{"stall_timeout", "duration", "a request without any byte for so long has failed (300s)"},
+    Key{"warm_up", "integer", "requests before the first workload (16)"},
 };
 inline constexpr std::array deploy{
     Key{"launcher", "local", "processes on this machine (local)"},
@@ -199,6 +213,8 @@ inline constexpr std::array deploy{
     Key{"stall_timeout", "duration", "a request without any byte for so long has failed (300s)"},
     Key{"warm_up", "integer", "requests before the first workload (16)"},
     Key{"log_bytes", "integer", "of each trial's log at most (16777216)"},
+    Key{"all_logs_bytes", "integer", "of all trials' logs together; over it the oldest go (1073741824)"},
+    Key{"watch", "on | off", "measure again what a throttled or shared machine disturbed, flag what stays disturbed (on)"},
 };
 inline constexpr std::array simulate{
     Key{"noise", "share", "how much server starts differ, as a coefficient of variation (0)"},

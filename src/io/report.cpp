@@ -98,7 +98,7 @@ private:
         else
             line("**Recommended: {} over the default** ({}).\n", percent(result_.gain.value),
                  difference(result_.recommended, result_.default_configuration));
-        line("```bash\n{}\n```\n", setup_.command(result_.recommended).text());
+        line("```bash\n{}\n```\n", setup_.advice(result_.recommended));
         if (problem_.decision.rule == Decision::Rule::published)
             line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
                  fmt::format("{:g} %", problem_.decision.min_gain * 100));
@@ -254,6 +254,14 @@ private:
         out_ += '\n';
     }
 
+    /// The last one of this configuration.
+    [[nodiscard]] const Failure* failure_of(const Configuration& configuration) const {
+        const Failure* result = nullptr;
+        for (const Trial& trial : view_.trials)
+            if (trial.configuration == configuration && trial.failure() != nullptr) result = trial.failure();
+        return result;
+    }
+
     void refused() {
         bool any = false;
         for (const Standing& standing : view_.standings.all()) {
@@ -261,6 +269,11 @@ private:
             if (!any) line("## Failed or refused\n");
             any = true;
             line("- {}: {}", difference(standing.configuration, result_.default_configuration), standing.refused);
+            if (const Failure* failure = failure_of(standing.configuration); failure != nullptr && !failure->log_lines.empty()) {
+                line("\n  ```text");
+                for (const std::string& said : failure->log_lines) line("  {}", said);
+                line("  ```");
+            }
         }
         if (any) out_ += '\n';
     }
@@ -321,6 +334,7 @@ private:
                 "- Simulated: every number here is a prediction of the cost model for {}; nothing was measured. Measure before you believe "
                 "it.",
                 file_.hardware);
+        if (file_.attach) line("- {} was measured as it was found; whoever runs it says with which flags.", file_.attach->options.url);
         if (file_.deploy) line("- Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);

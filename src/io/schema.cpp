@@ -38,13 +38,15 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"report_workloads", "[]?workload"},
           {"objective", "objective"},
           {"space", "*?parameter"},
+          {"load", "load"},
           {"constraints", "[]constraint"},
           {"strategy", "?strategy"},
           {"budget", "budget"},
           {"evaluator", "evaluator"},
           {"published", "published"}}},
         {"strategy", {{"staged", "staged"}}},
-        {"evaluator", {{"replay", "?replay"}, {"simulate", "simulate"}, {"deploy", "deploy"}}},
+        {"evaluator", {{"replay", "?replay"}, {"simulate", "simulate"}, {"attach", "?attach"}, {"deploy", "deploy"}}},
+        {"load", {{"concurrency", "parameter"}, {"request_rate", "parameter"}}},
         {"traits", {{"attention", "*attention"}, {"defects", "[]defect"}}},
         {"model", {{"weights", "*weights"}}},
     };
@@ -92,8 +94,8 @@ public:
             {"stage", keys::stage},         {"budget", keys::budget},       {"evaluator", keys::evaluator},
             {"replay", keys::replay},       {"published", keys::published}, {"hardware", keys::hardware},
             {"model", keys::model},         {"weights", keys::weights},     {"simulate", keys::simulate},
-            {"deploy", keys::deploy},       {"traits", keys::traits},       {"attention", keys::attention},
-            {"defect", keys::defect}};
+            {"load", keys::load},           {"attach", keys::attach},       {"deploy", keys::deploy},
+            {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect}};
         return all;
     }
 

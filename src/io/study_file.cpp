@@ -174,10 +174,37 @@ SimulateChoice read_simulate(const Yaml& node) {
     return result;
 }
 
+std::size_t read_count(const Yaml& node) {
+    if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
+    return static_cast<std::size_t>(node.integer());
+}
+
+void read_measure(const Yaml& node, MeasureOptions& options) {
+    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->seconds();
+    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->seconds();
+    if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_count(*requests);
+}
+
+/// The key itself stays in the environment until the study is set up: nothing that prints a study can print it.
+AttachChoice read_attach(const Yaml& node) {
+    AttachChoice result;
+    if (!node.is_mapping()) {
+        result.options.url = node.text();
+        return result;
+    }
+    node.check_keys(keys::attach);
+    result.options.url = node.find("url")->text();
+    if (const Yaml* model = node.find("served_model")) result.options.served_model = model->text();
+    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
+    read_measure(node, result.options.measure);
+    return result;
+}
+
 DeployChoice read_deploy(const Yaml& node) {
     DeployChoice result;
     EngineEvaluator::Options& options = result.options;
     node.check_keys(keys::deploy);
+    read_measure(node, options.measure);
     if (const Yaml* launcher = node.find("launcher"); launcher != nullptr && launcher->text() != "local") launcher->fail_wanted("local");
     if (const Yaml* environment = node.find("environment")) options.deploy.environment = read_texts(*environment);
     if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
@@ -187,17 +214,11 @@ DeployChoice read_deploy(const Yaml& node) {
             options.deploy.cores.push_back(static_cast<int>(core.integer()));
         }
     if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->seconds();
-    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->seconds();
     if (const Yaml* within = node.find("stop_within")) options.deploy.stop_within_seconds = within->seconds();
-    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->seconds();
-    const auto count = [&](const char* key, std::size_t& into) {
-        const Yaml* given = node.find(key);
-        if (given == nullptr) return;
-        if (given->integer() < 0) given->fail_wanted("an integer of at least 0");
-        into = static_cast<std::size_t>(given->integer());
-    };
-    count("warm_up", options.warm_up_requests);
-    count("log_bytes", options.deploy.log_bytes);
+    if (const Yaml* bytes = node.find("log_bytes")) options.deploy.log_bytes = read_count(*bytes);
+    if (const Yaml* bytes = node.find("all_logs_bytes")) options.all_logs_bytes = read_count(*bytes);
+    const Yaml* watch = node.find("watch");
+    if (watch == nullptr || choice_of_two(*watch, "on", "off")) options.measure.watch.emplace();
     return result;
 }
 
@@ -264,7 +285,16 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (space != nullptr)
         for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
     if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
-    if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
+    if (const Yaml* evaluator = root.find("evaluator"); evaluator->is_mapping() && evaluator->find("attach") != nullptr) {
+        if (space != nullptr && !space->entries().empty())
+            space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
+        if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
+        description.others_searched = false;
+    } else if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
+    if (const Yaml* load = root.find("load")) {
+        load->check_keys(keys::load);
+        for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
+    }
     if (const Yaml* constraints = root.find("constraints"))
         for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
     if (const Yaml* arguments = root.find("arguments")) {
@@ -353,9 +383,10 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     }
     const Yaml& evaluator = *root.find("evaluator");
     evaluator.check_keys(keys::evaluator);
-    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate or deploy");
+    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate, attach or deploy");
     if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
     if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
+    if (const Yaml* attach = evaluator.find("attach")) study.attach = read_attach(*attach);
     if (const Yaml* deploy = evaluator.find("deploy")) study.deploy = read_deploy(*deploy);
     if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());

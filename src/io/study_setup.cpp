@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/engine/load_level.hpp"
 #include "servetune/io/audit_context.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/study_file.hpp"
@@ -12,6 +13,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
 #include <mutex>
 #include <set>
 
@@ -119,16 +121,36 @@ void set_up_simulation(StudySetup& setup, const StudyFile& file) {
     setup.evaluator = std::move(evaluator);
 }
 
+/// What the audit's physics need.
+void add_facts(const StudyFile& file, MeasureOptions& options) {
+    const Catalogue catalogue(file.search_spaces);
+    options.models = catalogue.all_models();
+    if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
+}
+
 void set_up_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder) {
     setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
                                               file.decision);
     EngineEvaluator::Options& options = file.deploy->options;
-    const Catalogue catalogue(file.search_spaces);
     options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
     options.deploy.mark = std::filesystem::absolute(options.folder).string();
-    options.models = catalogue.all_models();
-    if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
-    setup.evaluator = std::make_unique<EngineEvaluator>(*file.composition, file.model, file.workloads, file.report_workloads, options);
+    add_facts(file, options.measure);
+    setup.evaluator =
+        std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, options);
+}
+
+void set_up_attached(StudySetup& setup, StudyFile& file) {
+    setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+                                              file.decision);
+    AttachEvaluator::Options options = file.attach->options;
+    add_facts(file, options.measure);
+    if (const std::string& name = file.attach->api_key_environment; !name.empty()) {
+        const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+        if (key == nullptr) throw UsageError(file.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
+        options.api_key = key;
+    }
+    setup.evaluator = std::make_unique<AttachEvaluator>(file.composition->engines().front(), file.model,
+                                                        StudyWorkloads{file.workloads, file.report_workloads}, std::move(options));
 }
 
 }  // namespace
@@ -137,6 +159,7 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     StudySetup setup;
     if (file.replay) set_up_replay(setup, file);
     else if (file.simulate) set_up_simulation(setup, file);
+    else if (file.attach) set_up_attached(setup, file);
     else set_up_deployment(setup, file, folder);
     setup.strategy = strategy_of(file.strategy);
     setup.file = std::move(file);
@@ -191,6 +214,12 @@ std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem
     return result;
 }
 
+std::string StudySetup::advice(const Configuration& configuration) const {
+    const std::string load = load_level_text(configuration);
+    const std::string server = file.attach ? "# the server at " + file.attach->options.url + " as it is" : command(configuration).text();
+    return server + (load.empty() ? "" : "\n# under " + load);
+}
+
 std::map<std::string, std::string> StudySetup::definition() const {
     std::map<std::string, std::string> result{
         {"study", file.name},
@@ -228,13 +257,15 @@ std::map<std::string, std::string> StudySetup::definition() const {
             result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
         }
     }
-    result["command"] = command(problem->space.default_configuration()).text();
+    result["command"] = advice(problem->space.default_configuration());
     if (file.replay)
         result["evaluator.replay"] =
             fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + servetune::text_of(file.replay->noise_cv);
+    if (file.attach)
+        result["evaluator.attach"] = file.attach->options.url + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
     if (file.deploy) {
         const DeployOptions& deploy = file.deploy->options.deploy;
-        result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.warm_up_requests) + " gpus=" + deploy.gpus;
+        result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.measure.warm_up_requests) + " gpus=" + deploy.gpus;
         for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = fingerprint_of(value).text();
     }
     if (file.simulate) {

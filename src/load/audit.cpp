@@ -304,6 +304,7 @@ private:
     void load_bound() {
         const auto rate = c_.requested_rate_per_second ? c_.requested_rate_per_second : r_.requested_rate_per_second;
         if (!rate || !(*rate > 0) || !(n_ > 0) || !(D_ > 0)) return skip("load_bound", "no finite request rate is known");
+        if (c_.rate_is_chosen) return skip("load_bound", "the rate is what is searched");
         const double arriving = n_ / *rate;
         double latency = 0;
         if (L_) latency = *L_;

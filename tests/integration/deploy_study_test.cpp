@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials on real processes: the evaluator by itself, and autotune from outside. The engine is simengine on a fast clock.
 #include "servetune/engine/engine_evaluator.hpp"
+#include "servetune/engine/load_level.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
 #include "support/process.hpp"
@@ -10,6 +11,7 @@
 #include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -33,7 +35,7 @@ void link_engines(const fs::path& folder) {
 }
 
 struct Setting {
-    explicit Setting(const std::string& simengine_options) {
+    explicit Setting(const std::string& simengine_options, std::vector<Parameter> load_levels = {}) {
         link_engines(folder.path() / "bin");
         Engine engine = Catalogue(source / "search_spaces").engine(std::string("vllm"));
         engine.launch.front() = (folder.path() / "bin" / "vllm").string();
@@ -42,6 +44,7 @@ struct Setting {
         entry.domain = ChoiceDomain{{std::int64_t{64}, std::int64_t{128}}};
         description.entries = {entry};
         description.others_searched = false;
+        description.load_levels = std::move(load_levels);
         composition = std::make_unique<Composition>(std::move(description));
         options.folder = folder.path() / "study";
         options.deploy.environment = {{"SIMENGINE_OPTIONS", "--start-scale 1000 --time-scale 50 " + simengine_options},
@@ -49,10 +52,14 @@ struct Setting {
         options.deploy.mark = options.folder.string();
         options.deploy.stop_within_seconds = 3;
         options.deploy.ready_within_seconds = 5;
-        options.warm_up_requests = 2;
-        options.load.stall_timeout_seconds = 1;
+        options.measure.warm_up_requests = 2;
+        options.measure.load.stall_timeout_seconds = 1;
     }
     Outcome measure(const EvaluationContext& context = {}) {
+        const std::unique_ptr<EngineEvaluator> measuring = evaluator();
+        return measuring->evaluate(SearchSpace(composition->parameters(), composition->constraints()).default_configuration(), context);
+    }
+    [[nodiscard]] std::unique_ptr<EngineEvaluator> evaluator() const {
         Workload workload;
         workload.name = "small";
         workload.dataset.input_tokens = 64;
@@ -61,9 +68,7 @@ struct Setting {
         workload.arrival.kind = Arrival::Kind::concurrency;
         workload.arrival.in_flight = 8;
         workload.ignore_eos = true;
-        EngineEvaluator evaluator(*composition, "Qwen/Qwen3-8B", {workload}, {}, options);
-        const SearchSpace space(composition->parameters(), composition->constraints());
-        return evaluator.evaluate(space.default_configuration(), context);
+        return std::make_unique<EngineEvaluator>(*composition, "Qwen/Qwen3-8B", StudyWorkloads{{workload}}, options);
     }
     [[nodiscard]] bool nothing_left() const { return leftovers(options.deploy.mark).empty(); }
 
@@ -114,13 +119,13 @@ TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
 
 TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops is cancelled, and the machine's fault is no failure") {
     Setting slow("--misbehave stall_mid_stream=300");
-    slow.options.trial_within_seconds = 3;
-    slow.options.load.stall_timeout_seconds = 60;
+    slow.options.measure.trial_within_seconds = 3;
+    slow.options.measure.load.stall_timeout_seconds = 60;
     CHECK(name_in(failure_kinds, kind_of(slow.measure())) == "hung");
     CHECK(slow.nothing_left());
 
     Setting stopped("--misbehave stall_mid_stream=300");
-    stopped.options.load.stall_timeout_seconds = 60;
+    stopped.options.measure.load.stall_timeout_seconds = 60;
     std::stop_source stop;
     std::jthread soon([&] {
         std::this_thread::sleep_for(std::chrono::seconds(2));
@@ -132,9 +137,113 @@ TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops 
     CHECK(stopped.nothing_left());
 
     Setting nowhere("");
-    nowhere.options.infrastructure_retries = 0;
+    nowhere.options.measure.infrastructure_retries = 0;
     fs::remove(nowhere.folder.path() / "bin" / "vllm");
     CHECK(message_of<IoError>([&] { (void)nowhere.measure(); }).find("trial 0 cannot be measured here") == 0);
+}
+
+TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not this machine") {
+    // The first completion is the readiness probe's, the next count tokens, then come those of the warm-up.
+    for (const char* when : {"die_at_requests=2", "die_at_requests=8"}) {
+        Setting setting(std::string("--misbehave ") + when);
+        setting.options.measure.infrastructure_retries = 0;
+        setting.options.measure.warm_up_requests = 100;
+        const Outcome outcome = setting.measure();
+        CHECK(name_in(failure_kinds, kind_of(outcome)) == "crashed_under_load");
+        const Failure& failure = std::get<Failure>(outcome);
+        REQUIRE_FALSE(failure.log_lines.empty());
+        CHECK(failure.log_lines.size() <= 10);
+        CHECK(failure.log_path == (setting.options.folder / "trials/0/engine.log").string());
+        CHECK(setting.nothing_left());
+    }
+}
+
+TEST_CASE("deploy: levels of load need no new start, replicates and other flags do") {
+    Parameter level = Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}});
+    Setting setting("", {level});
+    const auto evaluator = setting.evaluator();
+    const auto measure = [&](std::uint64_t trial, std::int64_t max_num_seqs, std::int64_t concurrency) {
+        EvaluationContext context;
+        context.trial = trial;
+        const Outcome outcome =
+            evaluator->evaluate(Configuration({{"max_num_seqs", max_num_seqs}, {std::string(load_concurrency), concurrency}}), context);
+        REQUIRE(std::holds_alternative<Measurement>(outcome));
+        return std::get<Measurement>(outcome).metrics;
+    };
+    const auto started = [&](int trial) { return fs::exists(setting.options.folder / "trials" / std::to_string(trial) / "engine.log"); };
+    const Metrics few = measure(0, 64, 2);
+    const Metrics more = measure(1, 64, 8);
+    CHECK(few.at("trial_start_seconds").value > 0);
+    CHECK(more.at("trial_start_seconds").value == 0);
+    CHECK(started(0));
+    CHECK_FALSE(started(1));
+    CHECK(more.at("output_tokens").value == 40 * 32);
+    CHECK(more.at("output_tokens_per_second").value > 1.5 * few.at("output_tokens_per_second").value);
+    CHECK_FALSE(setting.nothing_left());  // it serves on
+    CHECK(measure(2, 64, 8).at("trial_start_seconds").value > 0);
+    CHECK(started(2));
+    CHECK(measure(3, 128, 8).at("trial_start_seconds").value > 0);
+    CHECK(leftovers(setting.options.deploy.mark).size() == 1);
+    // One that has gone meanwhile is not measured.
+    for (const Leftover& engine : end_leftovers(setting.options.deploy.mark)) FAIL(engine.command);
+    CHECK(measure(4, 128, 2).at("trial_start_seconds").value > 0);
+}
+
+TEST_CASE("deploy: an engine that serves between trials ends with its evaluator") {
+    Setting setting("", {Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}})});
+    CHECK(std::holds_alternative<Measurement>(setting.measure()));
+    CHECK(setting.nothing_left());
+}
+
+TEST_CASE("deploy: the logs of all trials together stay within bounds, the oldest go") {
+    Setting setting("");
+    setting.options.deploy.log_bytes = 1024;
+    setting.options.all_logs_bytes = 3 * 1024;
+    const auto evaluator = setting.evaluator();
+    fs::create_directories(setting.options.folder / "trials" / "notes");
+    write_file(setting.options.folder / "trials" / "notes" / "mine.txt", std::string(20000, '.'));
+    for (std::uint64_t trial = 0; trial < 12; ++trial) {
+        EvaluationContext context;
+        context.trial = trial;
+        CHECK(std::holds_alternative<Measurement>(evaluator->evaluate(Configuration({{"max_num_seqs", std::int64_t{64}}}), context)));
+        std::size_t bytes = 0;
+        for (const auto& file : fs::recursive_directory_iterator(setting.options.folder / "trials"))
+            if (file.is_regular_file() && file.path().filename() == "engine.log") bytes += file.file_size();
+        CHECK(bytes <= 3 * 1024);
+    }
+    CHECK(fs::exists(setting.options.folder / "trials/11/engine.log"));
+    CHECK_FALSE(fs::exists(setting.options.folder / "trials/0"));
+    CHECK(fs::exists(setting.options.folder / "trials/notes/mine.txt"));
+}
+
+TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged") {
+    const auto fake = [](const fs::path& file, const std::string& slowdown) {
+        write_file(file,
+                   "#!/bin/sh\ncase \"$*\" in\n*compute-apps*) exit 0;;\n"
+                   "*) echo '0, GPU-1, 100, 80000, 1200, 1980, 85, " +
+                       slowdown + "';;\nesac\n");
+        fs::permissions(file, fs::perms::owner_all);
+    };
+    for (const bool throttled : {true, false}) {
+        Setting setting("");
+        std::size_t again = 0;
+        setting.options.measure.say = [&](const std::string& line) {
+            again += line.find("measured once more") != std::string::npos ? 1 : 0;
+        };
+        setting.options.measure.watch.emplace();
+        setting.options.measure.watch->others_cpu_at_most = setting.options.measure.watch->stolen_at_most =
+            1;  // this machine's own business
+        setting.options.measure.watch->nvidia_smi = (setting.folder.path() / "nvidia-smi").string();
+        fake(setting.folder.path() / "nvidia-smi", throttled ? "0x0000000000000040" : "0x0000000000000004");
+        const Outcome outcome = setting.measure();
+        REQUIRE(std::holds_alternative<Measurement>(outcome));
+        const Validity& validity = std::get<Measurement>(outcome).validity;
+        const auto found = std::count_if(validity.findings.begin(), validity.findings.end(),
+                                         [](const Finding& finding) { return finding.id == "gpu_throttled"; });
+        CHECK(found == (throttled ? 1 : 0));
+        CHECK(again == (throttled ? 1U : 0U));
+        if (throttled) CHECK(validity.verdict != Verdict::sound);
+    }
 }
 
 TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9, and ends what was left") {

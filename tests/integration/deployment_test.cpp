@@ -84,7 +84,7 @@ public:
         REQUIRE(deployment.started().failure);
         CHECK(leftovers(options.mark).empty());
         CHECK_FALSE(port.listening());
-        CHECK(deployment.started().decisive.size() <= 10);
+        CHECK(deployment.started().failure->log_lines.size() <= 10);
         CHECK(deployment.started().failure->log_path == (options.folder / "engine.log").string());
         CHECK(deployment.died());
         CHECK_FALSE(deployment.decisive().empty());

@@ -34,6 +34,7 @@ struct SpaceDescription {
     std::vector<Constraint> constraints{};
     std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
     std::map<std::string, std::string> versions{};                ///< engine -> its version; without: the newest that its file covers
+    std::vector<Parameter> load_levels{};                         ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
 };
 
 /// A command to start: words, never a shell line.

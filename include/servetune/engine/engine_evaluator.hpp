@@ -3,19 +3,13 @@
 
 #include "servetune/engine/composition.hpp"
 #include "servetune/engine/deployment.hpp"
+#include "servetune/engine/measure_options.hpp"
 #include "servetune/evaluate/evaluator.hpp"
-#include "servetune/load/load_test.hpp"
-#include "servetune/perf/hardware_spec.hpp"
-#include "servetune/perf/model_spec.hpp"
-#include "servetune/traffic/workload.hpp"
 
 #include <cstddef>
 #include <filesystem>
-#include <functional>
-#include <optional>
+#include <memory>
 #include <string>
-#include <utility>
-#include <vector>
 
 namespace servetune {
 
@@ -24,40 +18,39 @@ namespace servetune {
 ///
 /// One start serves all workloads of a trial; before each the engine's prefix cache is emptied where it can be, and every run has a salt of its own, so that
 /// no prompt was ever seen. Runs of the same configuration number (EvaluationContext::seed) send the same requests whatever the
-/// configuration. A result never comes from a server that died or was replaced meanwhile. What is the machine's fault and not the configuration's
-/// (FailureKind::infrastructure) is tried again with a back-off and never told of the configuration: where it stays, `evaluate` throws IoError and
-/// the trial stays open.
+/// configuration. A result never comes from a server that died or was replaced meanwhile; one that the machine disturbed is measured once
+/// more, then flagged. What is the machine's fault and not the configuration's (FailureKind::infrastructure) is tried again with a back-off and
+/// never told of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
+///
+/// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order goes on serving until a configuration
+/// needs other flags, the same configuration is to be measured again (a replicate is a new start), or this object ends.
 ///
 /// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and `trial_stop_seconds`: where
-/// the trial's time went.
+/// the trial's time went; 0 for a start that an earlier trial paid for.
 class EngineEvaluator : public Evaluator {
 public:
     struct Options {
-        std::filesystem::path folder{};          ///< of the study; a trial's log is `trials/ID/engine.log` below it
-        DeployOptions deploy{};                  ///< its folder is the trial's own
-        LoadOptions load{};                      ///< time-outs of requests; `ignore_eos` comes from the workload
-        ServiceLimits limits{};                  ///< for goodput
-        double trial_within_seconds = 7200;      ///< start to stop; a longer trial is Failure{hung}
-        std::size_t warm_up_requests = 16;       ///< before the first workload, of its kind
-        std::size_t infrastructure_retries = 3;  ///< after 1 s, 4 s, 16 s, ...
-        std::optional<HardwareSpec> hardware{};  ///< for the audit's physics
-        std::vector<ModelSpec> models{};
-        std::function<void(const std::string&)> say{};  ///< one line for the user's log: `trial 7: ready after 61 s`
+        std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
+        DeployOptions deploy{};          ///< its folder is the trial's own
+        MeasureOptions measure{};
+        std::size_t all_logs_bytes = 1UL << 30UL;  ///< of all trials together; over it the oldest go
     };
 
-    /// `workloads`: those of the objective with their weights, and those that are only reported. The composition must outlive this.
-    EngineEvaluator(const Composition& composition, std::string model, std::vector<Workload> workloads,
-                    std::vector<Workload> report_workloads, Options options);
+    /// The composition must outlive this.
+    EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads, Options options);
+    ~EngineEvaluator() override;
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
 
 private:
+    struct Running;
     class OneTrial;
     const Composition& composition_;
     std::string model_;
-    std::vector<Workload> workloads_;
-    std::vector<Workload> report_workloads_;
+    StudyWorkloads workloads_;
     Options options_;
+    bool has_load_levels_;
+    std::unique_ptr<Running> running_;
 };
 
 }  // namespace servetune

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/engine/attach_evaluator.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/engine/engine_evaluator.hpp"
 #include "servetune/engine/simulate_evaluator.hpp"
@@ -50,6 +51,12 @@ struct DeployChoice {
     EngineEvaluator::Options options{};
 };
 
+/// `evaluator: {attach: ...}`.
+struct AttachChoice {
+    AttachEvaluator::Options options{};
+    std::string api_key_environment{};  ///< the variable that holds the key; empty: none is sent
+};
+
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
     std::filesystem::path file;
@@ -63,9 +70,10 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::optional<ReplayChoice> replay;  ///< exactly one of these three
+    std::optional<ReplayChoice> replay;  ///< exactly one of these
     std::optional<SimulateChoice> simulate;
     std::optional<DeployChoice> deploy;
+    std::optional<AttachChoice> attach;
     Budget budget;
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
@@ -96,6 +104,8 @@ struct StudySetup {
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model, {}, 0});
     }
+    /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody else runs: its address.
+    [[nodiscard]] std::string advice(const Configuration& configuration) const;
 };
 
 /// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the

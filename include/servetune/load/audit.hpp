@@ -28,6 +28,7 @@ struct AuditContext {
     std::optional<double> concurrency_cap{};            ///< requests in flight at most
     bool closed_loop = false;                           ///< a new request for each that ends, up to the cap
     std::optional<double> requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
+    bool rate_is_chosen = false;                        ///< it is what is searched: that a server keeps up with it is no finding
     std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
     std::optional<double> mean_input_tokens{};          ///< of the data set's prompts
     std::optional<bool> prefix_cache_intended{};        ///< may prompts be answered from a cache of earlier ones

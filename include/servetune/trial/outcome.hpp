@@ -106,6 +106,7 @@ struct Failure {
     FailureKind kind = FailureKind::other;
     std::string message{};
     std::string log_path{};
+    std::vector<std::string> log_lines{};  ///< the log's lines that decide, then its last: ten at most
 
     friend bool operator==(const Failure&, const Failure&) = default;
 };

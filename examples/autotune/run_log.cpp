@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run_log.hpp"
+
+#include "servetune/trial/outcome.hpp"
+
+#include <fmt/format.h>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/rotating_file_sink.h>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+
+namespace {
+
+constexpr std::size_t file_bytes = 5UL << 20UL;
+constexpr std::size_t older_files = 3;
+
+std::string text_of_outcome(const Trial& trial) {
+    if (const Failure* failure = trial.failure()) return fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+    const Measurement& measurement = *trial.measurement();
+    std::string text(name_in(verdicts, measurement.validity.verdict));
+    for (const Finding& finding : measurement.validity.findings)
+        text += fmt::format(", {} ({}; {})", finding.id, finding.left, finding.right);
+    for (const auto& [name, metric] : measurement.metrics)
+        if (name.find('@') == std::string::npos) text += fmt::format(" {}={:.6g}", name, metric.value);
+    return text;
+}
+
+}  // namespace
+
+RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next) {
+    try {
+        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>((folder / "run.log").string(), file_bytes, older_files);
+        logger_ = std::make_shared<spdlog::logger>("run", std::move(sink));
+        logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %v");
+        logger_->flush_on(spdlog::level::info);
+        logger_->set_error_handler([said = false](const std::string& why) mutable {
+            if (!said) fmt::print(stderr, "autotune: run.log is not complete: {}\n", why);
+            said = true;
+        });
+    } catch (const spdlog::spdlog_ex& error) {
+        fmt::print(stderr, "autotune: there will be no run.log: {}\n", error.what());
+    }
+}
+
+RunLog::~RunLog() = default;
+
+void RunLog::say(const std::string& line) {
+    if (logger_) logger_->info(line);
+}
+
+void RunLog::resumed(std::span<const Trial> history) {
+    say(fmt::format("goes on with {} told trials",
+                    std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); })));
+    if (next_ != nullptr) next_->resumed(history);
+}
+
+void RunLog::started(const Trial& trial) {
+    say(fmt::format("trial {}: {}{}", trial.id, trial.workload.empty() ? "" : trial.workload + ": ", trial.configuration.text()));
+    if (next_ != nullptr) next_->started(trial);
+}
+
+void RunLog::told(const Trial& trial, std::span<const Trial> history) {
+    say(fmt::format("trial {}: told {}", trial.id, text_of_outcome(trial)));
+    if (next_ != nullptr) next_->told(trial, history);
+}
+
+}  // namespace autotune

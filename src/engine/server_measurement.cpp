@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server_measurement.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/rng.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "servetune/load/audit.hpp"
+#include "servetune/load/load_test.hpp"
+#include "servetune/load/probe.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point from) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
+}
+
+/// A load test without one success says why by its most frequent end.
+std::optional<Failure> fruitless(const LoadTestResult& result) {
+    std::map<RequestEnd, std::size_t> ends;
+    for (const RequestRecord& record : result.run.records) ++ends[record.end];
+    if (ends.contains(RequestEnd::success)) return std::nullopt;
+    const auto most = std::max_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most == ends.end()) return Failure{FailureKind::load_test_failed, "the workload has no request"};
+    const auto example = std::find_if(result.run.records.begin(), result.run.records.end(),
+                                      [&](const RequestRecord& record) { return record.end == most->first; });
+    const FailureKind kind =
+        most->first == RequestEnd::stalled || most->first == RequestEnd::timed_out ? FailureKind::hung : FailureKind::load_test_failed;
+    return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
+}
+
+void wait(double seconds, const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wake;
+    wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+}
+
+}  // namespace
+
+std::string rounded_seconds(double seconds) { return text_of(std::round(seconds * 10) / 10) + " s"; }
+
+/// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped, the trial has taken too long.
+class ServerMeasurement::Watch {
+public:
+    enum class Found { nothing, died, stopped, out_of_time };
+
+    Watch(const Server& server, Clock::time_point deadline, const std::stop_token& user)
+        : thread_([this, &server, deadline, user](const std::stop_token& over) {
+              while (!over.stop_requested()) {
+                  Found found = Found::nothing;
+                  if (user.stop_requested()) found = Found::stopped;
+                  else if (server.died()) found = Found::died;
+                  else if (Clock::now() >= deadline) found = Found::out_of_time;
+                  if (found != Found::nothing) {
+                      found_ = found;
+                      load_.request_stop();
+                      return;
+                  }
+                  wait(0.05, over);
+              }
+          }) {}
+
+    [[nodiscard]] std::stop_token load() const { return load_.get_token(); }
+    [[nodiscard]] bool out_of_time() const { return found_ == Found::out_of_time; }
+
+private:
+    std::atomic<Found> found_{Found::nothing};
+    std::stop_source load_;
+    std::jthread thread_;  // last: ends before what it uses
+};
+
+ServerMeasurement::ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads, const Configuration& configuration,
+                                     const EvaluationContext& context, std::size_t attempt)
+    : options_(options),
+      configuration_(configuration),
+      context_(context),
+      attempt_(attempt),
+      deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.trial_within_seconds))),
+      workloads_(chosen(workloads)) {}
+
+std::vector<Workload> ServerMeasurement::chosen(const StudyWorkloads& workloads) const {
+    std::vector<Workload> result;
+    for (const auto* list : {&workloads.searched, &workloads.reported})
+        for (const Workload& workload : *list)
+            if (context_.workload.empty() ? list == &workloads.searched : workload.name == context_.workload)
+                result.push_back(at_load_level(workload, configuration_));
+    if (result.empty()) throw UsageError("there is no workload '" + context_.workload + "' to measure");
+    return result;
+}
+
+void ServerMeasurement::say(const std::string& what) const {
+    if (options_.say) options_.say("trial " + std::to_string(context_.trial) + ": " + what);
+}
+
+std::uint64_t ServerMeasurement::salt(const std::string& what) const {
+    return derive_seed(derive_seed(context_.trial, 2 * attempt_ + run_ + 1), fingerprint_of(what).bits ^ context_.seed);
+}
+
+std::optional<Failure> ServerMeasurement::interrupted(const Server& server, const Watch& watch) const {
+    if (context_.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+    if (auto died = server.died()) return died;
+    if (watch.out_of_time())
+        return Failure{FailureKind::hung, "the trial was not over within " + rounded_seconds(options_.trial_within_seconds)};
+    return std::nullopt;
+}
+
+/// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first time. A server that served and
+/// now gives no answer to be counted has failed, not this machine.
+std::optional<Failure> ServerMeasurement::warm_up(Server& server, const Watch& watch, std::optional<Calibration>& known) {
+    const Endpoint endpoint = server.endpoint();
+    try {
+        if (!known)
+            known = calibrate([&](const std::string& text) {
+                if (watch.load().stop_requested()) throw IoError("there is no use in going on");
+                return count_prompt_tokens(endpoint, text);
+            });
+    } catch (const IoError& error) {
+        if (auto failure = interrupted(server, watch)) return failure;
+        if (auto failure = server.changed()) return failure;
+        return Failure{FailureKind::load_test_failed, std::string("it serves, but its tokens cannot be counted: ") + error.what()};
+    }
+    if (options_.warm_up_requests > 0) {
+        Workload few = workloads_.front();
+        few.requests = std::min<std::int64_t>(static_cast<std::int64_t>(options_.warm_up_requests), few.requests.value_or(1 << 20));
+        if (few.arrival.kind != Arrival::Kind::concurrency) few.arrival = {};
+        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, options_.load, watch.load());
+    }
+    return interrupted(server, watch);
+}
+
+std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, const Watch& watch, const std::string& model,
+                                                                           const Calibration& calibration) {
+    Measured measured;
+    const std::unique_ptr<MachineWatch> machine = options_.watch ? server.watch(*options_.watch) : nullptr;
+    for (const Workload& workload : workloads_) {
+        (void)server.reset_cache();
+        LoadTest test;
+        test.endpoint = server.endpoint();
+        test.workload = workload;
+        test.workload.seed = derive_seed(workload.seed, context_.seed);
+        test.options = options_.load;
+        test.limits = options_.limits;
+        test.salt = salt(workload.name);
+        test.calibration = calibration;
+        test.known.hardware = options_.hardware;
+        test.known.served = served_model(model, options_.models);
+        test.known.rate_is_chosen = configuration_.find(load_request_rate) != nullptr;
+        const LoadTestResult result = run_load_test(test, watch.load());
+        if (auto failure = interrupted(server, watch)) return *failure;
+        if (auto failure = fruitless(result)) return server.changed().value_or(*failure);
+        measured.parts.push_back({workload.name, workload.weight, metrics_of(result.statistics)});
+        add(measured.validity, result.validity);
+        say(workload.name + " measured in " + rounded_seconds(result.run.duration_seconds));
+    }
+    if (machine) measured.disturbed = machine->findings();
+    return measured;
+}
+
+Outcome ServerMeasurement::of(Server& server, const std::string& model, std::optional<Calibration>& known) {
+    const std::vector<std::string> not_in_force = server.not_in_force();
+    for (const std::string& flag : not_in_force) say("a flag did not take effect: " + flag);
+    const Watch watch(server, deadline_, context_.stop);
+    const auto warm_from = Clock::now();
+    auto warm_failure = warm_up(server, watch, known);
+    costs_["trial_warm_up_seconds"] = {seconds_since(warm_from)};
+    if (warm_failure) return *warm_failure;
+
+    const auto measure_from = Clock::now();
+    auto result = once(server, watch, model, *known);
+    if (auto* first = std::get_if<Measured>(&result); first != nullptr && !first->disturbed.empty()) {
+        say("measured once more, the machine disturbed it: " + first->disturbed.front().cause);
+        ++run_;
+        result = once(server, watch, model, *known);
+    }
+    costs_["trial_measure_seconds"] = {seconds_since(measure_from)};
+    if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
+    if (auto failure = server.changed()) return *failure;
+
+    auto& measured = std::get<Measured>(result);
+    for (const std::string& flag : not_in_force)
+        measured.disturbed.push_back(
+            {"not_in_force", flag, "as the command says", "a flag did not take effect, so this is another configuration's figure"});
+    if (!measured.disturbed.empty()) add(measured.validity, {Verdict::suspect, std::move(measured.disturbed)});
+    return Measurement{combined(measured.parts), std::move(measured.validity)};
+}
+
+Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,
+                     const std::function<Outcome(std::size_t attempt)>& evaluate) {
+    const std::string trial = "trial " + std::to_string(context.trial);
+    for (std::size_t attempt = 0;; ++attempt) {
+        Outcome outcome;
+        try {
+            outcome = evaluate(attempt);
+        } catch (const IoError& error) {
+            outcome = Failure{FailureKind::infrastructure, error.what()};
+        }
+        const auto* failure = std::get_if<Failure>(&outcome);
+        if (failure == nullptr || failure->kind != FailureKind::infrastructure) return outcome;
+        if (attempt >= options.infrastructure_retries) throw IoError(trial + " cannot be measured here: " + failure->message);
+        if (options.say) options.say(trial + ": tried again, not the configuration's fault: " + failure->message);
+        wait(std::pow(4, static_cast<double>(attempt)), context.stop);
+        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+    }
+}
+
+}  // namespace servetune

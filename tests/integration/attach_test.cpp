@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// A server that somebody else runs: only the load is ours. The server is simengine on a fast clock.
+#include "servetune/base/error.hpp"
+#include "servetune/engine/attach_evaluator.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/files.hpp"
+#include "support/process.hpp"
+#include "support/simengine.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include <catch2/catch.hpp>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::filesystem::path source = SERVETUNE_SOURCE;
+
+std::unique_ptr<SimEngine> served(const std::vector<std::string>& own = {}) {
+    std::vector<std::string> words{"--time-scale", "50", "--start-scale", "1000", "--search-spaces", (source / "search_spaces").string()};
+    words.insert(words.end(), own.begin(), own.end());
+    for (const char* word : {"vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"}) words.emplace_back(word);
+    auto engine = std::make_unique<SimEngine>(SIMENGINE_PROGRAM, words);
+    REQUIRE(engine->wait_until_ready());
+    return engine;
+}
+
+Outcome measured(const std::string& url, const std::string& model = "Qwen/Qwen3-8B", std::int64_t in_flight = 4) {
+    Workload workload;
+    workload.name = "small";
+    workload.dataset.input_tokens = 64;
+    workload.dataset.output_tokens = 32;
+    workload.requests = 40;
+    workload.ignore_eos = true;
+    AttachEvaluator::Options options;
+    options.url = url;
+    options.measure.infrastructure_retries = 0;
+    options.measure.warm_up_requests = 4;
+    options.measure.load.stall_timeout_seconds = 2;
+    AttachEvaluator evaluator(Catalogue(source / "search_spaces").engine(std::string("vllm")), model, {{workload}}, options);
+    return evaluator.evaluate(Configuration({{std::string(load_concurrency), in_flight}}), {});
+}
+
+std::string study_of(const std::string& url, const std::string& more = "") {
+    return "study: attached\nmodel: Qwen/Qwen3-8B\nengine: vllm\n"
+           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 60, ignore_eos: true}]\n"
+           "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
+           "load: {concurrency: {choice: [1, 4, 16], ordered: true}}\n"
+           "strategy: exhaustive\nbudget: {trials: 8}\n" +
+           more + "evaluator: {attach: {url: \"" + url + "\", warm_up: 4}}\n";
+}
+
+struct Run {
+    int code = -1;
+    std::string out{};
+    std::string err{};
+};
+Run autotune(const TemporaryFolder& folder, const std::string& study, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> words{
+        SERVETUNE_PROGRAM, "run", folder.write("study.yaml", study).string(), "--directory", (folder.path() / "study").string(), "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    ChildProcess program(words, folder.path());
+    const auto code = program.wait_at_most(std::chrono::seconds(90));
+    REQUIRE(code);
+    return {*code, program.out(), program.err()};
+}
+
+}  // namespace
+
+TEST_CASE("attach: somebody else's server is measured at the load that is asked for, and goes on serving") {
+    const auto engine = served();
+    const Outcome few = measured(engine->url(), "Qwen/Qwen3-8B", 1);
+    const Outcome many = measured(engine->url(), "Qwen/Qwen3-8B", 8);
+    REQUIRE(std::holds_alternative<Measurement>(few));
+    REQUIRE(std::holds_alternative<Measurement>(many));
+    const Metrics& slow = std::get<Measurement>(few).metrics;
+    const Metrics& fast = std::get<Measurement>(many).metrics;
+    CHECK(slow.at("success_ratio").value == 1);
+    CHECK(fast.at("output_tokens").value == 40 * 32);
+    CHECK(fast.at("output_tokens_per_second").value > 2 * slow.at("output_tokens_per_second").value);
+    CHECK(slow.count("trial_start_seconds") == 0);
+    CHECK(engine->get("/health").status == 200);
+}
+
+TEST_CASE("attach: a server that is not there is nobody's failed trial, one that serves something else is") {
+    CHECK(message_of<IoError>([] { (void)measured("http://127.0.0.1:9"); }).find("does not serve") != std::string::npos);
+    CHECK(message_of<UsageError>([] { (void)measured("127.0.0.1:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
+    const auto engine = served();
+    const Outcome other = measured(engine->url(), "org/other");
+    REQUIRE(std::holds_alternative<Failure>(other));
+    CHECK(std::get<Failure>(other).kind == FailureKind::wrong_model);
+}
+
+TEST_CASE("attach: a server that is started anew meanwhile, or that dies, gives no number") {
+    const auto restarts = served({"--misbehave", "restart_mid_run=30"});
+    const Outcome outcome = measured(restarts->url());
+    REQUIRE(std::holds_alternative<Failure>(outcome));
+    CHECK(name_in(failure_kinds, std::get<Failure>(outcome).kind) == "crashed_under_load");
+    const auto dies = served({"--misbehave", "die_at_requests=30"});
+    CHECK_FALSE(message_of<IoError>([&] { (void)measured(dies->url()); }).empty());
+}
+
+TEST_CASE("attach: autotune finds the load that a running server bears, and says so") {
+    const auto engine = served();
+    const TemporaryFolder folder;
+    const Run run = autotune(folder, study_of(engine->url()));
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    const auto report = nlohmann::json::parse(run.out);
+    CHECK(report.at("recommended").at("configuration").at("load.concurrency") == 16);
+    CHECK(report.at("trials").at("failed") == 0);
+    const std::string page = read_file(folder.path() / "study/report.md");
+    CHECK(page.find("the server at " + engine->url() + " as it is\n# under load.concurrency=16") != std::string::npos);
+    CHECK(page.find("vllm serve") == std::string::npos);
+    const std::string log = read_file(folder.path() / "study/run.log");
+    CHECK(log.find(" trial 0: small measured in ") != std::string::npos);
+    CHECK(log.find(" trial 0: told ") != std::string::npos);
+    CHECK(engine->get("/health").status == 200);
+}
+
+TEST_CASE("attach: what cannot be is said before anything runs; a key stays secret") {
+    const auto engine = served();
+    const TemporaryFolder folder;
+    const Run flags = autotune(folder, study_of(engine->url(), "space: {max_num_seqs: {choice: [64, 128]}}\n"));
+    CHECK(flags.code == 2);
+    CHECK(flags.err.find("a server that runs keeps its flags") != std::string::npos);
+    const Run keyless = autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));
+    CHECK(keyless.code == 2);
+    CHECK(keyless.err.find("SERVETUNE_TEST_NO_SUCH_KEY") != std::string::npos);
+
+    setenv("SERVETUNE_TEST_KEY", "sk-secret-4711", 1);
+    const Run run = autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_KEY"));
+    unsetenv("SERVETUNE_TEST_KEY");
+    REQUIRE(run.code == 0);
+    std::string all = run.out + run.err;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path() / "study"))
+        if (file.is_regular_file()) all += read_file(file.path());
+    CHECK(all.find("sk-secret-4711") == std::string::npos);
+}
