@@ -32,9 +32,9 @@ public:
     /// By index. Empty where nvidia-smi is not there or does not answer; GPUs that do not tell (memory shared with the CPU) are left out.
     [[nodiscard]] std::vector<GpuMemoryUse> used() const;
 
-    /// Asks, after 50 ms and then less and less often (1 s), until no GPU has more than `slack_bytes` above `before` in use. What did not go
-    /// within `patience`, a line a GPU: `GPU 0: 20480 MiB are still in use 20 s after the engine's end, 512 MiB were before its start`; empty when
-    /// all went, where `before` is empty, and where nvidia-smi does not answer (any more): then it cannot be known, and waiting would not tell.
+    /// Asks at once, after 50 ms and then less and less often (1 s), until no GPU has more than `slack_bytes` above `before` in use. What did not
+    /// go within `patience`, a line a GPU: `GPU 0: 20480 MiB of its memory are still in use after 20 s, 512 MiB were before the start`; a line
+    /// too where nvidia-smi does not answer any more. Empty when all went, and at once where `before` is empty.
     [[nodiscard]] std::string wait_until_free(const std::vector<GpuMemoryUse>& before, std::chrono::milliseconds patience) const;
 
 private:
