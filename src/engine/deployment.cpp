@@ -76,6 +76,13 @@ ProcessOptions process_options(const Engine& engine, const Command& command, con
     return result;
 }
 
+/// The GPUs that the engine sees, whoever says so.
+std::string gpus_of(const Engine& engine, const Command& command, const DeployOptions& options) {
+    const auto environment = process_options(engine, command, options).environment;
+    const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+    return visible == environment.end() ? "" : visible->second;
+}
+
 }  // namespace
 
 struct Deployment::State {
@@ -101,7 +108,8 @@ struct Deployment::State {
     const ReservedPort& port;
     const DeployOptions options;
     const Endpoint endpoint;
-    const GpuMemory gpu_memory{options.gpus, options.nvidia_smi};
+    const std::string gpus = gpus_of(engine, command, options);
+    const GpuMemory gpu_memory{gpus, options.nvidia_smi};
     const std::vector<GpuMemoryUse> gpu_memory_before = gpu_memory.used();
     const Clock::time_point begin = Clock::now();
     const std::int64_t kills_before = out_of_memory_kills();
@@ -240,7 +248,7 @@ std::string Deployment::log_trouble() const { return state_->process.log_trouble
 Ended Deployment::stop() { return state_->stop(); }
 
 std::unique_ptr<MachineWatch> Deployment::watch(MachineWatchOptions options) const {
-    options.gpus = state_->options.gpus;
+    options.gpus = state_->gpus;
     options.cores = state_->options.cores;
     options.before = state_->gpu_memory_before;
     return std::make_unique<MachineWatch>(WatchedProcesses{process_id(), state_->options.mark}, std::move(options));

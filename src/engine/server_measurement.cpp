@@ -140,7 +140,12 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, const Watch& w
 std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, const Watch& watch, const std::string& model,
                                                                            const Calibration& calibration) {
     Measured measured;
-    const std::unique_ptr<MachineWatch> machine = options_.watch ? server.watch(*options_.watch) : nullptr;
+    std::unique_ptr<MachineWatch> machine;
+    if (options_.watch) {
+        MachineWatchOptions watched = *options_.watch;
+        if (context_.trial == 0 && run_ == 0) watched.say = [this](const std::string& line) { say(line); };  // the same for all trials
+        machine = server.watch(std::move(watched));
+    }
     for (const Workload& workload : workloads_) {
         (void)server.reset_cache();
         LoadTest test;

@@ -15,11 +15,10 @@ namespace servetune {
 /// What is watched and what disturbs. Shares are 0 to 1.
 struct MachineWatchOptions {
     std::string nvidia_smi = "nvidia-smi";  ///< a file, or a name in PATH; where it is not there only the CPU is watched
-    /// For an answer. Tens of ms are usual while an engine keeps the driver loaded; a GPU that it has to wake first takes 1 to 3 s (NVIDIA, Driver
-    /// Persistence, overview).
+    /// For an answer. A GPU that the driver has to wake first takes 1 to 3 s (NVIDIA, Driver Persistence, overview); one in use answers sooner.
     double nvidia_smi_within_seconds = 5;
-    /// Between samples of the GPUs. An answer costs tens of ms of CPU and holds a lock of the driver: every 2 s is a few per cent of one core and
-    /// gives a load test of half a minute 15 samples.
+    /// Between samples of the GPUs, each of which starts nvidia-smi twice: a load test of half a minute has 15, of which one is less than the
+    /// share below. More often costs CPU that the measurement is to have.
     double every_seconds = 2;
     /// The engine's, as CUDA_VISIBLE_DEVICES has them: `0,1`, UUIDs or beginnings of them; `-1`: none. Empty: as this process's own
     /// CUDA_VISIBLE_DEVICES has them; without one, those on which a process of the engine is seen, or all where nvidia-smi tells of no
@@ -41,7 +40,7 @@ struct MachineWatchOptions {
     double stolen_at_most = 0.02;
     /// Cores at least that busy on the mean had moments without a free one for us; below, a scheduler finds one.
     double busy_at_least = 0.90;
-    /// Of the time of all cores, spent with other processes. A usual machine's services stay below 1 to 2 %.
+    /// Of the time of all cores, spent with other processes: what runs on a CPU differs by as much from run to run (5 to 10 %) without them.
     double others_cpu_at_most = 0.05;
     /// Shorter measurements say nothing of the CPU: its times are counted in 1/100 s, and 5 % of less than a second is a handful of these.
     double cpu_judged_from_seconds = 1;
@@ -58,8 +57,9 @@ struct WatchedProcesses {
 
 /// Looks at the machine while something is measured: a result that came from a throttled, shared or lost GPU, or from cores that were with
 /// others, is not the configuration's. Begins when it is made. GPUs are asked through nvidia-smi in a thread of its own, the CPU's times are taken
-/// at the beginning and at the end. Nothing that nvidia-smi does throws or holds up longer than its time for an answer, and two
-/// seconds where it cannot be killed. docs/measuring.md tells what a study does with findings.
+/// at the beginning and at the end. Nothing that nvidia-smi does throws. `stop` waits for the sample that is under way and for the last one, two
+/// questions each; a question that is not answered in time (and 4 s more where nvidia-smi cannot be killed) is the last one.
+/// docs/measuring.md tells what a study does with findings.
 class MachineWatch {
 public:
     explicit MachineWatch(WatchedProcesses ours, MachineWatchOptions options = {});
