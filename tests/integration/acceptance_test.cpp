@@ -121,4 +121,10 @@ TEST_CASE("acceptance: wrong words are told, and nothing is run") {
     CHECK(usage.code == 2);
     CHECK(usage.err.find("scripts/acceptance-gpu --engine") != std::string::npos);
     CHECK_FALSE(fs::exists(folder.path() / "acceptance/2-default"));
+    fs::remove(folder.path() / "bin/vllm");
+    fs::create_symlink("/nonexistent", folder.path() / "bin/vllm");
+    const ScriptRun without = accept(folder, "vllm", "", {"--step", "0", "--step", "2"});
+    CHECK(without.code == 1);
+    CHECK(fails(without.out, 0));
+    CHECK(without.out.find("step 2  SKIPPED  there is no vllm on the PATH") != std::string::npos);
 }
