@@ -223,3 +223,27 @@ TEST_CASE("llama-server: real failing starts are read as what they are") {
     first.signal(SIGTERM);
     CHECK(first.wait_at_most(60s) == 0);
 }
+
+TEST_CASE("llama-server: the laptop's study is one that it takes") {
+    const std::string program = llama_server();
+    if (program.empty()) return;
+    const TemporaryFolder folder;
+    const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 16384}.gguf()).string();
+    const auto autotune = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"/usr/bin/env", "PATH=" + fs::path(program).parent_path().string() + ":" + std::getenv("PATH"),
+                                     "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + root.string(), SERVETUNE_PROGRAM});
+        ChildProcess process(words, folder.path());
+        const auto code = process.wait_at_most(120s);
+        return std::pair(code.value_or(-1), process.out() + process.err());
+    };
+    const std::string file = (root / "studies/llama-cpp-laptop.yaml").string();
+    const auto [valid, said] = autotune({"validate", file});
+    INFO(said);
+    CHECK(valid == 0);
+    CHECK(said.find("'llama-server --help' lists") != std::string::npos);
+    const auto [ran, told] = autotune({"run", file, "--trials", "1", "--directory", (folder.path() / "results").string()});
+    INFO(told);
+    CHECK(ran == 0);
+    CHECK(told.find("keep the default") != std::string::npos);
+    CHECK(leftovers((folder.path() / "results").string()).empty());
+}
