@@ -79,6 +79,22 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
     CHECK(Json::parse(bench(server, folder, json).out)["servetune"]["workload_fingerprint"] == saved["servetune"]["workload_fingerprint"]);
 }
 
+TEST_CASE("bench: streams that end without [DONE], with the counts beside the finish reason, are counted exactly") {
+    const TemporaryFolder folder;
+    for (const char* words : {"no_done,usage_in_finish", "no_done,usage_in_finish,finish_apart", "no_done,usage_in_finish,connection_close",
+                              "no_done,usage_in_finish,until_close"}) {
+        INFO(words);
+        const StreamServer server({.behaviour = parse_behaviour(std::string("first=0.003,gap=0.001,") + words)});
+        const Ended ended = bench(server, folder, {"--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"});
+        INFO(ended.err);
+        const Json figures = Json::parse(ended.out);
+        CHECK(figures["completed"] == 24);
+        CHECK(figures["total_output_tokens"] == 24 * 12);
+        CHECK(figures["total_input_tokens"] == 24 * 30);
+        CHECK(figures["servetune"]["figures"]["server_output_tokens"] == 24 * 12);
+    }
+}
+
 TEST_CASE("bench: the answer is no when the result cannot be believed, and mistakes are said") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
     const StreamServer good;

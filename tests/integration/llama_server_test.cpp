@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What we say of llama.cpp, asked of llama.cpp itself: its --help, its argument parser, and servers that answer.
+#include "support/llama_server.hpp"
 #include "support/http.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
@@ -30,16 +31,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";
-
-/// Empty, and said so (ctest looks for this line to call the test skipped), when there is none.
-std::string server() {
-    const char* given = std::getenv("SERVETUNE_LLAMA_SERVER");
-    const fs::path file = given != nullptr ? fs::path(given) : fs::path(SERVETUNE_SOURCE) / "build/llama/llama-server";
-    std::error_code error;
-    if (fs::exists(file, error)) return file.string();
-    WARN("skipped: there is no llama-server at " << file.string() << "; scripts/get-llama-server fetches one");
-    return {};
-}
 
 Engine engine(const std::string& program) {
     Engine result = Catalogue(root).engine(Yaml::parse("llama.cpp", "test"));
@@ -99,7 +90,7 @@ SpaceEntry within(std::string name, std::vector<Value> values) {
 }  // namespace
 
 TEST_CASE("llama-server: its --help lists every flag of the engine file") {
-    const std::string program = server();
+    const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
     const Engine llama = engine(program);
@@ -131,7 +122,7 @@ TEST_CASE("llama-server: its --help lists every flag of the engine file") {
 }
 
 TEST_CASE("llama-server: its argument parser takes 50 random feasible configurations, and not what is wrong") {
-    const std::string program = server();
+    const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
     const std::string model = (folder.path() / "absent.gguf").string();
@@ -161,7 +152,7 @@ TEST_CASE("llama-server: its argument parser takes 50 random feasible configurat
 }
 
 TEST_CASE("llama-server: it takes both ends of every range and every value of every choice") {
-    const std::string program = server();
+    const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
     Findings findings(build_of(program, folder.path()));
@@ -185,7 +176,7 @@ TEST_CASE("llama-server: it takes both ends of every range and every value of ev
 }
 
 TEST_CASE("llama-server: 8 random configurations serve a tiny model and stop when told") {
-    const std::string program = server();
+    const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
     const std::string model = folder.write("tiny.gguf", TinyModel{}.gguf()).string();
@@ -251,7 +242,7 @@ private:
 };
 
 TEST_CASE("llama-server: a load test of it counts what it counts, and is sound") {
-    const std::string program = server();
+    const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
     const std::string model =
@@ -306,7 +297,7 @@ TEST_CASE("llama-server: a load test of it counts what it counts, and is sound")
 }
 
 TEST_CASE("llama-server: what the engine file forbids ends it at the start") {
-    const std::string program = server();
+    const std::string program = llama_server();
     if (program.empty()) return;
     const TemporaryFolder folder;
     const std::string model = folder.write("tiny.gguf", TinyModel{}.gguf()).string();

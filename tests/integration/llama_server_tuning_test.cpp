@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+// A real engine tuned end to end: `autotune run` starts llama-server, loads it, reads why it fails, ends it. Which configuration wins on
+// a machine that does other things meanwhile is not asked.
+#include "support/http.hpp"
+#include "support/llama_server.hpp"
+#include "support/process.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+#include "support/tiny_model.hpp"
+
+#include "servetune/engine/deployment.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/yaml.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using namespace std::chrono_literals;
+const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";
+
+/// The engine file without its rule against a quantized V cache that has no flash attention: what forbids it here is the engine itself.
+std::string without_the_rule(std::string yaml) {
+    const auto at = yaml.find("  - forbid: {flash_attention: \"off\", cache_type_v:");
+    REQUIRE(at != std::string::npos);
+    const auto because = yaml.find('\n', at);
+    yaml.erase(at, yaml.find('\n', because + 1) + 1 - at);
+    return yaml;
+}
+
+/// Every stage is compared with the default, so the eight trials are the same whichever is faster.
+constexpr const char* study = R"(study: llama-tiny
+model: ${GGUF}
+engine: engine.yaml
+workloads:
+  - {workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 12, arrival: {concurrency: 4}, ignore_eos: true}
+objective: {maximize: output_tokens_per_second, limits: ["success_ratio >= 0.99"]}
+space:
+  threads: 1
+  ctx_size: 32768
+  parallel: {choice: [engine, 8], ordered: true}
+  batch_size: {choice: [engine, 64], ordered: true}
+  ubatch_size: {choice: [engine, 32], ordered: true}
+  cache_type_k: {choice: [engine, q8_0]}
+  cache_type_v: {choice: [engine, q8_0]}
+  flash_attention: {choice: [engine, "on", "off"]}
+others: default
+strategy:
+  staged:
+    compare_with: baseline
+    replicates: 1
+    stages:
+      - {stage: what the engine refuses, candidates: [{flash_attention: "off", cache_type_v: q8_0}]}
+      - parallel
+      - batch_size
+      - ubatch_size
+      - cache_type_k
+      - cache_type_v
+      - {stage: without flash attention, candidates: [{flash_attention: "off"}]}
+budget: {trials: 8}
+evaluator: {deploy: {ready_within: 60s, stop_within: 20s, warm_up: 2}}
+)";
+
+/// The ports that the servers of the study said they listened on.
+std::vector<std::uint16_t> ports_in(const fs::path& trials) {
+    std::vector<std::uint16_t> result;
+    for (const auto& trial : fs::directory_iterator(trials)) {
+        const std::string log = read_file(trial.path() / "engine.log");
+        const std::string before = "listening on http://127.0.0.1:";
+        if (const auto at = log.find(before); at != std::string::npos)
+            result.push_back(static_cast<std::uint16_t>(std::atoi(log.c_str() + at + before.size())));
+    }
+    return result;
+}
+
+}  // namespace
+
+TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightly, every token counted twice, nothing left") {
+    const std::string program = llama_server();
+    if (program.empty()) return;
+    const TemporaryFolder folder;
+    const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 32768}.gguf()).string();
+    (void)folder.write("engine.yaml", without_the_rule(read_file(root / "engines/llama.cpp.yaml")));
+    const std::string file = folder.write("study.yaml", study).string();
+    const fs::path results = folder.path() / "results";
+    const std::string path = fs::path(program).parent_path().string() + ":" + std::getenv("PATH");
+    ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + root.string(), SERVETUNE_PROGRAM, "run",
+                      file, "--directory", results.string(), "--json", "--quiet"},
+                     folder.path());
+    const auto code = run.wait_at_most(280s);
+    INFO(run.err());
+    REQUIRE(code == 0);
+
+    const Json report = Json::parse(run.out());
+    INFO(report.dump(1));
+    CHECK(report.at("trials").at("told") == 8);
+    REQUIRE(report.at("trials").at("failed") == 1);
+    const Json& failure = report.at("failures").at(0);
+    CHECK(failure.at("kind") == "unsupported");
+    CHECK(failure.at("message").get<std::string>().find("quantized V cache requires flash_attn to be enabled") != std::string::npos);
+    CHECK(failure.at("configuration").at("flash_attention") == "off");
+    CHECK(failure.at("configuration").at("cache_type_v") == "q8_0");
+    CHECK(fs::exists(failure.at("log").get<std::string>()));
+    for (const Json& audited : report.at("audit"))
+        for (const Json& finding : audited.at("findings")) {
+            INFO(finding.dump());
+            CHECK(finding.at("id") != "complete");
+            // "server" also tells of prompt tokens from the cache, and here it may: a slot that has served before keeps the words that the chat
+            // template puts before every prompt. That its count of generated tokens is another than ours it must not say.
+            CHECK(finding.at("left").get<std::string>().find("server generated") == std::string::npos);
+        }
+
+    const std::vector<Trial> trials = SqliteJournal::read(results).trials();
+    CHECK(trials.size() == 8);
+    for (const Trial& trial : trials) {
+        const Measurement* measurement = trial.measurement();
+        if (measurement == nullptr) continue;
+        INFO(trial.configuration.text());
+        CHECK(measurement->metrics.at("success_ratio").value == 1);
+        CHECK(measurement->metrics.at("output_tokens").value == 12 * 16);
+        CHECK(measurement->metrics.at("server_output_tokens").value == 12 * 16);
+        CHECK(measurement->metrics.at("server_input_tokens").value + measurement->metrics.at("server_prefix_hit_tokens").value ==
+              measurement->metrics.at("input_tokens").value);
+    }
+
+    CHECK(leftovers(results.string()).empty());
+    const std::vector<std::uint16_t> ports = ports_in(results / "trials");
+    CHECK(ports.size() == 7);
+    for (const std::uint16_t port : ports) CHECK(http(port, "/health").status == 0);
+}
+
+TEST_CASE("llama-server: real failing starts are read as what they are") {
+    const std::string program = llama_server();
+    if (program.empty()) return;
+    const TemporaryFolder folder;
+    const std::string whole = TinyModel{}.gguf();
+    const auto file = [&](const char* name, const std::string& bytes) { return folder.write(name, bytes).string(); };
+    const std::string good = file("good.gguf", whole);
+    std::string other = whole;
+    for (auto at = other.find("llama"); at != std::string::npos; at = other.find("llama", at)) other.replace(at, 5, "lxama");
+    struct Case {
+        const char* what;
+        FailureKind kind;
+        std::string model;
+        std::vector<std::string> more{};
+        const char* words;  ///< of the log, that the message must hold
+        const char* limit = "true";
+    };
+    const ReservedPort taken;
+    ChildProcess first({program, "--model", good, "--host", "127.0.0.1", "--port", std::to_string(taken.number())}, folder.path());
+    for (int tries = 0; tries < 600 && http(static_cast<std::uint16_t>(taken.number()), "/health").status != 200; ++tries)
+        std::this_thread::sleep_for(50ms);
+    const std::vector<Case> cases{
+        {"a model that is not there", FailureKind::wrong_model, "absent.gguf", {}, "failed to open GGUF file"},
+        {"a folder", FailureKind::wrong_model, folder.path().string(), {}, ""},
+        {"no GGUF file", FailureKind::wrong_model, file("text.gguf", "hello, this is no model"), {}, "invalid magic characters"},
+        {"a broken header", FailureKind::wrong_model, file("head.gguf", whole.substr(0, 1000)), {}, "failed to read key-value pairs"},
+        {"a download that broke off",
+         FailureKind::wrong_model,
+         file("cut.gguf", whole.substr(0, whole.size() / 2)),
+         {},
+         "data is not within the file bounds"},
+        {"an architecture that it does not know", FailureKind::wrong_model, file("other.gguf", other), {}, "unknown model architecture"},
+        {"a flag that it does not know", FailureKind::rejected_flags, good, {"--no-such-flag"}, "invalid argument: --no-such-flag"},
+        {"a value that it does not take", FailureKind::rejected_flags, good, {"--cache-type-k", "q9"}, "Unsupported cache type: q9"},
+        {"a device that it does not have", FailureKind::rejected_flags, good, {"--device", "CUDA0"}, "invalid device: CUDA0"},
+        {"a quantized V cache without flash attention",
+         FailureKind::unsupported,
+         good,
+         {"--flash-attn", "off", "--cache-type-v", "q8_0"},
+         "quantized V cache requires flash_attn to be enabled"},
+        {"a cache larger than the memory",
+         FailureKind::out_of_memory,
+         good,
+         {"--ctx-size", "4000000", "--parallel", "1", "--fit", "off"},
+         "insufficient memory (attempted to allocate",
+         "ulimit -v 2000000"},
+        {"a cache whose list of cells is larger than the memory",
+         FailureKind::out_of_memory,
+         good,
+         {"--ctx-size", "1000000000", "--parallel", "1", "--fit", "off"},
+         "std::bad_alloc",
+         "ulimit -v 2000000"},
+        {"a port that somebody has", FailureKind::infrastructure, good, {"--port", std::to_string(taken.number())}, "couldn't bind"}};
+    const Engine engine = Catalogue(root).engine(Yaml::parse("llama.cpp", "test"));
+    for (const Case& one : cases) {
+        INFO(one.what);
+        const ReservedPort port;
+        Command command;
+        command.argv = {"/bin/sh",
+                        "-c",
+                        std::string(one.limit) + " && exec \"$0\" \"$@\"",
+                        program,
+                        "--model",
+                        one.model,
+                        "--host",
+                        "127.0.0.1",
+                        "--port",
+                        std::to_string(port.number())};
+        command.argv.insert(command.argv.end(), one.more.begin(), one.more.end());
+        DeployOptions options;
+        options.folder = folder.path() / "trial";
+        options.ready_within_seconds = 60;
+        const Deployment deployment(engine, command, one.model, port, options);
+        REQUIRE(deployment.started().failure);
+        INFO(deployment.started().failure->message);
+        CHECK(name_in(failure_kinds, deployment.started().failure->kind) == name_in(failure_kinds, one.kind));
+        CHECK(deployment.started().failure->message.find(one.words) != std::string::npos);
+    }
+    first.signal(SIGTERM);
+    CHECK(first.wait_at_most(60s) == 0);
+}
+
+TEST_CASE("llama-server: the laptop's study is one that it takes") {
+    const std::string program = llama_server();
+    if (program.empty()) return;
+    const TemporaryFolder folder;
+    const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 16384}.gguf()).string();
+    const auto autotune = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"/usr/bin/env", "PATH=" + fs::path(program).parent_path().string() + ":" + std::getenv("PATH"),
+                                     "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + root.string(), SERVETUNE_PROGRAM});
+        ChildProcess process(words, folder.path());
+        const auto code = process.wait_at_most(120s);
+        return std::pair(code.value_or(-1), process.out() + process.err());
+    };
+    const std::string file = (root / "studies/llama-cpp-laptop.yaml").string();
+    const auto [valid, said] = autotune({"validate", file});
+    INFO(said);
+    CHECK(valid == 0);
+    CHECK(said.find("'llama-server --help' lists") != std::string::npos);
+    const auto [ran, told] = autotune({"run", file, "--trials", "1", "--directory", (folder.path() / "results").string()});
+    INFO(told);
+    CHECK(ran == 0);
+    CHECK(told.find("keep the default") != std::string::npos);
+    CHECK(leftovers((folder.path() / "results").string()).empty());
+}
