@@ -136,6 +136,20 @@ TEST_CASE("process: a file is its input, and its answer is kept apart from what 
           "cannot start /bin/true: no input and output for it: No such file or directory");
 }
 
+TEST_CASE("process: one that leaves the group and becomes a program in the moment when the others end is ended too") {
+    const TemporaryFolder folder;
+    const std::string mark = folder.path().string();
+    const fs::path program = script(folder, "setsid sleep 600 >/dev/null 2>&1 &\ni=0\nwhile [ $i -lt $1 ]; do i=$((i + 1)); done\n");
+    for (int i = 0; i < 200; ++i) {
+        Process process({.argv = {program.string(), std::to_string(i * 10)}, .mark = mark});
+        REQUIRE(process.wait(20s));
+        CHECK(process.end(10s).report.empty());
+    }
+    std::this_thread::sleep_for(200ms);  // whoever was missed is a program by now
+    CHECK(leftovers(mark).empty());
+    CHECK(end_leftovers(mark).empty());
+}
+
 TEST_CASE("process: what cannot be started says why") {
     const TemporaryFolder folder;
     const auto why = [](ProcessOptions options) { return message_of<IoError>([&] { const Process process(options); }); };
