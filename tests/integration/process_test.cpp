@@ -140,8 +140,8 @@ TEST_CASE("process: one that leaves the group and becomes a program in the momen
     const TemporaryFolder folder;
     const std::string mark = folder.path().string();
     const fs::path program = script(folder, "setsid sleep 600 >/dev/null 2>&1 &\ni=0\nwhile [ $i -lt $1 ]; do i=$((i + 1)); done\n");
-    for (int i = 0; i < 200; ++i) {
-        Process process({.argv = {program.string(), std::to_string(i * 10)}, .mark = mark});
+    for (int i = 0; i < 50; ++i) {
+        Process process({.argv = {program.string(), std::to_string(i * 40)}, .mark = mark});
         REQUIRE(process.wait(20s));
         CHECK(process.end(10s).report.empty());
     }
