@@ -114,6 +114,8 @@ std::string text_in(const Json& object, const std::string& key, const std::strin
         std::size_t end = std::min(most, text.size());
         while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
         text.resize(end);
+        for (char& c : text)  // one line: reports put it into tables
+            if (std::iscntrl(static_cast<unsigned char>(c)) != 0) c = ' ';
         return text;
     }
     if (found->is_number()) return found->dump();

@@ -73,14 +73,15 @@ Json to_json(const Configuration& configuration) {
 /// Text of a file or a flag need not be UTF-8; that must not stop a study.
 std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
-/// The last lines that it printed on standard error, for a message.
+/// The last lines that it printed on standard error, in one line for a message: reports put it into tables, and the log has all of them.
 std::string last_words(const Process& process) {
-    constexpr std::size_t most = 10;  // as many as a deployed engine's failure shows
-    std::vector<std::string> lines = process.lines();
+    constexpr std::size_t most = 3;  // the end of a Python traceback: where, what, why
+    constexpr std::size_t longest = 200;
+    const std::vector<std::string> lines = process.lines();
     if (lines.empty()) return "; it printed nothing on standard error";
-    if (lines.size() > most) lines.erase(lines.begin(), lines.end() - static_cast<std::ptrdiff_t>(most));
-    std::string result = "; its last lines:";
-    for (const std::string& line : lines) result += "\n" + line;
+    std::string result = "; its last lines: ";
+    for (std::size_t i = lines.size() - std::min(most, lines.size()); i < lines.size(); ++i)
+        result += lines[i].substr(0, longest) + (i + 1 < lines.size() ? " / " : "");
     return result;
 }
 

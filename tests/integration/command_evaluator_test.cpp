@@ -220,7 +220,8 @@ TEST_CASE("command: what is no answer is refused with the reason") {
 
 TEST_CASE("command: a failure is what the program says it is, whatever its exit code") {
     for (const char* code : {"0", "3"}) {
-        Setting setting(R"(echo '{"failure": {"kind": "out_of_memory", "message": "no room for 3 blocks"}}'; exit )" + std::string(code));
+        Setting setting(R"(printf '%s' '{"failure": {"kind": "out_of_memory", "message": "no room\nfor 3 blocks"}}'; exit )" +
+                        std::string(code));
         const Failure failure = failure_of(setting.measure(), FailureKind::out_of_memory);
         CHECK(failure.message == "no room for 3 blocks");
         CHECK(failure.log_path == setting.trial("command.log").string());
@@ -239,10 +240,10 @@ TEST_CASE("command: a failure is what the program says it is, whatever its exit 
 
 TEST_CASE("command: an exit code other than 0 is told with the last lines of standard error; metrics printed before it do not count") {
     Setting setting("echo one >&2\n" + good + "\necho two >&2\nexit 7\n");
-    CHECK(failure_of(setting.measure(), FailureKind::other).message == "exit code 7; its last lines:\none\ntwo");
+    CHECK(failure_of(setting.measure(), FailureKind::other).message == "exit code 7; its last lines: one / two");
     CHECK(read_file(setting.trial("command.log")) == "one\ntwo\n");
     Setting many("seq 1 30 >&2\nexit 1\n");
-    CHECK(has(failure_of(many.measure(), FailureKind::other).message, "its last lines:\n21\n22"));
+    CHECK(has(failure_of(many.measure(), FailureKind::other).message, "its last lines: 28 / 29 / 30"));
     CHECK(failure_of(Setting("kill -SEGV $$\n").measure(), FailureKind::other).message ==
           "it was ended by signal 11; it printed nothing on standard error");
 }
@@ -251,7 +252,7 @@ TEST_CASE("command: a program that is not over in time is hung, one that the use
     Setting slow("echo working >&2\nsleep 300\n");
     slow.options.within_seconds = 0.5;
     const auto begin = Clock::now();
-    CHECK(has(failure_of(slow.measure(), FailureKind::hung).message, "it was not over within 0.5 s; its last lines:\nworking"));
+    CHECK(has(failure_of(slow.measure(), FailureKind::hung).message, "it was not over within 0.5 s; its last lines: working"));
     CHECK(Clock::now() - begin < 60s);
 
     Setting stopped("touch \"$1/began\"\nsleep 300\n", {"{folder}"});
@@ -463,6 +464,20 @@ TEST_CASE("command: after kill -9 a study goes on, no told trial is measured aga
     for (std::size_t i = 0; i < after.size(); ++i)
         CHECK(std::count(measured.begin(), measured.end(), "{\"trial\":" + std::to_string(i)) == (i == 3 ? 2 : 1));
     CHECK(nlohmann::json::parse(second.out()).at("recommended").at("configuration").at("max_num_seqs") == 256);
+}
+
+TEST_CASE("command: a study that is stopped ends its program and keeps the trial open") {
+    const StudyInFolder study("[ -e go ] || sleep 600\n");
+    {
+        ChildProcess run(study.command(), study.folder.path());
+        REQUIRE(comes_true([&] { return study.measured().size() == 1; }, 60s));
+        run.signal(SIGINT);
+        CHECK(run.wait_at_most(60s) == 130);
+    }
+    CHECK(leftovers(study.directory().string()).empty());
+    const std::vector<Trial> trials = SqliteJournal::read(study.directory()).trials();
+    REQUIRE(trials.size() == 1);
+    CHECK_FALSE(trials.front().told());
 }
 
 TEST_CASE("command: a study whose program is not there ends with what to do, and the trial stays open") {
