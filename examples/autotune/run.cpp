@@ -54,9 +54,9 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
     }
 }
 
-/// Engines of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
+/// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
 void end_what_was_left(const StudySetup& setup) {
-    const std::string& mark = setup.file.deploy->options.deploy.mark;
+    const std::string mark = setup.file.mark();
     for (const Leftover& left : leftovers(mark))
         fmt::print(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
     for (const Leftover& left : end_leftovers(mark)) fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
@@ -82,7 +82,7 @@ int run(const RunArguments& arguments) {
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
-    if (file.deploy || file.attach) file.budget.same_failures = 3;  // the default and two others
+    if (file.measures()) file.budget.same_failures = 3;  // the default and two others
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     std::optional<RunLog> log;  // once the folder is ours
@@ -95,7 +95,7 @@ int run(const RunArguments& arguments) {
     StudySetup setup = set_up(std::move(file), folder);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
-    if (setup.file.deploy) end_what_was_left(setup);
+    if (setup.file.starts_processes()) end_what_was_left(setup);
 
     Study::Options options{setup.file.seed, {}, unix_seconds};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);

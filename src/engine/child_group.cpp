@@ -37,9 +37,10 @@ struct Prepared {
     const char* file;
     char* const* argv;
     char* const* environment;
-    const char* folder;      ///< null: stays
+    const char* folder;  ///< null: stays
+    const char* input;
     const cpu_set_t* cores;  ///< null: any
-    int output, report, signal_when_parent_ends;
+    int answer, output, report, signal_when_parent_ends;
     pid_t parent;
 };
 
@@ -61,8 +62,8 @@ struct Prepared {
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
 
-    const int nothing = open("/dev/null", O_RDONLY);
-    if (nothing < 0 || dup2(nothing, 0) < 0 || dup2(wanted.output, 1) < 0 || dup2(wanted.output, 2) < 0)
+    const int input = open(wanted.input, O_RDONLY);
+    if (input < 0 || dup2(input, 0) < 0 || dup2(wanted.answer, 1) < 0 || dup2(wanted.output, 2) < 0)
         refuse(Refusal::Step::input_and_output);
     if (wanted.folder != nullptr && chdir(wanted.folder) != 0) refuse(Refusal::Step::folder);
     if (wanted.cores != nullptr && sched_setaffinity(0, sizeof *wanted.cores, wanted.cores) != 0) refuse(Refusal::Step::cores);
@@ -138,7 +139,7 @@ Pipe::Pipe() {
     in = Descriptor(ends[1]);
 }
 
-ChildGroup::ChildGroup(const ChildProgram& program, int output) {
+ChildGroup::ChildGroup(const ChildProgram& program, int output, int answer) {
     std::vector<std::string> argv = program.argv;
     std::vector<std::string> environment = program.environment;
     const std::vector<char*> words = pointers_to(argv);
@@ -149,7 +150,9 @@ ChildGroup::ChildGroup(const ChildProgram& program, int output) {
                             words.data(),
                             program.environment.empty() ? environ : variables.data(),
                             program.folder.empty() ? nullptr : program.folder.c_str(),
+                            program.input.empty() ? "/dev/null" : program.input.c_str(),
                             program.cores.empty() ? nullptr : &cores,
+                            answer >= 0 ? answer : output,
                             output,
                             report.in.id(),
                             program.signal_when_parent_ends,

@@ -44,6 +44,7 @@ struct ChildProgram {
     std::vector<std::string> argv{};         ///< its words, its own name first
     std::vector<std::string> environment{};  ///< all of it, NAME=value; empty: this process's own
     std::filesystem::path folder{};          ///< its working directory; empty: this process's own
+    std::filesystem::path input{};           ///< a file that is its standard input; empty: nothing comes
     std::vector<int> cores{};                ///< it runs on these only; empty: any
     int signal_when_parent_ends = SIGKILL;   ///< to it alone, when the thread that made it ends
 };
@@ -52,8 +53,9 @@ struct ChildProgram {
 /// group's, is nobody else's. Any thread may ask.
 class ChildGroup {
 public:
-    /// Starts it with no input and both of its outputs into `output`; returns once it runs. Throws IoError where it cannot.
-    ChildGroup(const ChildProgram& program, int output);
+    /// Starts it with both of its outputs into `output`, or the standard one into `answer` where that is a descriptor; returns once it runs.
+    /// Throws IoError where it cannot.
+    ChildGroup(const ChildProgram& program, int output, int answer = -1);
     ~ChildGroup();  ///< KILL for the group
     ChildGroup(const ChildGroup&) = delete;
     ChildGroup& operator=(const ChildGroup&) = delete;

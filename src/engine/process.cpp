@@ -61,7 +61,7 @@ ChildProgram program_of(const ProcessOptions& options, const std::string& token)
     if (file.empty())
         throw IoError("cannot start " + options.argv.front() +
                       (options.argv.front().find('/') == std::string::npos ? ": no such program in $PATH" : ": no such program"));
-    return {fs::absolute(file), options.argv, environment_of(options, token), options.folder, options.cores, SIGTERM};
+    return {fs::absolute(file), options.argv, environment_of(options, token), options.folder, options.input, options.cores, SIGTERM};
 }
 
 void write_files(const ProcessOptions& options) {
@@ -77,6 +77,14 @@ void write_files(const ProcessOptions& options) {
         stream.close();
         if (!stream) throw IoError("cannot write " + file.string() + ": " + std::generic_category().message(errno));
     }
+}
+
+/// Reads once what is there; false at the end of the stream.
+template <class Take>
+bool read_once(int from, std::vector<char>& buffer, const Take& take) {
+    const ssize_t got = read(from, buffer.data(), buffer.size());
+    if (got > 0) take(std::string_view(buffer.data(), static_cast<std::size_t>(got)));
+    return got != 0;
 }
 
 /// No signal for threads that are made meanwhile: not the program's TERM, and no SIGXFSZ for a log that is too large.
@@ -99,7 +107,10 @@ private:
 
 struct Process::State {
     explicit State(const ProcessOptions& options)
-        : program(program_of(options, token)), log((write_files(options), options.log), options.log_bytes) {
+        : program(program_of(options, token)),
+          log((write_files(options), options.log), options.log_bytes),
+          answer_most(options.answer_bytes) {
+        if (answer_most > 0) apart.emplace();
         std::promise<void> started;
         {
             const SignalsBlocked blocked;
@@ -124,12 +135,13 @@ struct Process::State {
     /// The reader's life. It starts the child, because the kernel tells a child of its parent's end when the thread that made it ends.
     void live(std::promise<void>& started) {
         try {
-            child.emplace(program, output.in.id());
+            child.emplace(program, output.in.id(), apart ? apart->in.id() : -1);
         } catch (...) {
             started.set_exception(std::current_exception());
             return;
         }
         output.in.reset();
+        if (apart) apart->in.reset();
         started.set_value();
         read_until_told();
         log.finish();
@@ -137,20 +149,26 @@ struct Process::State {
 
     void read_until_told() {
         constexpr int a_lot = 1 << 20;  // /proc/sys/fs/pipe-max-size: fewer wake-ups when it floods
-        (void)fcntl(output.out.id(), F_SETPIPE_SZ, a_lot);
-        fcntl(output.out.id(), F_SETFL, O_NONBLOCK);
+        for (const int out : {output.out.id(), apart ? apart->out.id() : -1}) {
+            (void)fcntl(out, F_SETPIPE_SZ, a_lot);
+            (void)fcntl(out, F_SETFL, O_NONBLOCK);
+        }
         std::vector<char> buffer(a_lot);
-        for (bool open = true, told = false; !told;) {
-            std::array<pollfd, 2> waiting{{{open ? output.out.id() : -1, POLLIN, 0}, {stop_reading.id(), POLLIN, 0}}};
+        for (bool open = true, answers = apart.has_value(), told = false; !told;) {
+            std::array<pollfd, 3> waiting{
+                {{open ? output.out.id() : -1, POLLIN, 0}, {answers ? apart->out.id() : -1, POLLIN, 0}, {stop_reading.id(), POLLIN, 0}}};
             (void)poll(waiting.data(), waiting.size(), -1);
-            told = waiting[1].revents != 0;
+            told = waiting[2].revents != 0;
             // When told to stop: what is there still, once; somebody who would not go may write for ever.
             const std::scoped_lock lock(reading);
-            const ssize_t got = open ? read(output.out.id(), buffer.data(), buffer.size()) : -1;
-            if (got > 0) {
-                kept.append({buffer.data(), static_cast<std::size_t>(got)});
-                log.write({buffer.data(), static_cast<std::size_t>(got)});
-            } else if (open && got == 0) open = false;
+            open = open && read_once(output.out.id(), buffer, [&](std::string_view bytes) {
+                       kept.append(bytes);
+                       log.write(bytes);
+                   });
+            answers = answers && read_once(apart->out.id(), buffer, [&](std::string_view bytes) {
+                          answer_printed += bytes.size();
+                          answer += bytes.substr(0, answer_most - answer.size());
+                      });
         }
     }
     /// What a leader that has ended printed last may still be in the pipe. A grandchild may print for ever: half a second at most.
@@ -158,7 +176,9 @@ struct Process::State {
         const auto deadline = Clock::now() + milliseconds(500);
         for (int waiting = 1; child->ended() && !over && Clock::now() < deadline; std::this_thread::sleep_for(milliseconds(1))) {
             const std::scoped_lock lock(reading);
-            if (ioctl(output.out.id(), FIONREAD, &waiting) != 0 || waiting == 0) return;
+            int answering = 0;
+            if (apart) (void)ioctl(apart->out.id(), FIONREAD, &answering);
+            if (ioctl(output.out.id(), FIONREAD, &waiting) != 0 || waiting + answering == 0) return;
         }
     }
     void finish_reading() {
@@ -170,9 +190,13 @@ struct Process::State {
     /// What of the group, or of those that left it, lives.
     [[nodiscard]] std::vector<RunningProcess> living() const {
         std::vector<RunningProcess> all = own_processes();
+        const auto deadline = Clock::now() + milliseconds(100);
         std::erase_if(all, [&](const RunningProcess& one) {
             if (one.dead || one.start_ticks < start_ticks) return true;  // descendants are younger
-            return one.group != child->id() && !has_in_environment(one.id, "SERVETUNE_GROUP=" + token);
+            if (one.group == child->id()) return false;
+            // One that left the group and becomes another program in this moment tells its environment a little later.
+            while (has_no_environment(one) && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
+            return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token);
         });
         return all;
     }
@@ -191,6 +215,10 @@ struct Process::State {
     LogFile log;
     KeptOutput kept{};
     Pipe output{};
+    std::optional<Pipe> apart{};  ///< for the standard output alone
+    std::size_t answer_most;
+    std::string answer{};  ///< with `answer_printed`: read under `reading`
+    std::size_t answer_printed = 0;
     mutable std::mutex reading{};  ///< held from the pipe to what is kept
     Descriptor stop_reading{eventfd(0, EFD_CLOEXEC)};
     std::optional<ChildGroup> child{};
@@ -212,6 +240,15 @@ std::size_t Process::printed_bytes() const { return state_->kept.bytes(); }
 std::string Process::printed_from(std::size_t& position) const {
     state_->catch_up();
     return state_->kept.from(position);
+}
+std::string Process::answer() const {
+    state_->catch_up();
+    const std::scoped_lock lock(state_->reading);
+    return state_->answer;
+}
+std::size_t Process::answer_printed() const {
+    const std::scoped_lock lock(state_->reading);
+    return state_->answer_printed;
 }
 std::string Process::log_trouble() const { return state_->log.trouble(); }
 

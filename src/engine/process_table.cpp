@@ -50,7 +50,11 @@ std::optional<RunningProcess> running_process(int id) {
     long skipped = 0;
     RunningProcess process{.id = id};
     fields >> state >> skipped >> process.group;
-    for (int field = 6; field < 22; ++field) fields >> skipped;
+    constexpr long kernel_thread = 0x00200000;  // PF_KTHREAD, include/linux/sched.h
+    for (int field = 6; field < 22; ++field) {
+        fields >> skipped;
+        if (field == 9) process.kernel = (skipped & kernel_thread) != 0;
+    }
     if (!(fields >> process.start_ticks)) return std::nullopt;
     process.dead = state == 'Z' || state == 'X';
     return process;
@@ -74,6 +78,10 @@ std::vector<RunningProcess> own_processes() {
 bool has_in_environment(int id, const std::string& name_and_value) {
     const std::string text = '\0' + content_of(id, "/environ");
     return text.find('\0' + name_and_value + '\0') != std::string::npos;
+}
+
+bool has_no_environment(const RunningProcess& process) {
+    return !process.kernel && !process.dead && content_of(process.id, "/environ").empty() && running_process(process.id);
 }
 
 std::string command_of(int id) {

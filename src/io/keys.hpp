@@ -189,6 +189,14 @@ inline constexpr std::array evaluator{
     Key{"simulate", "mapping", "answer from the cost model and the simulator: predictions, nothing is measured"},
     Key{"attach", "url or mapping", "load-test a server that somebody else runs: only `load` can be searched"},
     Key{"deploy", "mapping", "start the engine here, load-test it over HTTP, end it: one start a trial"},
+    Key{"command", "list of words or mapping", "a program of yours measures: it gets the configuration and prints metrics, as JSON"},
+};
+inline constexpr std::array command{
+    Key{"run", "list of words", "the program and its words, with {config}, {config_file}, {workload}, {seed}, {trial} and {folder}", true},
+    Key{"within", "duration", "start to end; a longer trial has failed: hung (2h)"},
+    Key{"stop_within", "duration", "for it and what it started to end once they were told (20s)"},
+    Key{"environment", "mapping of text", "of the program, beside this program's own"},
+    Key{"log_bytes", "integer", "of each trial's log at most (16777216)"},
 };
 inline constexpr std::array load{
     Key{"concurrency", "parameter", "`load.concurrency`: requests in flight, in place of the workloads' own arrival"},

@@ -336,6 +336,7 @@ private:
                 file_.hardware);
         if (file_.attach) line("- {} was measured as it was found; whoever runs it says with which flags.", file_.attach->options.url);
         if (file_.deploy) line("- Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.");
+        if (file_.command) line("- Every trial was measured by {}; its log is trials/ID/command.log.", file_.command->options.argv.front());
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
             const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";

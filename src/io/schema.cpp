@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 Json reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
 
 /// What stands under keys whose value is a mapping (or a list of mappings) with a table of its own; `*` before a name: any key,
-/// each with such a value; `[]`: a list of them; `?`: also a plain value.
+/// each with such a value; `[]`: a list of them; `?`: also a plain value; `&`: also a list of words.
 const std::map<std::string, std::map<std::string, std::string>, std::less<>>& nested() {
     static const std::map<std::string, std::map<std::string, std::string>, std::less<>> shapes{
         {"engine",
@@ -45,7 +45,8 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"evaluator", "evaluator"},
           {"published", "published"}}},
         {"strategy", {{"staged", "staged"}}},
-        {"evaluator", {{"replay", "?replay"}, {"simulate", "simulate"}, {"attach", "?attach"}, {"deploy", "deploy"}}},
+        {"evaluator",
+         {{"replay", "?replay"}, {"simulate", "simulate"}, {"attach", "?attach"}, {"deploy", "deploy"}, {"command", "&command"}}},
         {"load", {{"concurrency", "parameter"}, {"request_rate", "parameter"}}},
         {"traits", {{"attention", "*attention"}, {"defects", "[]defect"}}},
         {"model", {{"weights", "*weights"}}},
@@ -95,7 +96,8 @@ public:
             {"replay", keys::replay},       {"published", keys::published}, {"hardware", keys::hardware},
             {"model", keys::model},         {"weights", keys::weights},     {"simulate", keys::simulate},
             {"load", keys::load},           {"attach", keys::attach},       {"deploy", keys::deploy},
-            {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect}};
+            {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect},
+            {"command", keys::command}};
         return all;
     }
 
@@ -130,9 +132,12 @@ private:
         if (any_key) text.erase(0, 1);
         const bool or_plain = text.starts_with("?");
         if (or_plain) text.erase(0, 1);
+        const bool or_words = text.starts_with("&");
+        if (or_words) text.erase(0, 1);
         wanted_.push_back(text);
         Json value = reference(text);
         if (or_plain) value = {{"anyOf", Json::array({value, {{"type", Json::array({"string", "number", "boolean"})}}})}};
+        if (or_words) value = {{"anyOf", Json::array({value, {{"type", "array"}, {"items", of_type("text")}}})}};
         if (any_key) return {{"type", "object"}, {"additionalProperties", value}};
         if (list) return {{"type", "array"}, {"items", value}};
         return value;

@@ -222,6 +222,37 @@ DeployChoice read_deploy(const Yaml& node) {
     return result;
 }
 
+CommandChoice read_command(const Yaml& node) {
+    CommandChoice result;
+    CommandEvaluator::Options& options = result.options;
+    if (node.is_mapping()) node.check_keys(keys::command);
+    const Yaml& words = node.is_mapping() ? *node.find("run") : node;
+    if (!words.is_sequence() || words.items().empty())
+        words.fail_wanted("a list of words such as [./measure, \"{config}\"], no shell line");
+    for (const Yaml& word : words.items()) {
+        options.argv.push_back(word.text());
+        try {
+            CommandEvaluator::check_word(options.argv.back());
+        } catch (const UsageError& error) {
+            word.fail(error.what());
+        }
+    }
+    result.words = options.argv;
+    options.working_folder = fs::absolute(words.file()).parent_path();
+    std::string& program = options.argv.front();
+    if (program.empty()) words.items().front().fail_wanted("a program");
+    if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
+    if (!node.is_mapping()) return result;
+    if (const Yaml* within = node.find("within")) options.within_seconds = within->seconds();
+    if (const Yaml* within = node.find("stop_within")) options.stop_within_seconds = within->seconds();
+    if (const Yaml* environment = node.find("environment")) options.environment = read_texts(*environment);
+    if (const Yaml* bytes = node.find("log_bytes")) {
+        if (bytes->integer() < 0) bytes->fail_wanted("an integer of at least 0");
+        options.log_bytes = static_cast<std::size_t>(bytes->integer());
+    }
+    return result;
+}
+
 /// Minutes after midnight.
 int read_time_of_day(const Yaml& node) {
     const std::string text = node.text();
@@ -383,11 +414,12 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     }
     const Yaml& evaluator = *root.find("evaluator");
     evaluator.check_keys(keys::evaluator);
-    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate, attach or deploy");
+    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate, attach, deploy or command");
     if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
     if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
     if (const Yaml* attach = evaluator.find("attach")) study.attach = read_attach(*attach);
     if (const Yaml* deploy = evaluator.find("deploy")) study.deploy = read_deploy(*deploy);
+    if (const Yaml* command = evaluator.find("command")) study.command = read_command(*command);
     if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
     if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);

@@ -153,6 +153,21 @@ void set_up_attached(StudySetup& setup, StudyFile& file) {
                                                         StudyWorkloads{file.workloads, file.report_workloads}, std::move(options));
 }
 
+void set_up_command(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder) {
+    setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+                                              file.decision);
+    CommandEvaluator::Options& options = file.command->options;
+    options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
+    options.mark = std::filesystem::absolute(options.folder).string();
+    options.model = file.model;
+    for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
+    options.objective = file.objective.metric;
+    options.render = [&composition = *file.composition, model = file.model](const Configuration& configuration) {
+        return composition.render(configuration, {model, {}, 0});
+    };
+    setup.evaluator = std::make_unique<CommandEvaluator>(options);
+}
+
 }  // namespace
 
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
@@ -160,6 +175,7 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     if (file.replay) set_up_replay(setup, file);
     else if (file.simulate) set_up_simulation(setup, file);
     else if (file.attach) set_up_attached(setup, file);
+    else if (file.command) set_up_command(setup, file, folder);
     else set_up_deployment(setup, file, folder);
     setup.strategy = strategy_of(file.strategy);
     setup.file = std::move(file);
@@ -267,6 +283,11 @@ std::map<std::string, std::string> StudySetup::definition() const {
         const DeployOptions& deploy = file.deploy->options.deploy;
         result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.measure.warm_up_requests) + " gpus=" + deploy.gpus;
         for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = fingerprint_of(value).text();
+    }
+    if (file.command) {
+        result["evaluator.command"] = Command{file.command->words}.text();
+        for (const auto& [name, value] : file.command->options.environment)
+            result["evaluator.command.environment." + name] = fingerprint_of(value).text();
     }
     if (file.simulate) {
         const StepNoise& noise = file.simulate->noise;

@@ -112,6 +112,44 @@ TEST_CASE("process: words, environment, files, folder, cores and log are the pro
     CHECK(process.lines(2) == Words{lines.front(), lines.back()});
 }
 
+TEST_CASE("process: a file is its input, and its answer is kept apart from what it says on standard error") {
+    const TemporaryFolder folder;
+    const fs::path input = folder.write("input", "first\nsecond\n");
+    const fs::path program = script(folder, "read line\necho \"log: $line\" >&2\ncat\nexit 3\n");
+    Process process({.argv = {program.string()}, .input = input, .log = folder.path() / "log", .answer_bytes = 100});
+    REQUIRE(process.wait(5s));
+    CHECK(process.answer() == "second\n");
+    CHECK(process.lines() == Words{"log: first"});
+    CHECK(process.end().exit_code == 3);
+    CHECK(process.answer() == "second\n");
+    CHECK(content(folder.path() / "log") == "log: first\n");
+
+    const fs::path much = script(folder, "head -c 3000000 /dev/zero\n", "much");
+    Process flood({.argv = {much.string()}, .answer_bytes = 5000});
+    REQUIRE(flood.wait(20s));
+    CHECK(flood.end().exit_code == 0);
+    CHECK(flood.answer() == std::string(5000, '\0'));
+    CHECK(flood.answer_printed() == 3000000);
+    CHECK(flood.printed_bytes() == 0);
+
+    CHECK(message_of<IoError>([&] { const Process none({.argv = {"/bin/true"}, .input = folder.path() / "none"}); }) ==
+          "cannot start /bin/true: no input and output for it: No such file or directory");
+}
+
+TEST_CASE("process: one that leaves the group and becomes a program in the moment when the others end is ended too") {
+    const TemporaryFolder folder;
+    const std::string mark = folder.path().string();
+    const fs::path program = script(folder, "setsid sleep 600 >/dev/null 2>&1 &\ni=0\nwhile [ $i -lt $1 ]; do i=$((i + 1)); done\n");
+    for (int i = 0; i < 50; ++i) {
+        Process process({.argv = {program.string(), std::to_string(i * 40)}, .mark = mark});
+        REQUIRE(process.wait(20s));
+        CHECK(process.end(10s).report.empty());
+    }
+    std::this_thread::sleep_for(200ms);  // whoever was missed is a program by now
+    CHECK(leftovers(mark).empty());
+    CHECK(end_leftovers(mark).empty());
+}
+
 TEST_CASE("process: what cannot be started says why") {
     const TemporaryFolder folder;
     const auto why = [](ProcessOptions options) { return message_of<IoError>([&] { const Process process(options); }); };

@@ -154,6 +154,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     check("weights", keys::weights);
     check("simulate", keys::simulate);
     check("deploy", keys::deploy);
+    check("command", keys::command);
     check("traits", keys::traits);
     check("attention", keys::attention);
     check("default_rule", keys::default_rule);

@@ -17,12 +17,15 @@ namespace servetune {
 struct ProcessOptions {
     std::vector<std::string> argv{};                   ///< the program, looked for in PATH, and its words; never a shell line
     std::map<std::string, std::string> environment{};  ///< added to this process's own, or replacing
-    std::map<std::string, std::string> files{};        ///< name -> content, written into `folder` before it starts
-    std::filesystem::path folder{};                    ///< its working directory, made when it is not there
-    std::filesystem::path log{};                       ///< what it prints, standard output and error in one; empty: kept in memory only
-    std::size_t log_bytes = 16UL << 20UL;              ///< of the log file at most: the first half and the last half are kept
-    std::string mark{};                                ///< SERVETUNE_STUDY in its environment: who started it (`leftovers`)
-    std::vector<int> cores{};                          ///< it and its children run on these only; empty: any
+    std::map<std::string, std::string> files{};  ///< name -> content, written into `folder` before it starts; an absolute name as it is
+    std::filesystem::path folder{};              ///< its working directory, made when it is not there
+    std::filesystem::path input{};               ///< a file that is its standard input; empty: nothing comes
+    std::filesystem::path log{};                 ///< what it prints, standard output and error in one; empty: kept in memory only
+    std::size_t log_bytes = 16UL << 20UL;        ///< of the log file at most: the first half and the last half are kept
+    /// Above 0: standard output does not go to log and `lines` but is kept in memory as the program's `answer`, its first bytes up to so many.
+    std::size_t answer_bytes = 0;
+    std::string mark{};        ///< SERVETUNE_STUDY in its environment: who started it (`leftovers`)
+    std::vector<int> cores{};  ///< it and its children run on these only; empty: any
 };
 
 /// How a process group ended.
@@ -56,6 +59,9 @@ public:
     [[nodiscard]] std::size_t printed_bytes() const;
     /// What was printed from byte `position` on and is still kept (the first MiB and the last); moves `position` to the end.
     [[nodiscard]] std::string printed_from(std::size_t& position) const;
+    /// Its standard output so far, where that is kept apart; all of it once `end` has returned. `answer_printed` counts what is not kept too.
+    [[nodiscard]] std::string answer() const;
+    [[nodiscard]] std::size_t answer_printed() const;
     /// Why the log file ends early (disk full); empty while all is well. The process goes on, and so do `lines`.
     [[nodiscard]] std::string log_trouble() const;
     /// Waits until the leader has ended; false when it has not in that time.

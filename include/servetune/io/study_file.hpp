@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/engine/attach_evaluator.hpp"
+#include "servetune/engine/command_evaluator.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/engine/engine_evaluator.hpp"
 #include "servetune/engine/simulate_evaluator.hpp"
@@ -57,6 +58,12 @@ struct AttachChoice {
     std::string api_key_environment{};  ///< the variable that holds the key; empty: none is sent
 };
 
+/// `evaluator: {command: ...}`.
+struct CommandChoice {
+    std::vector<std::string> words{};  ///< as written: a study that moved with its program is the same study
+    CommandEvaluator::Options options{};
+};
+
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
     std::filesystem::path file;
@@ -70,10 +77,11 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::optional<ReplayChoice> replay;  ///< exactly one of these
+    std::optional<ReplayChoice> replay;  ///< exactly one of these five
     std::optional<SimulateChoice> simulate;
     std::optional<DeployChoice> deploy;
     std::optional<AttachChoice> attach;
+    std::optional<CommandChoice> command;
     Budget budget;
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
@@ -82,6 +90,12 @@ struct StudyFile {
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
+    /// Whether its trials start processes here.
+    [[nodiscard]] bool starts_processes() const { return deploy || command; }
+    /// Whether numbers come from something that runs, not from a table or a model.
+    [[nodiscard]] bool measures() const { return deploy || attach || command; }
+    /// Their mark, once the study is set up (`leftovers`).
+    [[nodiscard]] std::string mark() const { return deploy ? deploy->options.deploy.mark : command ? command->options.mark : ""; }
     /// `combined` metrics need names: those of the search workloads with their weights.
     [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
     /// One of the search's or the report's, by its name or by what documents call it (printed_as); null: none.
@@ -110,7 +124,7 @@ struct StudySetup {
 
 /// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the
 /// memory plan of the nearest).
-/// `folder`: the study's, where trials of a deployment leave their logs; made when it is needed.
+/// `folder`: the study's, where trials that start processes leave their logs; made when it is needed.
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {});
 
 /// What is known of an engine of this study: the file that it names under `traits`, else the one that ships.

@@ -1,0 +1,493 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program of the user's as the evaluator: what it gets, what of its answers is believed, how it ends, and whole studies by autotune.
+#include "servetune/engine/command_evaluator.hpp"
+
+#include "contract/evaluator_contract.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/engine/process.hpp"
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/study_file.hpp"
+#include "support/process.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <sstream>
+#include <thread>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+using Words = std::vector<std::string>;
+
+fs::path script(const TemporaryFolder& folder, const std::string& name, const std::string& lines) {
+    const fs::path file = folder.write(name, "#!/bin/sh\n" + lines);
+    fs::permissions(file, fs::perms::owner_all);
+    return file;
+}
+
+const Configuration configuration(
+    {{"max_num_seqs", std::int64_t{128}}, {"mode", std::string("a \"b\"")}, {"share", 0.5}, {"unset", Unset{}}});
+
+/// One script as the evaluator of a study in a folder of its own.
+struct Setting {
+    explicit Setting(const std::string& lines, const Words& words = {}) {
+        options.argv = {script(folder, "measure", lines).string()};
+        options.argv.insert(options.argv.end(), words.begin(), words.end());
+        options.folder = folder.path() / "study";
+        options.mark = options.folder.string();
+        options.objective = "tokens_per_second";
+        options.stop_within_seconds = 2;
+    }
+    Outcome measure(const EvaluationContext& context = {}) {
+        const Outcome outcome = CommandEvaluator(options).evaluate(configuration, context);
+        CHECK(leftovers(options.mark).empty());
+        return outcome;
+    }
+    [[nodiscard]] fs::path trial(const std::string& file) const { return options.folder / "trials/0" / file; }
+
+    TemporaryFolder folder;
+    CommandEvaluator::Options options;
+};
+
+/// What comes of a program that prints exactly this on standard output.
+Outcome outcome_of(const std::string& printed) {
+    Setting setting("cat \"$1\"\n", {});
+    setting.options.argv.push_back(setting.folder.write("answer", printed).string());
+    return setting.measure();
+}
+
+Measurement measured(const std::string& printed) {
+    const Outcome outcome = outcome_of(printed);
+    INFO((std::holds_alternative<Failure>(outcome) ? std::get<Failure>(outcome).message : ""));
+    REQUIRE(std::holds_alternative<Measurement>(outcome));
+    return std::get<Measurement>(outcome);
+}
+
+Failure failure_of(const Outcome& outcome, FailureKind kind) {
+    REQUIRE(std::holds_alternative<Failure>(outcome));
+    Failure failure = std::get<Failure>(outcome);
+    INFO(failure.message);
+    CHECK(name_in(failure_kinds, failure.kind) == name_in(failure_kinds, kind));
+    CHECK_FALSE(failure.message.empty());
+    return failure;
+}
+
+/// Why this answer is refused.
+std::string refused(const std::string& printed) { return failure_of(outcome_of(printed), FailureKind::invalid_result).message; }
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+bool comes_true(const std::function<bool()>& what, std::chrono::seconds time = 30s) {
+    for (const auto begin = Clock::now(); Clock::now() - begin < time; std::this_thread::sleep_for(5ms))
+        if (what()) return true;
+    return what();
+}
+
+Words lines_in(const fs::path& file) {
+    std::error_code error;
+    std::istringstream stream(fs::exists(file, error) ? read_file(file) : "");
+    Words result;
+    for (std::string line; std::getline(stream, line);) result.push_back(line);
+    return result;
+}
+
+const std::string good = R"(echo '{"metrics": {"tokens_per_second": 5}}')";
+
+}  // namespace
+
+TEST_CASE("command: the program gets the configuration in its words, on its standard input and in a file") {
+    Setting setting(
+        "for word; do echo \"$word\" >> \"$OUT/words\"; done\ncat > \"$OUT/input\"\npwd > \"$OUT/where\"\n" + good,
+        {"{config}", "--file={config_file}", "[{workload}]", "{seed}/{trial}", "{folder}", "{{seed}}", R"({"a": {"b": {}}})", "$HOME; #"});
+    setting.options.environment = {{"OUT", setting.folder.path().string()}};
+    setting.options.working_folder = setting.folder.path() / "study";
+    setting.options.model = "some/model";
+    setting.options.workloads = {"chat", "code"};
+    setting.options.render = [](const Configuration& c) {
+        return Command{{"engine", "--seqs=" + text_of(*c.find("max_num_seqs"))}, {{"NAME", "value"}}, {{"options.json", "{}"}}};
+    };
+    fs::create_directories(setting.options.working_folder);
+    EvaluationContext context{7, 99, "", {}};
+    REQUIRE(std::holds_alternative<Measurement>(setting.measure(context)));
+    const fs::path trial = setting.options.folder / "trials/7";
+    const std::string config = R"({"max_num_seqs":128,"mode":"a \"b\"","share":0.5,"unset":null})";
+    CHECK(lines_in(setting.folder.path() / "words") == Words{config, "--file=" + (trial / "request.json").string(), "[]", "99/7",
+                                                             trial.string(), "{seed}", R"({"a": {"b": {}}})", "$HOME; #"});
+    CHECK(lines_in(setting.folder.path() / "where") == Words{setting.options.working_folder.string()});
+    const std::string input = read_file(setting.folder.path() / "input");
+    CHECK(input == read_file(trial / "request.json"));
+    CHECK(nlohmann::json::parse(input) ==
+          nlohmann::json::parse(R"({"trial": 7, "seed": 99, "workload": null, "workloads": ["chat", "code"],
+          "model": "some/model", "configuration": )" +
+                                config + R"(, "command": ["engine", "--seqs=128"], "environment": {"NAME": "value"}})"));
+    CHECK(read_file(trial / "options.json") == "{}");  // where the command is to be started
+
+    fs::remove(setting.folder.path() / "words");
+    context.workload = "long";
+    REQUIRE(std::holds_alternative<Measurement>(setting.measure(context)));
+    CHECK(lines_in(setting.folder.path() / "words").at(2) == "[long]");
+    const auto again = nlohmann::json::parse(read_file(trial / "request.json"));
+    CHECK(again.at("workload") == "long");
+    CHECK(again.at("workloads") == nlohmann::json{"long"});
+}
+
+TEST_CASE("command: an unknown placeholder is refused before anything runs, with the known ones") {
+    const auto why = [](const std::string& word) { return message_of<UsageError>([&] { CommandEvaluator::check_word(word); }); };
+    CHECK(
+        why("--c={confg}") ==
+        "'--c={confg}': {confg} is no placeholder; known: {config}, {seed}, {trial}, {folder}, {config_file}, {workload}; the text itself "
+        "is written {{confg}}");
+    for (const char* word : {"{config}", "{{anything}}", "{\"json\": {}}", "{", "}{", "{}", "{Upper}", "awk {print}"})
+        if (std::string(word) != "awk {print}") CHECK(why(word).empty());
+    CHECK(has(why("awk {print}"), "{{print}}"));
+    CHECK(message_of<UsageError>([] { const CommandEvaluator none(CommandEvaluator::Options{}); }) ==
+          "the command that measures needs a program: its argument vector is empty");
+}
+
+TEST_CASE("command: metrics, their standard errors and a verdict are taken as printed") {
+    const Measurement plain =
+        measured(R"({"metrics": {"tokens_per_second": 123.5, "latency_mean_seconds": {"value": 1, "standard_error": 0.1},
+        "tokens_per_second@chat": 120, "latency_p99_seconds": null, "x": {"value": null}}})");
+    CHECK(plain.metrics == Metrics{{"tokens_per_second", {123.5}}, {"latency_mean_seconds", {1, 0.1}}, {"tokens_per_second@chat", {120}}});
+    CHECK(plain.validity == Validity{});
+    // All of it may be one object on several lines, or its last line among others.
+    const Measurement judged = measured(R"({"metrics": {"tokens_per_second": 2},
+ "validity": {"verdict": "suspect", "findings": [
+   {"id": "peak", "left": 9.5, "right": "1", "cause": "one burst"}, {"id": "other"}]}})");
+    CHECK(judged.validity == Validity{Verdict::suspect, {{"peak", "9.5", "1", "one burst"}, {"other"}}});
+    const std::string line = R"({"metrics": {"tokens_per_second": 3}})";
+    CHECK(measured("loading\n{\"level\": \"info\"}\n" + line).metrics == Metrics{{"tokens_per_second", {3}}});
+    CHECK(measured("{\r\n" + line + "\r\ndone {\r\n\r\n").metrics == Metrics{{"tokens_per_second", {3}}});
+}
+
+TEST_CASE("command: what is no answer is refused with the reason") {
+    CHECK(refused("") == R"(it printed nothing on standard output; wanted: {"metrics": {...}} or {"failure": {...}})");
+    CHECK(refused(" \n\t\n") == refused(""));
+    CHECK(has(refused("all is well\n"), "no line that it printed is a JSON object"));
+    CHECK(has(refused("[1, 2]\n"), "no line that it printed is a JSON object"));
+    CHECK(has(refused("{\"metrics\": {\"tokens_per_second\": 5}\n"), "what it printed is not JSON: parse error"));
+    CHECK(has(refused("log\n{\"metrics\":\n{\n}"), "wanted is one object, alone or on the last line; got '{'"));
+    CHECK(has(refused("{\"metrics\": {\"\xff\": 5}}"), "is not JSON"));
+    CHECK(has(refused(std::string("{\0\1", 3)), "got '{  '"));
+    CHECK(has(refused("{\"metrics\": " + std::string(200000, '[')), "is not JSON"));
+    CHECK(refused("{}") == "its answer must have either 'metrics' or 'failure'; it is '{}'");
+    CHECK(has(refused(R"({"metrics": {}, "failure": {"kind": "other"}})"), "either 'metrics' or 'failure'"));
+    CHECK(refused(R"({"metric": {"tokens_per_second": 5}})") == "unknown key 'metric' in its answer; known: metrics, validity, failure");
+    CHECK(refused(R"({"metrics": 5})") == "'metrics' must be a JSON object, got '5'");
+
+    const auto of_metric = [](const std::string& json) { return refused("{\"metrics\": {\"tokens_per_second\": " + json + "}}"); };
+    CHECK(of_metric("\"5\"") == "metric 'tokens_per_second' must be a finite number, got '\"5\"'");
+    CHECK(of_metric("NaN") == "metric 'tokens_per_second' must be a finite number, got '\"NaN\"'");  // as Python prints it
+    CHECK(of_metric("-Infinity") == "metric 'tokens_per_second' must be a finite number, got '\"-Infinity\"'");
+    CHECK(of_metric("{\"value\": Infinity}") == "metric 'tokens_per_second' must be a finite number, got '\"Infinity\"'");
+    CHECK(has(of_metric("1e999"), "number overflow"));
+    CHECK(of_metric("{\"value\": 1, \"stderr\": 1}") == "unknown key 'stderr' in metric 'tokens_per_second'; known: value, standard_error");
+    CHECK(of_metric("{\"standard_error\": 1}") == "metric 'tokens_per_second' has no 'value'");
+    CHECK(of_metric("{\"value\": 1, \"standard_error\": -1}") == "the standard_error of metric 'tokens_per_second' is below 0");
+    CHECK(of_metric("5, \"x\": NaN") == "metric 'x' must be a finite number, got '\"NaN\"'");
+    CHECK(of_metric("5, \"\": 1") == "a metric needs a name (name or name@workload), got ''");
+    CHECK(of_metric("null") == "the objective's metric 'tokens_per_second' is missing; it printed none");
+    CHECK(of_metric("null, \"tokens_per_seconds\": 1, \"x\": 1") ==
+          "the objective's metric 'tokens_per_second' is missing; it printed tokens_per_seconds, x");
+    for (const char* number : {"0", "-3.5"})
+        CHECK(of_metric(number) ==
+              "the objective's metric 'tokens_per_second' is " + std::string(number) + "; it must be above 0, because gains are ratios");
+    CHECK(measured(R"({"metrics": {"tokens_per_second": 1, "says": null, "NaN \"NaN": -0.0}})").metrics.contains("NaN \"NaN"));
+
+    const auto of_validity = [](const std::string& json) {
+        return refused(R"({"metrics": {"tokens_per_second": 5}, "validity": )" + json + "}");
+    };
+    CHECK(of_validity("\"sound\"") == "'validity' must be a JSON object, got '\"sound\"'");
+    CHECK(of_validity(R"({"verdict": "unsond"})") == "'verdict' in 'validity' must be one of unsound, sound, suspect, got 'unsond'");
+    CHECK(has(of_validity(R"({"verdict": "suspect", "findings": {}})"), "'findings' in 'validity' must be a list"));
+    CHECK(has(of_validity(R"({"verdict": "suspect", "findings": [{"left": "1"}]})"), "a finding needs an 'id'"));
+    CHECK(has(of_validity(R"({"verdict": "suspect", "findings": [{"id": "a", "why": 1}]})"), "unknown key 'why' in a finding"));
+}
+
+TEST_CASE("command: a failure is what the program says it is, whatever its exit code") {
+    for (const char* code : {"0", "3"}) {
+        Setting setting(R"(printf '%s' '{"failure": {"kind": "out_of_memory", "message": "no room\nfor 3 blocks"}}'; exit )" +
+                        std::string(code));
+        const Failure failure = failure_of(setting.measure(), FailureKind::out_of_memory);
+        CHECK(failure.message == "no room for 3 blocks");
+        CHECK(failure.log_path == setting.trial("command.log").string());
+    }
+    CHECK(has(refused(R"({"failure": {"kind": "oom", "message": "x"}})"), "'kind' in 'failure' must be one of "));
+    CHECK(has(refused(R"({"failure": {"kind": "cancelled"}})"), "got 'cancelled'"));  // not for the program to say
+    CHECK(has(refused(R"({"failure": "other"})"), "'failure' must be a JSON object"));
+    CHECK(failure_of(outcome_of(R"({"failure": {"kind": "hung"}})"), FailureKind::hung).message == "the program says hung and no more");
+    const std::string wide = "\u00e9";
+    std::string much;
+    for (int i = 0; i < 9000; ++i) much += wide;
+    CHECK(
+        failure_of(outcome_of("{\"failure\": {\"kind\": \"other\", \"message\": \"x" + much + "\"}}"), FailureKind::other).message.size() ==
+        4095);  // 4 KiB at most, no half of a character
+}
+
+TEST_CASE("command: an exit code other than 0 is told with the last lines of standard error; metrics printed before it do not count") {
+    Setting setting("echo one >&2\n" + good + "\necho two >&2\nexit 7\n");
+    CHECK(failure_of(setting.measure(), FailureKind::other).message == "exit code 7; its last lines: one / two");
+    CHECK(read_file(setting.trial("command.log")) == "one\ntwo\n");
+    Setting many("seq 1 30 >&2\nexit 1\n");
+    CHECK(has(failure_of(many.measure(), FailureKind::other).message, "its last lines: 28 / 29 / 30"));
+    CHECK(failure_of(Setting("kill -SEGV $$\n").measure(), FailureKind::other).message ==
+          "it was ended by signal 11; it printed nothing on standard error");
+}
+
+TEST_CASE("command: a program that is not over in time is hung, one that the user stops is cancelled; both are ended") {
+    Setting slow("echo working >&2\nsleep 300\n");
+    slow.options.within_seconds = 0.5;
+    const auto begin = Clock::now();
+    CHECK(has(failure_of(slow.measure(), FailureKind::hung).message, "it was not over within 0.5 s; its last lines: working"));
+    CHECK(Clock::now() - begin < 60s);
+
+    Setting stopped("touch \"$1/began\"\nsleep 300\n", {"{folder}"});
+    std::stop_source stop;
+    std::jthread soon([&] {
+        (void)comes_true([&] { return fs::exists(stopped.trial("began")); });
+        stop.request_stop();
+    });
+    EvaluationContext context;
+    context.stop = stop.get_token();
+    (void)failure_of(stopped.measure(context), FailureKind::cancelled);
+    fs::remove(stopped.trial("began"));
+    (void)failure_of(stopped.measure(context), FailureKind::cancelled);  // already: it is not even started
+    CHECK_FALSE(fs::exists(stopped.trial("began")));
+}
+
+TEST_CASE("command: what is the machine's fault is thrown, never told of the configuration") {
+    const auto thrown = [](Setting& setting) { return message_of<IoError>([&] { (void)setting.measure(); }); };
+    Setting nowhere(good);
+    nowhere.options.argv.front() = "no-such-program-here";
+    CHECK(thrown(nowhere) ==
+          "trial 0 cannot be measured here: cannot start no-such-program-here: no such program in $PATH; mend that (the study's evaluator "
+          "names the program no-such-program-here) and go on");
+    Setting closed(good);
+    fs::permissions(closed.options.argv.front(), fs::perms::owner_read);
+    CHECK(has(thrown(closed), "chmod +x"));
+    Setting nothing(good);
+    nothing.options.folder = "/proc/1/study";
+    CHECK(has(thrown(nothing), "cannot make the folder /proc/1/study/trials/0"));
+    Setting infrastructure(R"(echo '{"failure": {"kind": "infrastructure", "message": "the cluster is down"}}')");
+    CHECK(has(thrown(infrastructure), "the cluster is down (so says the program itself)"));
+}
+
+TEST_CASE("command: what the program leaves behind is ended, those that do not hear TERM and left the group too") {
+    Setting setting(
+        "(trap '' TERM; echo $$ > \"$1/deaf\"; while :; do sleep 1; done) >&2 &\n"
+        "setsid sh -c 'trap \"\" TERM; echo $$ > \"$0/left\"; while :; do sleep 1; done' \"$1\" >/dev/null 2>&1 &\n"
+        "while ! [ -s \"$1/deaf\" ] || ! [ -s \"$1/left\" ]; do sleep 0.01; done\n" +
+            good,
+        {"{folder}"});
+    setting.options.stop_within_seconds = 0.3;
+    CHECK(std::holds_alternative<Measurement>(setting.measure()));
+    const int left = std::stoi(read_file(setting.trial("left")));
+    CHECK(comes_true([&] { return kill(left, 0) != 0; }));  // a zombie until its parent, init by then, has waited for it
+    CHECK(leftovers(setting.options.mark).empty());
+}
+
+TEST_CASE("command: floods are bounded") {
+    Setting out("yes\n");
+    out.options.answer_bytes = 100000;
+    CHECK(has(failure_of(out.measure(), FailureKind::invalid_result).message, "it printed more than 100000 bytes on standard output"));
+    Setting once("head -c 200000 /dev/zero\n" + good);  // over before anybody looks
+    once.options.answer_bytes = 100000;
+    CHECK(has(failure_of(once.measure(), FailureKind::invalid_result).message, "more than 100000 bytes"));
+    Setting wide("head -c 8000000 /dev/zero | tr '\\0' ' '\n" + good);
+    CHECK(std::holds_alternative<Measurement>(wide.measure()));
+    Setting err("yes error | head -c 5000000 >&2\n" + good);
+    err.options.log_bytes = 10000;
+    CHECK(std::holds_alternative<Measurement>(err.measure()));
+    CHECK(fs::file_size(err.trial("command.log")) <= 10000);
+    CHECK(has(read_file(err.trial("command.log")), "bytes left out"));
+}
+
+TEST_CASE("command: keeps the contract of evaluators") {
+    const SearchSpace space({Parameter::integer("seqs", 64, 512, Scale::log2), Parameter::choice("method", {"none", "ngram"})});
+    Setting setting(R"(seqs=$(printf '%s' "$1" | sed 's/.*"seqs":\([0-9]*\).*/\1/')
+case "$1" in
+    *ngram*) [ "$seqs" -gt 128 ] && echo '{"failure": {"kind": "out_of_memory", "message": "too many"}}' && exit 0 ;;
+esac
+echo "{\"metrics\": {\"tokens_per_second\": $seqs.5}}"
+)",
+                    {"{config}"});
+    CommandEvaluator evaluator(setting.options);
+    check_evaluator(evaluator, space);
+    CHECK(evaluator.replicates_inform());
+    const auto of = [&](std::int64_t seqs, const std::string& method) {
+        return evaluator.evaluate(Configuration({{"seqs", seqs}, {"method", method}}), {});
+    };
+    CHECK(std::get<Measurement>(of(256, "none")).metrics.at("tokens_per_second").value == 256.5);
+    CHECK(std::get<Failure>(of(256, "ngram")).kind == FailureKind::out_of_memory);
+}
+
+namespace {
+
+/// A study whose script measures a made-up function: most at 256 sequences, more with fp8, out of memory at 1024 of them.
+struct StudyInFolder {
+    explicit StudyInFolder(const std::string& more_script = "", const std::string& evaluator = R"({command: [./measure, "{config}"]})") {
+        script(folder, "measure", R"(seqs=$(printf '%s' "$1" | sed 's/.*"max_num_seqs":\([0-9]*\).*/\1/')
+request=$(cat)
+echo "${request%%,*}" >> measured
+)" + more_script + R"(case $seqs in
+    1024) echo '{"failure": {"kind": "out_of_memory", "message": "no room"}}'; exit 1 ;;
+    256) speed=1500 ;;
+    *) speed=1000 ;;
+esac
+case "$1" in *'"kv_cache_dtype":"fp8"'*) speed=$((speed + 300)) ;; esac
+echo "{\"metrics\": {\"total_tokens_per_second\": $speed}}"
+)");
+        file = folder.write("study.yaml", R"(study: measured
+model: Qwen/Qwen3-8B
+engine: vllm
+workloads: [{use: chat}]
+objective: {maximize: total_tokens_per_second}
+space:
+  max_num_seqs: {choice: [128, 256, 512, 1024], default: 128, ordered: true}
+  kv_cache_dtype: {choice: [engine, fp8]}
+others: default
+strategy: exhaustive
+evaluator: )" + evaluator + "\n");
+    }
+    [[nodiscard]] Words command() const {
+        return {SERVETUNE_PROGRAM, "run", file.string(), "--directory", directory().string(), "--json", "--quiet"};
+    }
+    [[nodiscard]] fs::path directory() const { return folder.path() / "out"; }
+    [[nodiscard]] Words measured() const { return lines_in(folder.path() / "measured"); }
+
+    TemporaryFolder folder;
+    fs::path file;
+};
+
+std::string load_error(const std::string& evaluator) {
+    const StudyInFolder study("", evaluator);
+    std::string message =
+        message_of<ParseError>([&] { (void)load_study(study.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")); });
+    const std::string place = study.file.string() + ":";
+    CHECK((message.empty() || message.starts_with(place)));
+    return message.substr(std::min(place.size(), message.size()));
+}
+
+}  // namespace
+
+TEST_CASE("command: a study names the program, its limits and its surroundings") {
+    CHECK(load_error("{command: [./measure, \"{config}\"]}").empty());
+    CHECK(load_error("{command: {run: [python3, measure.py], within: 1h, stop_within: 5s, environment: {A: b}, log_bytes: 1000}}").empty());
+    CHECK(has(load_error("{command: ./measure --fast}"), "a list of words such as [./measure, \"{config}\"], no shell line"));
+    CHECK(has(load_error("{command: []}"), "a list of words"));
+    CHECK(has(load_error("{command: [\"\"]}"), "a program"));
+    CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "11:34: "));
+    CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "{folde} is no placeholder; known: {folder}, "));
+    CHECK(has(load_error("{command: {within: 1h}}"), "'run'"));
+    CHECK(has(load_error("{command: {run: [a], withn: 1h}}"), "within"));
+    CHECK(has(load_error("{command: [a], replay: b.csv}"), "one evaluator wanted: replay, simulate, deploy or command"));
+
+    const StudyInFolder written("", "{command: {run: [../bin/measure, x], within: 90s, environment: {A: b}}}");
+    const StudySetup setup = set_up(load_study(written.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")), "out");
+    const CommandEvaluator::Options& options = setup.file.command->options;
+    CHECK(options.argv.front() == (written.folder.path().parent_path() / "bin/measure").string());
+    CHECK(options.working_folder == written.folder.path());
+    CHECK(options.within_seconds == 90);
+    CHECK(options.objective == "total_tokens_per_second");
+    CHECK(options.workloads == Words{"chat"});
+    CHECK(setup.file.mark() == fs::absolute("out").string());
+    const auto definition = setup.definition();
+    CHECK(definition.at("evaluator.command") == "../bin/measure x");
+    CHECK(definition.contains("evaluator.command.environment.A"));
+}
+
+TEST_CASE("command: autotune finds the best of a function that a script measures") {
+    const StudyInFolder study;
+    ChildProcess run(study.command(), study.folder.path());
+    const auto code = run.wait_at_most(100s);
+    INFO(run.err());
+    REQUIRE(code == 0);
+    const auto report = nlohmann::json::parse(run.out());
+    const auto& best = report.at("recommended").at("configuration");
+    CHECK(best.at("max_num_seqs") == 256);
+    CHECK(best.at("kv_cache_dtype") == "fp8");
+    CHECK(report.at("recommended").at("metrics").at("total_tokens_per_second") == 1800);
+    CHECK(report.at("recommended").at("gain").at("value").get<double>() == Approx(0.8));
+    CHECK(report.at("failures").dump().find("out_of_memory") != std::string::npos);
+    CHECK(report.at("trials").at("failed") == 2);
+    CHECK(has(read_file(study.directory() / "report.md"), "measured by " + (study.folder.path() / "measure").string()));
+    const auto request = nlohmann::json::parse(read_file(study.directory() / "trials/0/request.json"));
+    CHECK(request.at("command").at(0) == "vllm");
+    CHECK(request.at("configuration").at("max_num_seqs") == 128);
+    CHECK(leftovers(study.directory().string()).empty());
+}
+
+TEST_CASE("command: after kill -9 a study goes on, no told trial is measured again, and what was left is ended") {
+    const StudyInFolder study(
+        "setsid sleep 600 >/dev/null 2>&1 &\n[ -e go ] || case \"$request\" in '{\"trial\":3,'*) sleep 600 ;; esac\n");
+    const std::string mark = study.directory().string();
+    {
+        ChildProcess first(study.command(), study.folder.path());
+        REQUIRE(comes_true([&] { return study.measured().size() == 4; }, 60s));
+        REQUIRE(comes_true([&] { return !leftovers(mark).empty(); }));
+        first.signal(SIGKILL);
+        first.wait();
+    }
+    CHECK_FALSE(leftovers(mark).empty());  // the one that left the group hears nothing
+    const std::vector<Trial> before = SqliteJournal::read(study.directory()).trials();
+    REQUIRE(before.size() == 4);
+    CHECK_FALSE(before.back().told());
+
+    study.folder.write("go", "");
+    ChildProcess second(study.command(), study.folder.path());
+    const auto code = second.wait_at_most(100s);
+    INFO(second.err());
+    REQUIRE(code == 0);
+    CHECK(has(second.err(), "ending what an earlier run left"));
+    CHECK(leftovers(mark).empty());
+    const std::vector<Trial> after = SqliteJournal::read(study.directory()).trials();
+    for (std::size_t i = 0; i < 3; ++i) {
+        CHECK(before[i].told());
+        CHECK(after.at(i).outcome == before[i].outcome);
+        CHECK(after.at(i).configuration == before[i].configuration);
+    }
+    const Words measured = study.measured();
+    for (std::size_t i = 0; i < after.size(); ++i)
+        CHECK(std::count(measured.begin(), measured.end(), "{\"trial\":" + std::to_string(i)) == (i == 3 ? 2 : 1));
+    CHECK(nlohmann::json::parse(second.out()).at("recommended").at("configuration").at("max_num_seqs") == 256);
+}
+
+TEST_CASE("command: a study that is stopped ends its program and keeps the trial open") {
+    const StudyInFolder study("[ -e go ] || sleep 600\n");
+    {
+        ChildProcess run(study.command(), study.folder.path());
+        REQUIRE(comes_true([&] { return study.measured().size() == 1; }, 60s));
+        run.signal(SIGINT);
+        CHECK(run.wait_at_most(60s) == 130);
+    }
+    CHECK(leftovers(study.directory().string()).empty());
+    const std::vector<Trial> trials = SqliteJournal::read(study.directory()).trials();
+    REQUIRE(trials.size() == 1);
+    CHECK_FALSE(trials.front().told());
+}
+
+TEST_CASE("command: a study whose program is not there ends with what to do, and the trial stays open") {
+    const StudyInFolder study;
+    fs::remove(study.folder.path() / "measure");
+    ChildProcess run(study.command(), study.folder.path());
+    CHECK(run.wait_at_most(60s) == 3);
+    CHECK(has(run.err(),
+              "trial 0 cannot be measured here: cannot start " + (study.folder.path() / "measure").string() + ": no such program"));
+    const std::vector<Trial> trials = SqliteJournal::read(study.directory()).trials();
+    REQUIRE(trials.size() == 1);
+    CHECK_FALSE(trials.front().told());
+}
