@@ -123,7 +123,7 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, const Watch& w
                 if (watch.load().stop_requested()) throw IoError("there is no use in going on");
                 return count_prompt_tokens(endpoint, text);
             });
-    } catch (const IoError& error) {
+    } catch (const Error& error) {
         if (auto failure = interrupted(server, watch)) return failure;
         if (auto failure = server.changed()) return failure;
         return Failure{FailureKind::load_test_failed, std::string("it serves, but its tokens cannot be counted: ") + error.what()};

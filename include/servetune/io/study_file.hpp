@@ -90,10 +90,10 @@ struct StudyFile {
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
-    /// Whether its trials start processes here.
-    [[nodiscard]] bool starts_processes() const { return deploy || command; }
     /// Whether numbers come from something that runs, not from a table or a model.
     [[nodiscard]] bool measures() const { return deploy || attach || command; }
+    /// Whether its trials start processes here.
+    [[nodiscard]] bool starts_processes() const { return deploy || command; }
     /// Their mark, once the study is set up (`leftovers`).
     [[nodiscard]] std::string mark() const { return deploy ? deploy->options.deploy.mark : command ? command->options.mark : ""; }
     /// `combined` metrics need names: those of the search workloads with their weights.
