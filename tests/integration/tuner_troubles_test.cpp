@@ -87,7 +87,7 @@ void goes_on_after(const DeployedStudy& study, const std::vector<Trial>& told) {
 
 TEST_CASE("tuner's troubles: its files may not grow any more") {
     int refused = 0;
-    for (const rlim_t limit : {48'000, 90'000, 120'000}) {
+    for (const rlim_t limit : {48'000UL, 90'000UL, 120'000UL}) {
         const DeployedStudy study;
         ChildProcess process(study.words("run", {"--quiet"}), study.folder(), limit);
         const int code = process.wait();
@@ -107,7 +107,7 @@ TEST_CASE("tuner's troubles: its files may not grow any more") {
 TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room again") {
     int refused = 0;
     int kept = 0;
-    for (const std::size_t kib : {120, 180, 240}) {
+    for (const std::size_t kib : {120UL, 180UL, 240UL}) {
         DeployedStudy study;
         const SmallDisk disk(study.folder() / "disk", kib);
         if (!disk.mounted()) {

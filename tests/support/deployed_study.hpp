@@ -87,7 +87,7 @@ public:
         std::string workload = "{kind: random, input_tokens: 64, output_tokens: 96}, requests: 32, arrival: {rate: inf}";
         std::string deploy = "ready_within: 3s, stop_within: 1s, stall_timeout: 1s, trial_within: 20s, warm_up: 1, log_bytes: 65536";
         std::string more = "budget: {trials: 12}\n";               ///< lines of the study
-        std::string clock = "--start-scale 1000 --time-scale 10";  ///< simengine's
+        std::string clock = "--start-scale 1000 --time-scale 12";  ///< simengine's
     };
 
     explicit DeployedStudy(const Text& text) : clock_(text.clock) {
