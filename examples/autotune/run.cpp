@@ -25,6 +25,7 @@ using namespace servetune;
 namespace {
 
 double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 /// Seconds since 1970 UTC of the next time that the local clock says so many minutes after midnight.
 double next_time_of_day(int minutes) {
@@ -59,7 +60,9 @@ void end_what_was_left(const StudySetup& setup) {
     const std::string mark = setup.file.mark();
     for (const Leftover& left : leftovers(mark))
         fmt::print(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
-    for (const Leftover& left : end_leftovers(mark)) fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
+    const std::chrono::duration<double> patience(setup.file.deploy->options.deploy.stop_within_seconds);
+    for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
+        fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
 }
 
 void print_conclusion(const StudySetup& setup, const Summary& summary, const std::filesystem::path& folder) {
@@ -97,7 +100,7 @@ int run(const RunArguments& arguments) {
     if (!journal) return environment_error;
     if (setup.file.starts_processes()) end_what_was_left(setup);
 
-    Study::Options options{setup.file.seed, {}, unix_seconds};
+    Study::Options options{setup.file.seed, {}, unix_seconds, steady_seconds};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;

@@ -19,11 +19,18 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     std::size_t told = 0;
     std::size_t failed = 0;
     std::size_t unsound = 0;
+    Json pending = Json::array();
     Json failures = Json::array();
     Json audit = Json::array();
     Json refused = Json::array();
     for (const Trial& trial : trials) {
         told += trial.told() ? 1 : 0;
+        if (!trial.told())
+            pending.push_back({{"trial", trial.id},
+                               {"configuration", to_json(trial.configuration)},
+                               {"workload", trial.workload},
+                               {"started_at", trial.started_at ? Json(*trial.started_at) : Json(nullptr)},
+                               {"why", trial.why}});
         if (const Failure* failure = trial.failure()) {
             ++failed;
             failures.push_back({{"trial", trial.id},
@@ -57,6 +64,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["strategy"] = setup.file.strategy.name;
     object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
+    object["pending"] = pending;
     const Measurement* of_default = view.measured(result.default_configuration);
     object["default"] = {{"configuration", to_json(result.default_configuration)},
                          {"metrics", metrics(result.default_configuration)},

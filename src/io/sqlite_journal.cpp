@@ -11,6 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
@@ -125,8 +126,16 @@ public:
         const fs::path path = file_.parent_path() / "study.lock";
         lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
         if (lock_ < 0) throw IoError("cannot write " + path.string() + ": " + std::generic_category().message(errno));
-        if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
-        throw IoError("another process is running this study (it holds " + path.string() + "); wait for it, or choose another --directory");
+        if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
+            // Who has it, for the message below. A full disk is no reason to stop here: what is told will say so.
+            const std::string self = std::to_string(::getpid());
+            if (::ftruncate(lock_, 0) == 0) (void)!::pwrite(lock_, self.data(), self.size(), 0);
+            return;
+        }
+        std::array<char, 32> holder{};
+        const ssize_t got = ::pread(lock_, holder.data(), holder.size() - 1, 0);
+        throw IoError("another process is running this study (" + (got > 0 ? "process " + std::string(holder.data()) : "it") + " holds " +
+                      path.string() + "); wait for it, or choose another --directory");
     }
 
     void connect(bool writable) {

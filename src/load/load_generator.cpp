@@ -15,8 +15,10 @@
 #include <cmath>
 #include <condition_variable>
 #include <exception>
+#include <filesystem>
 #include <latch>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace servetune {
@@ -46,13 +48,23 @@ void check(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const
         throw UsageError("token ids can be sent to the completions interface only");
 }
 
+/// What this process has open; 0 where it cannot be seen.
+std::size_t open_descriptors() {
+    std::error_code none;
+    std::size_t count = 0;
+    for (std::filesystem::directory_iterator it("/proc/self/fd", none), end; it != end; it.increment(none)) ++count;
+    return count;
+}
+
 /// Raises the soft limit of open files as far as the hard one allows. Throws UsageError when that is not enough.
 void allow_connections(std::size_t connections) {
-    const rlim_t needed = connections + 256;
+    constexpr rlim_t comfort = 256;  // files, look-ups of names, whatever else the program does meanwhile
+    constexpr rlim_t at_least = 64;  // a loop has five of its own, and there are few loops
     rlimit limit{};
     getrlimit(RLIMIT_NOFILE, &limit);
-    if (limit.rlim_cur >= needed) return;
-    limit.rlim_cur = std::min(std::max(needed, limit.rlim_cur), limit.rlim_max);
+    if (limit.rlim_cur >= connections + comfort) return;
+    limit.rlim_cur = std::min(std::max(connections + comfort, limit.rlim_cur), limit.rlim_max);
+    const rlim_t needed = connections + open_descriptors() + at_least;
     if (limit.rlim_cur < needed || setrlimit(RLIMIT_NOFILE, &limit) != 0)
         throw UsageError(std::to_string(connections) + " requests in flight need " + std::to_string(needed) +
                          " open files, the system allows " + std::to_string(limit.rlim_max) + " (ulimit -n)");

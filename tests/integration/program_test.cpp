@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program from outside: what a person or a script that calls it can rely on.
+#include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
 
@@ -25,19 +26,6 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 const fs::path published = fs::path(SERVETUNE_SOURCE) / "search_spaces/published";
-
-struct Ran {
-    int code;
-    std::string out;
-    std::string err;
-};
-
-Ran autotune(std::vector<std::string> arguments, const fs::path& folder) {
-    arguments.insert(arguments.begin(), SERVETUNE_PROGRAM);
-    ChildProcess process(arguments, folder);
-    const int code = process.wait();
-    return {code, process.out(), process.err()};
-}
 
 Json run_study(const std::string& study, const fs::path& folder, std::vector<std::string> more = {}) {
     std::vector<std::string> arguments{"run",    (published / study).string(), "--directory", (folder / "study").string(), "--json",
@@ -536,9 +524,7 @@ TEST_CASE("validate asks an engine that is on the PATH for its --help, and only 
         std::vector<std::string> words{"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin", SERVETUNE_PROGRAM, "validate",
                                        "s.yaml"};
         words.insert(words.end(), more.begin(), more.end());
-        ChildProcess process(words, folder.path());
-        const int code = process.wait();
-        return Ran{code, process.out(), process.err()};
+        return ran(words, folder.path());
     };
     const std::string launch = "--model M\n--host H\n--port P\n--metrics\n";
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `autotune simulate` and runs of the simulate evaluator, from outside.
-#include "support/process.hpp"
+#include "support/autotune.hpp"
 #include "support/test.hpp"
 
 #include "servetune/io/files.hpp"
@@ -16,19 +16,6 @@ namespace fs = std::filesystem;
 using Json = nlohmann::json;
 const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 const std::string shipped = (root / "studies/simulated-h100.yaml").string();
-
-struct Ran {
-    int code;
-    std::string out;
-    std::string err;
-};
-
-Ran autotune(std::vector<std::string> arguments, const fs::path& folder) {
-    arguments.insert(arguments.begin(), SERVETUNE_PROGRAM);
-    ChildProcess process(arguments, folder);
-    const int code = process.wait();
-    return {code, process.out(), process.err()};
-}
 
 std::string study(const std::string& model, const std::string& hardware) {
     return "study: own\nmodel: " + model + "\nhardware: " + hardware +

@@ -260,6 +260,41 @@ TEST_CASE("a run ends before a deadline that its next trial would pass") {
     CHECK(now == 1300);
 }
 
+TEST_CASE("a wall clock that jumps an hour, either way, spends no budget and makes no trial longer") {
+    Problem problem(small_space(), {}, {});
+    const Exhaustive strategy;
+    for (const double jump : {-3600.0, 3600.0}) {
+        INFO("jump " << jump);
+        double wall = 1'700'000'000;
+        double steady = 5;
+        Landscape jumping([&](const Configuration&, const EvaluationContext& context) -> Outcome {
+            wall += 100 + (context.trial == 1 ? jump : 0);  // in the middle of the second trial
+            steady += 100;
+            return tokens(1);
+        });
+        {
+            MemoryJournal journal;
+            Study study(problem, strategy, journal, {0, {}, [&] { return wall; }, [&] { return steady; }});
+            CHECK(study.run(jumping, {100, 350}).reason == StopReason::wall_clock_spent);
+            REQUIRE(journal.trials().size() == 4);  // begun after 0, 100, 200 and 300 s
+            for (const Trial& trial : journal.trials()) CHECK(trial.cost_seconds() == 100);
+        }
+        // A deadline is a time of day: what counts is what the clock says then, and a trial's length is still 100 s.
+        wall = 1'700'000'000;
+        MemoryJournal journal;
+        Budget budget;
+        budget.until = wall + jump + 450;
+        Study study(problem, strategy, journal, {0, {}, [&] { return wall; }, [&] { return steady; }});
+        if (jump < 0) {  // already over by the clock as it is now
+            CHECK(study.run(jumping, budget).reason == StopReason::deadline);
+            CHECK(journal.trials().empty());
+            budget.until = wall + 250;  // the default and one more; during that one the clock goes back
+        }
+        CHECK(study.run(jumping, budget).reason == (jump < 0 ? StopReason::strategy_finished : StopReason::deadline));
+        CHECK(journal.trials().size() == (jump < 0 ? static_cast<std::size_t>(problem.feasible.size()) : 4));
+    }
+}
+
 TEST_CASE("a run whose first three trials all fail the same way ends and says how, one that is run again tries again") {
     Problem problem(small_space(), {}, {});
     const Exhaustive strategy;

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -55,6 +56,9 @@ public:
         std::uint64_t seed = 0;
         std::vector<std::string> report_workloads{};       ///< measured for default and recommendation once the search is over
         std::function<double()> now = [] { return 0.0; };  ///< seconds since 1970 UTC; the core has no clock of its own
+        /// Seconds, from any beginning, of a clock that nobody sets: how long a run and its trials have taken is read here, so that a
+        /// wall clock that is put right meanwhile spends no budget and makes no trial longer. Empty: `now`.
+        std::function<double()> steady{};
     };
 
     Study(const Problem& problem, const Strategy& strategy, Journal& journal) : Study(problem, strategy, journal, Options{}) {}
@@ -77,6 +81,7 @@ public:
     [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
 
 private:
+    [[nodiscard]] double steady_now() const { return options_.steady ? options_.steady() : options_.now(); }
     [[nodiscard]] std::size_t told_in_search() const;
     [[nodiscard]] double longest_trial_seconds() const;
     /// The failure that all trials from this id on share, where nothing ever succeeded and there are `enough` of them.
@@ -93,6 +98,7 @@ private:
     Journal& journal_;
     Options options_;
     std::vector<Trial> trials_;
+    std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: `steady_now` at their start
     std::string finished_because_;
 };
 
@@ -148,6 +154,7 @@ inline void Study::start(std::uint64_t id) {
     const double at = options_.now();
     journal_.started(id, at);
     trials_[id].started_at = at;
+    if (options_.steady) began_[id] = options_.steady();
 }
 
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
@@ -157,8 +164,10 @@ inline void Study::tell(std::uint64_t id, Outcome outcome) {
                 outcome = Failure{FailureKind::invalid_result, "metric '" + name + "' is not a number"};
                 break;
             }
-    const double at = options_.now();
+    const auto began = began_.find(id);
+    const double at = began == began_.end() ? options_.now() : *trials_[id].started_at + (options_.steady() - began->second);
     journal_.told(id, outcome, at);
+    began_.erase(id);
     trials_[id].outcome = std::move(outcome);
     trials_[id].told_at = at;
 }
@@ -182,12 +191,12 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
 }
 
 inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
-    const double began = options_.now();
+    const double began = steady_now();
     const std::size_t first_of_run = trials_.size();
     for (;;) {
         if (stop.stop_requested()) return StopReason::stopped_by_user;
         if (told_in_search() >= budget.trials) return StopReason::trials_spent;
-        if (options_.now() - began >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+        if (steady_now() - began >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
         if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
         if (const Failure* failure = common_failure(first_of_run, budget.same_failures)) {
             finished_because_ =

@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a deployed study when it is the tuner's own machine that fails: a full disk, a folder that cannot be written, few descriptors,
+// a second run, a run that was killed, engines that never start. Told trials stay, the message says what to do, and the next run goes on.
+#include "support/deployed_study.hpp"
+#include "support/test.hpp"
+
+#include "servetune/io/files.hpp"
+
+#include <sys/mount.h>
+
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <functional>
+#include <iostream>
+#include <thread>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+using Json = nlohmann::json;
+namespace fs = std::filesystem;
+
+const std::string best = "vllm serve Qwen/Qwen3-8B --max-num-seqs=32";
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+bool comes_true(const std::function<bool()>& what, std::chrono::seconds time = 20s) {
+    for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < time;
+         std::this_thread::sleep_for(2ms))
+        if (what()) return true;
+    return what();
+}
+
+/// A disk of a few KiB, where this user may mount one.
+class SmallDisk {
+public:
+    SmallDisk(fs::path folder, std::size_t kib) : folder_(std::move(folder)) {
+        fs::create_directories(folder_);
+        mounted_ = mount("tmpfs", folder_.c_str(), "tmpfs", 0, size(kib).c_str()) == 0;
+    }
+    ~SmallDisk() {
+        if (mounted_) umount2(folder_.c_str(), MNT_DETACH);
+    }
+    SmallDisk(const SmallDisk&) = delete;
+    SmallDisk& operator=(const SmallDisk&) = delete;
+    [[nodiscard]] bool mounted() const { return mounted_; }
+    [[nodiscard]] bool grow(std::size_t kib) const { return mount("tmpfs", folder_.c_str(), "tmpfs", MS_REMOUNT, size(kib).c_str()) == 0; }
+
+private:
+    static std::string size(std::size_t kib) { return "size=" + std::to_string(kib) + "k"; }
+    fs::path folder_;
+    bool mounted_ = false;
+};
+
+/// The told trials of a journal that may not even have been made.
+std::vector<Trial> told_trials(const DeployedStudy& study) {
+    std::vector<Trial> result;
+    try {
+        result = study.trials();
+    } catch (const Error&) {
+        return {};
+    }
+    std::erase_if(result, [](const Trial& trial) { return !trial.told(); });
+    return result;
+}
+
+/// The study runs to its end, and what was told before is still told, word for word.
+void goes_on_after(const DeployedStudy& study, const std::vector<Trial>& told) {
+    const Ran again = study.run({"--json"});
+    INFO(again.err);
+    REQUIRE(again.code == 0);
+    CHECK(Json::parse(again.out)["recommended"]["command"] == best);
+    const std::vector<Trial> ended = study.trials();
+    REQUIRE(ended.size() == 3);
+    for (const Trial& trial : told) CHECK(ended[trial.id].outcome == trial.outcome);
+    for (const Trial& trial : ended) CHECK(trial.measurement() != nullptr);
+    const std::string left = study.left();
+    INFO(left);
+    CHECK(left.empty());
+}
+
+}  // namespace
+
+TEST_CASE("tuner's troubles: its files may not grow any more") {
+    int refused = 0;
+    for (const rlim_t limit : {48'000UL, 90'000UL, 120'000UL}) {
+        const DeployedStudy study;
+        ChildProcess process(study.words("run", {"--quiet"}), study.folder(), limit);
+        const int code = process.wait();
+        INFO("limit " << limit << ": " << process.err());
+        CHECK((code == 0 || code == 3));
+        CHECK(study.left().empty());
+        if (code == 3) {
+            ++refused;
+            CHECK(has(process.err(), "autotune: journal " + (study.directory() / "study.db").string() + ": "));
+            CHECK(has(process.err(), "what was told is kept in " + study.directory().string() + "; run again to go on"));
+        }
+        goes_on_after(study, told_trials(study));
+    }
+    CHECK(refused >= 1);
+}
+
+TEST_CASE("tuner's troubles: its disk fills with an engine's log, and has room again") {
+    int refused = 0;
+    int kept = 0;
+    for (const std::size_t kib : {120UL, 180UL, 240UL}) {
+        DeployedStudy study;
+        const SmallDisk disk(study.folder() / "disk", kib);
+        if (!disk.mounted()) {
+            std::cout << "skipped: this user may not mount a small disk\n";
+            return;
+        }
+        study.put_into(study.folder() / "disk/study");
+        study.misbehave({{"", "flood_log=10000000"}});
+        const Ran full = study.run({"--quiet"});
+        INFO(kib << " KiB: " << full.code << " " << full.err);
+        CHECK((full.code == 0 || full.code == 3));
+        if (full.code == 3) CHECK(has(full.err, "autotune: "));
+        refused += full.code == 3 ? 1 : 0;
+        CHECK(study.left().empty());
+        REQUIRE(disk.grow(8192));
+        const std::vector<Trial> told = told_trials(study);
+        kept += full.code == 3 && !told.empty() ? 1 : 0;
+        goes_on_after(study, told);
+    }
+    CHECK(refused >= 1);
+    CHECK(kept >= 1);
+}
+
+TEST_CASE("tuner's troubles: the folder of its trials goes away in the middle of a run") {
+    const DeployedStudy study;
+    study.misbehave({{"--max-num-seqs=3", "slow_start=1"}});
+    ChildProcess process(study.words("run"), study.folder());
+    REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
+    fs::rename(study.directory() / "trials", study.directory() / "away");
+    std::ofstream(study.directory() / "trials") << "a file";
+    const auto code = process.wait_at_most(90s);
+    INFO(process.err());
+    REQUIRE(code == 3);
+    CHECK(has(process.err(), "trial 2: tried again, not the configuration's fault: cannot make the folder "));
+    CHECK(has(process.err(),
+              "autotune: trial 2 cannot be measured here: cannot make the folder " + (study.directory() / "trials/2").string()));
+    CHECK(has(process.err(), "what was told is kept in " + study.directory().string() + "; run again to go on"));
+    CHECK(study.left().empty());
+    const std::vector<Trial> told = told_trials(study);
+    CHECK(told.size() == 2);
+    fs::remove(study.directory() / "trials");
+    fs::rename(study.directory() / "away", study.directory() / "trials");
+    goes_on_after(study, told);
+}
+
+TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams") {
+    DeployedStudy::Text text;
+    text.space = "{max_num_seqs: {choice: [128, 256], default: 128}}";
+    text.workload = "{kind: random, input_tokens: 64, output_tokens: 24}, requests: 230, arrival: {rate: inf}";
+    const DeployedStudy study(text);
+    // No more can be had: said before anything is measured, with what to raise.
+    const Ran refused = study.run({"--quiet"}, {"/bin/sh", "-c", "ulimit -n 256; exec \"$@\"", "sh"});
+    INFO(refused.err);
+    CHECK(refused.code == 3);
+    CHECK(has(refused.err, "autotune: 230 requests in flight need "));
+    CHECK(has(refused.err, " open files, the system allows 256 (ulimit -n)\n"));
+    CHECK(told_trials(study).empty());
+    CHECK(study.left().empty());
+    // More can be had for the asking: it asks, and every token arrives.
+    const Ran raised = study.run({"--json"}, {"/bin/sh", "-c", "ulimit -S -n 256; exec \"$@\"", "sh"});
+    INFO(raised.err);
+    REQUIRE(raised.code == 0);
+    const std::vector<Trial> trials = study.trials();
+    REQUIRE(trials.size() == 2);
+    for (const Trial& trial : trials) {
+        REQUIRE(trial.measurement() != nullptr);
+        CHECK(trial.measurement()->metrics.at("success_ratio").value == 1);
+        CHECK(trial.measurement()->metrics.at("output_tokens").value == 230 * 24);
+    }
+    CHECK(study.left().empty());
+}
+
+TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend; mended, it goes on") {
+    DeployedStudy::Text text;
+    text.space = "{max_num_seqs: {choice: [4, 3, 5, 32], default: 4}}";
+    const DeployedStudy study(text);
+    study.misbehave({{"", "exit_at_load=3"}});
+    const Ran run = study.run();
+    INFO(run.err);
+    CHECK(run.code == 4);
+    CHECK(has(run.err, "autotune: the first trials all failed the same way, other: vllm ended with exit code 3 after "));
+    CHECK(has(run.err, "\nmend that, then run again\n"));
+    CHECK(has(run.out, "nothing that was measured passes; see " + (study.directory() / "report.md").string()));
+    CHECK(Json::parse(read_file(study.directory() / "report.json"))["stop_reason"] == "nothing_starts");
+    CHECK(study.engines().size() == 3);
+    const std::vector<Trial> told = told_trials(study);
+    CHECK(told.size() == 3);
+    study.misbehave({});
+    const Ran again = study.run({"--json"});
+    INFO(again.err);
+    CHECK(again.code == 0);
+    CHECK(Json::parse(again.out)["recommended"]["command"] == best);
+    REQUIRE(study.trials().size() == 4);
+    for (const Trial& trial : told) CHECK(study.trials()[trial.id].outcome == trial.outcome);
+    CHECK(study.left().empty());
+}
+
+TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of one that was killed") {
+    const DeployedStudy study;
+    const TemporaryFolder elsewhere;  // of what the others print
+    study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
+    ChildProcess first(study.words("run", {"--quiet"}), study.folder());
+    REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
+
+    const Ran status = ran(study.words("status"), elsewhere.path());
+    CHECK(status.code == 0);
+    INFO(status.out);
+    CHECK(has(status.out, "deployed: 1 trials told, 0 of them failed, 1 pending\n"));
+    CHECK(has(status.out, "  pending: trial 1, started: max_num_seqs=3 ("));
+    const Json json = Json::parse(ran(study.words("status", {"--json"}), elsewhere.path()).out);
+    CHECK(json["trials"] == Json({{"told", 1}, {"failed", 0}, {"unsound", 0}}));
+    CHECK(json["stop_reason"].is_null());
+    REQUIRE(json["pending"].size() == 1);
+    CHECK(json["pending"][0]["trial"] == 1);
+    CHECK(json["pending"][0]["configuration"] == Json({{"max_num_seqs", 3}}));
+    CHECK(json["pending"][0]["started_at"].get<double>() > 1e9);
+
+    const Ran second = ran(study.words("run"), elsewhere.path());
+    CHECK(second.code == 3);
+    CHECK(second.err == "autotune: another process is running this study (process " + std::to_string(first.id()) + " holds " +
+                            (study.directory() / "study.lock").string() + "); wait for it, or choose another --directory\n");
+    CHECK(study.engines().size() == 2);
+    CHECK_FALSE(first.wait_at_most(0ms));  // undisturbed
+
+    first.signal(SIGKILL);
+    (void)first.wait();
+    CHECK(fs::exists(study.directory() / "study.lock"));
+    const std::vector<Trial> told = told_trials(study);
+    CHECK(told.size() == 1);
+    study.misbehave({});
+    goes_on_after(study, told);
+}
