@@ -37,6 +37,24 @@ std::optional<Failure> fruitless(const LoadTestResult& result) {
     return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
 }
 
+/// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and nothing moved during the whole time
+/// that the last of them were waited for.
+std::optional<Failure> stalled_for_good(const LoadTestResult& result, double stall_timeout_seconds) {
+    std::size_t stalled = 0;
+    double moved = 0;
+    double ended = 0;
+    for (const RequestRecord& record : result.run.records) {
+        stalled += record.end == RequestEnd::stalled ? 1 : 0;
+        moved = std::max({moved, record.last_token.value_or(0), record.end == RequestEnd::success ? record.done : 0});
+        ended = std::max(ended, record.done);
+    }
+    const std::size_t all = result.run.records.size();
+    constexpr double nearly = 0.9;  // time-outs are looked at now and then
+    if (stalled * 100 <= all || ended - moved < nearly * stall_timeout_seconds) return std::nullopt;
+    return Failure{FailureKind::hung,
+                   std::to_string(stalled) + " of " + std::to_string(all) + " requests stalled, and nothing moved meanwhile"};
+}
+
 void wait(double seconds, const std::stop_token& stop) {
     std::mutex mutex;
     std::unique_lock lock(mutex);
@@ -51,10 +69,11 @@ std::string rounded_seconds(double seconds) { return text_of(std::round(seconds 
 /// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped, the trial has taken too long.
 class ServerMeasurement::Watch {
 public:
-    enum class Found { nothing, died, stopped, out_of_time };
+    enum class Found { nothing, died, stopped, out_of_time, stalled };
 
-    Watch(const Server& server, Clock::time_point deadline, const std::stop_token& user)
-        : thread_([this, &server, deadline, user](const std::stop_token& over) {
+    /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of the load would only wait as long.
+    Watch(const Server& server, Clock::time_point deadline, double stalled_after_seconds, const std::stop_token& user)
+        : stalled_after_seconds_(stalled_after_seconds), thread_([this, &server, deadline, user](const std::stop_token& over) {
               while (!over.stop_requested()) {
                   Found found = Found::nothing;
                   if (user.stop_requested()) found = Found::stopped;
@@ -71,8 +90,24 @@ public:
 
     [[nodiscard]] std::stop_token load() const { return load_.get_token(); }
     [[nodiscard]] bool out_of_time() const { return found_ == Found::out_of_time; }
+    [[nodiscard]] bool stalled() const { return found_ == Found::stalled; }
+
+    /// From the load generator, twice a second.
+    void heard(const LoadProgress& progress) {
+        const std::uint64_t moved = progress.token_chunks + (progress.ended - progress.failed);
+        if (moved != moved_ || progress.sent == progress.ended || progress.seconds < moved_at_) {
+            moved_ = moved;
+            moved_at_ = progress.seconds;
+        } else if (progress.seconds - moved_at_ > stalled_after_seconds_ && found_ == Found::nothing) {
+            found_ = Found::stalled;
+            load_.request_stop();
+        }
+    }
 
 private:
+    double stalled_after_seconds_;
+    std::uint64_t moved_ = 0;
+    double moved_at_ = 0;  ///< of the load's own clock, which begins anew with each workload
     std::atomic<Found> found_{Found::nothing};
     std::stop_source load_;
     std::jthread thread_;  // last: ends before what it uses
@@ -110,12 +145,23 @@ std::optional<Failure> ServerMeasurement::interrupted(const Server& server, cons
     if (auto died = server.died()) return died;
     if (watch.out_of_time())
         return Failure{FailureKind::hung, "the trial was not over within " + rounded_seconds(options_.trial_within_seconds)};
+    if (watch.stalled())
+        return Failure{FailureKind::hung, "no answer moved for " + rounded_seconds(stalled_after()) + " while some were awaited"};
     return std::nullopt;
+}
+
+/// Longer than any one request may stall: all that were under way have had their time.
+double ServerMeasurement::stalled_after() const { return options_.load.stall_timeout_seconds + 2; }
+
+LoadOptions ServerMeasurement::watched(Watch& watch) const {
+    LoadOptions load = options_.load;
+    load.progress = [&watch](const LoadProgress& progress) { watch.heard(progress); };
+    return load;
 }
 
 /// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first time. A server that served and
 /// now gives no answer to be counted has failed, not this machine.
-std::optional<Failure> ServerMeasurement::warm_up(Server& server, const Watch& watch, std::optional<Calibration>& known) {
+std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, std::optional<Calibration>& known) {
     const Endpoint endpoint = server.endpoint();
     try {
         if (!known)
@@ -132,12 +178,12 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, const Watch& w
         Workload few = workloads_.front();
         few.requests = std::min<std::int64_t>(static_cast<std::int64_t>(options_.warm_up_requests), few.requests.value_or(1 << 20));
         if (few.arrival.kind != Arrival::Kind::concurrency) few.arrival = {};
-        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, options_.load, watch.load());
+        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, watched(watch), watch.load());
     }
     return interrupted(server, watch);
 }
 
-std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, const Watch& watch, const std::string& model,
+std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, Watch& watch, const std::string& model,
                                                                            const Calibration& calibration) {
     Measured measured;
     std::unique_ptr<MachineWatch> machine;
@@ -152,7 +198,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         test.endpoint = server.endpoint();
         test.workload = workload;
         test.workload.seed = derive_seed(workload.seed, context_.seed);
-        test.options = options_.load;
+        test.options = watched(watch);
         test.limits = options_.limits;
         test.salt = salt(workload.name);
         test.calibration = calibration;
@@ -161,7 +207,8 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         test.known.rate_is_chosen = configuration_.find(load_request_rate) != nullptr;
         const LoadTestResult result = run_load_test(test, watch.load());
         if (auto failure = interrupted(server, watch)) return *failure;
-        if (auto failure = fruitless(result)) return server.changed().value_or(*failure);
+        for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
+            if (failure) return server.changed().value_or(*failure);
         measured.parts.push_back({workload.name, workload.weight, metrics_of(result.statistics)});
         add(measured.validity, result.validity);
         say(workload.name + " measured in " + rounded_seconds(result.run.duration_seconds));
@@ -173,7 +220,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
 Outcome ServerMeasurement::of(Server& server, const std::string& model, std::optional<Calibration>& known) {
     const std::vector<std::string> not_in_force = server.not_in_force();
     for (const std::string& flag : not_in_force) say("a flag did not take effect: " + flag);
-    const Watch watch(server, deadline_, context_.stop);
+    Watch watch(server, deadline_, stalled_after(), context_.stop);
     const auto warm_from = Clock::now();
     auto warm_failure = warm_up(server, watch, known);
     costs_["trial_warm_up_seconds"] = {seconds_since(warm_from)};

@@ -46,8 +46,10 @@ private:
 
     [[nodiscard]] std::vector<Workload> chosen(const StudyWorkloads& workloads) const;
     [[nodiscard]] std::uint64_t salt(const std::string& what) const;
-    [[nodiscard]] std::optional<Failure> warm_up(Server& server, const Watch& watch, std::optional<Calibration>& known);
-    std::variant<Measured, Failure> once(Server& server, const Watch& watch, const std::string& model, const Calibration& calibration);
+    [[nodiscard]] double stalled_after() const;
+    [[nodiscard]] LoadOptions watched(Watch& watch) const;
+    [[nodiscard]] std::optional<Failure> warm_up(Server& server, Watch& watch, std::optional<Calibration>& known);
+    std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
     [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;
 
     const MeasureOptions& options_;

@@ -378,9 +378,9 @@ void SqliteJournal::started(std::uint64_t id, double at) {
     database_->trials_[id].started_at = at;
 }
 
-void SqliteJournal::told(std::uint64_t id, const Outcome& outcome, double at) {
+void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at) {
     check_open(database_->trials_, id);
-    database_->append(id, "told", at, json_of(outcome));
+    database_->append(id, "told", at, json_of(*outcome));
     database_->trials_[id].outcome = outcome;
     database_->trials_[id].told_at = at;
 }

@@ -394,7 +394,7 @@ TEST_CASE("command: a study names the program, its limits and its surroundings")
     CHECK(has(load_error("{command: [./measure, \"{folde}\"]}"), "{folde} is no placeholder; known: {folder}, "));
     CHECK(has(load_error("{command: {within: 1h}}"), "'run'"));
     CHECK(has(load_error("{command: {run: [a], withn: 1h}}"), "within"));
-    CHECK(has(load_error("{command: [a], replay: b.csv}"), "one evaluator wanted: replay, simulate, deploy or command"));
+    CHECK(has(load_error("{command: [a], replay: b.csv}"), "one evaluator wanted: replay, simulate, attach, deploy or command"));
 
     const StudyInFolder written("", "{command: {run: [../bin/measure, x], within: 90s, environment: {A: b}}}");
     const StudySetup setup = set_up(load_study(written.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")), "out");

@@ -124,6 +124,12 @@ TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops 
     CHECK(name_in(failure_kinds, kind_of(slow.measure())) == "hung");
     CHECK(slow.nothing_left());
 
+    Setting closed("--misbehave stall_mid_stream=300");  // eight at a time: each round would wait out its time
+    const Outcome outcome = closed.measure();
+    CHECK(name_in(failure_kinds, kind_of(outcome)) == "hung");
+    CHECK(std::get<Failure>(outcome).message.find("no answer moved for 3 s while some were awaited") != std::string::npos);
+    CHECK(closed.nothing_left());
+
     Setting stopped("--misbehave stall_mid_stream=300");
     stopped.options.measure.load.stall_timeout_seconds = 60;
     std::stop_source stop;

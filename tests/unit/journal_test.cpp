@@ -7,6 +7,8 @@
 
 #include <sqlite3.h>
 
+#include <unistd.h>
+
 using namespace servetune;
 using namespace servetune::test;
 
@@ -80,8 +82,8 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
     {
         const SqliteJournal writer = SqliteJournal::open(folder.path(), identity);
         CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
-              "another process is running this study (it holds " + (folder.path() / "study.lock").string() +
-                  "); wait for it, or choose another --directory");
+              "another process is running this study (process " + std::to_string(getpid()) + " holds " +
+                  (folder.path() / "study.lock").string() + "); wait for it, or choose another --directory");
     }
     sql(file, "PRAGMA user_version = 3");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==

@@ -50,7 +50,7 @@ public:
 
     void asked(const Trial& trial) override;
     void started(std::uint64_t id, double at) override;
-    void told(std::uint64_t id, const Outcome& outcome, double at) override;
+    void told(std::uint64_t id, const ToldOutcome& outcome, double at) override;
     [[nodiscard]] std::vector<Trial> trials() const override;
 
     /// Of the study it belongs to.

@@ -166,9 +166,10 @@ inline void Study::tell(std::uint64_t id, Outcome outcome) {
             }
     const auto began = began_.find(id);
     const double at = began == began_.end() ? options_.now() : *trials_[id].started_at + (options_.steady() - began->second);
-    journal_.told(id, outcome, at);
+    const ToldOutcome told(std::move(outcome));
+    journal_.told(id, told, at);
     began_.erase(id);
-    trials_[id].outcome = std::move(outcome);
+    trials_[id].outcome = told;
     trials_[id].told_at = at;
 }
 

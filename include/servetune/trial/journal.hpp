@@ -22,7 +22,7 @@ public:
     /// Records a new trial; its id must be the number of trials so far.
     virtual void asked(const Trial& trial) = 0;
     virtual void started(std::uint64_t id, double at) = 0;
-    virtual void told(std::uint64_t id, const Outcome& outcome, double at) = 0;
+    virtual void told(std::uint64_t id, const ToldOutcome& outcome, double at) = 0;
     /// All trials, by id.
     [[nodiscard]] virtual std::vector<Trial> trials() const = 0;
 };
@@ -49,7 +49,7 @@ public:
         check_open(trials_, id);
         trials_[id].started_at = at;
     }
-    void told(std::uint64_t id, const Outcome& outcome, double at) override {
+    void told(std::uint64_t id, const ToldOutcome& outcome, double at) override {
         check_open(trials_, id);
         trials_[id].outcome = outcome;
         trials_[id].told_at = at;

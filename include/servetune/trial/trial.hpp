@@ -4,11 +4,34 @@
 #include "servetune/space/configuration.hpp"
 #include "servetune/trial/outcome.hpp"
 
+#include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace servetune {
+
+/// An outcome as it was told, or nothing yet. Never changed afterwards, so copies of a trial share it: a hundred metrics by name take 10 KiB, and
+/// journal, study and strategy each hold the history.
+class ToldOutcome {
+public:
+    ToldOutcome() = default;
+    template <class Told>
+    requires std::constructible_from<Outcome, Told> ToldOutcome(Told&& outcome)
+        : outcome_(std::make_shared<const Outcome>(std::forward<Told>(outcome))) {}  // NOLINT(google-explicit-constructor)
+
+    [[nodiscard]] bool has_value() const { return outcome_ != nullptr; }
+    explicit operator bool() const { return has_value(); }
+    const Outcome& operator*() const { return *outcome_; }
+    friend bool operator==(const ToldOutcome& a, const ToldOutcome& b) {
+        return a.outcome_ == b.outcome_ || (a.outcome_ && b.outcome_ && *a.outcome_ == *b.outcome_);
+    }
+
+private:
+    std::shared_ptr<const Outcome> outcome_{};
+};
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {
@@ -17,7 +40,7 @@ struct Trial {
     std::string workload{};  ///< empty: the workloads of the objective; else the report workload that this trial measures
     std::uint64_t seed = 0;  ///< of the load; the n-th measurement of every configuration has the same one (paired)
     std::string why{};       ///< the strategy's reason, for people
-    std::optional<Outcome> outcome{};
+    ToldOutcome outcome{};
 
     // Seconds since 1970-01-01 UTC; absent until it happened.
     double asked_at = 0;
