@@ -166,11 +166,18 @@ private:
         return worth_it(problem_.decision, gain) ? "gains less than the winner" : "no gain worth having";
     }
 
+    /// What others wrote, inside a table: no bar, no line end.
+    static std::string cell(const std::string& text) {
+        std::string result;
+        for (const char c : text) result += c == '|' ? std::string("\\|") : c == '\n' || c == '\r' ? std::string(" ") : std::string(1, c);
+        return result;
+    }
+
     void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict) {
         const Measurement* measurement = standing == nullptr ? nullptr : view_.measured(standing->configuration);
         line("| {} | {} | {} | {} | {} | {} |", name, standing == nullptr ? "-" : objective_of(*standing),
              standing == nullptr ? "-" : gain_text(mean_of(*standing), base), milliseconds(measurement, companions[0].first),
-             milliseconds(measurement, companions[1].first), verdict);
+             milliseconds(measurement, companions[1].first), cell(verdict));
     }
     void result_header() {
         line("| setting | {} | gain | {} | {} | |", problem_.objective.metric, companions[0].second, companions[1].second);

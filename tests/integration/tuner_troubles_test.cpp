@@ -189,7 +189,7 @@ TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend; 
     INFO(run.err);
     CHECK(run.code == 4);
     CHECK(has(run.err, "autotune: the first trials all failed the same way, other: vllm ended with exit code 3 after "));
-    CHECK(has(run.err, "\nmend that, then run again\n"));
+    CHECK(has(run.err, "\nmend that, then run again; with another --directory"));
     CHECK(has(run.out, "nothing that was measured passes; see " + (study.directory() / "report.md").string()));
     CHECK(Json::parse(read_file(study.directory() / "report.json"))["stop_reason"] == "nothing_starts");
     CHECK(study.engines().size() == 3);
