@@ -17,8 +17,9 @@ using namespace autotune;
 CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {
     CLI::App* command = app.add_subcommand(name, what);
     command->add_option("STUDY", arguments.study, "The study's YAML file")->required();
-    command->add_option("--strategy", arguments.strategy,
-                        "Search with this strategy instead of the study's: staged, random, exhaustive, quasi_random, local_search");
+    command->add_option(
+        "--strategy", arguments.strategy,
+        "Search with this strategy instead of the study's: staged, random, exhaustive, quasi_random, local_search, bayesian");
     command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }

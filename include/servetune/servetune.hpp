@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The core, whole: header-only, standard library and Boost headers. See README.md, "Headers: start here".
+// The core, whole: header-only, standard library, Boost headers and Eigen. See README.md, "Headers: start here".
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/space/neighbours.hpp"
+#include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
 #include "servetune/strategy/quasi_random.hpp"

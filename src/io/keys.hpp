@@ -167,6 +167,12 @@ inline constexpr std::array strategy{
     Key{"exhaustive", "{}", "all of them"},
     Key{"quasi_random", "{}", "spread evenly by a Sobol sequence"},
     Key{"local_search", "{}", "uphill from the default, with random restarts"},
+    Key{"bayesian", "mapping", "models of what was measured decide; for 10 to 60 trials of spaces too large to list"},
+};
+inline constexpr std::array bayesian{
+    Key{"failures", "hybrid | classifier | penalty", "what a failed trial teaches: that alike ones fail, a bad value, or both (hybrid)"},
+    Key{"additive", "bool", "parameters act one by one rather than together (false)"},
+    Key{"explore_every", "integer", "one trial in so many goes where least is known; 0: none (12)"},
 };
 inline constexpr std::array staged{
     Key{"compare_with", "incumbent | baseline", "what a stage's candidates are set on and compared with (incumbent)"},

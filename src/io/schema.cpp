@@ -44,7 +44,7 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"budget", "budget"},
           {"evaluator", "evaluator"},
           {"published", "published"}}},
-        {"strategy", {{"staged", "staged"}}},
+        {"strategy", {{"staged", "staged"}, {"bayesian", "bayesian"}}},
         {"evaluator",
          {{"replay", "?replay"}, {"simulate", "simulate"}, {"attach", "?attach"}, {"deploy", "deploy"}, {"command", "&command"}}},
         {"load", {{"concurrency", "parameter"}, {"request_rate", "parameter"}}},
@@ -97,7 +97,7 @@ public:
             {"model", keys::model},         {"weights", keys::weights},     {"simulate", keys::simulate},
             {"load", keys::load},           {"attach", keys::attach},       {"deploy", keys::deploy},
             {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect},
-            {"command", keys::command}};
+            {"command", keys::command},     {"bayesian", keys::bayesian}};
         return all;
     }
 

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array strategy_names{"staged", "random", "exhaustive", "quasi_random", "local_search"};
+constexpr std::array strategy_names{"staged", "random", "exhaustive", "quasi_random", "local_search", "bayesian"};
 
 /// `use:` chains, the nearest file last; a circle ends at the depth bound. Keys are checked once all is laid together.
 Yaml resolved(const Yaml& node, int depth = 0) {
@@ -111,6 +111,22 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
     return stage;
 }
 
+std::size_t read_count(const Yaml& node) {
+    if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
+    return static_cast<std::size_t>(node.integer());
+}
+
+void read_bayesian(const Yaml& node, Bayesian::Options& options) {
+    node.check_keys(keys::bayesian);
+    if (const Yaml* failures = node.find("failures")) {
+        const auto lesson = named_in(failure_lessons, failures->text());
+        if (!lesson) failures->fail_wanted("hybrid, classifier or penalty");
+        options.learning.failures = *lesson;
+    }
+    if (const Yaml* additive = node.find("additive")) options.learning.additive = additive->boolean();
+    if (const Yaml* every = node.find("explore_every")) options.explore_every = read_count(*every);
+}
+
 StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
     StrategyChoice result;
     const auto check_name = [&](const std::string& name, const auto& fail) {
@@ -119,6 +135,7 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         fail("'" + name + "' is no strategy; known: " + listed(nearest_first(name, known)));
     };
     const Yaml* staged = nullptr;
+    const Yaml* bayesian = nullptr;
     if (node != nullptr && node->is_scalar()) {
         check_name(node->text(), [&](const std::string& message) { node->fail(message); });
         result.name = node->text();
@@ -127,11 +144,13 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         if (node->entries().size() != 1) node->fail("one strategy wanted");
         result.name = node->entries().front().first;
         staged = node->find("staged");
+        bayesian = node->find("bayesian");
     }
     if (!replaced.empty()) {
         check_name(replaced, [](const std::string& message) { throw UsageError(message); });
         result.name = replaced;
     }
+    if (bayesian != nullptr) read_bayesian(*bayesian, result.bayesian);
     if (staged != nullptr) {
         staged->check_keys(keys::staged);
         bool baseline = false;
@@ -172,11 +191,6 @@ SimulateChoice read_simulate(const Yaml& node) {
         for (const auto& [engine, file] : traits->entries())
             result.traits[engine] = fs::absolute(fs::path(file.file()).parent_path() / file.text()).string();
     return result;
-}
-
-std::size_t read_count(const Yaml& node) {
-    if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
-    return static_cast<std::size_t>(node.integer());
 }
 
 void read_measure(const Yaml& node, MeasureOptions& options) {

@@ -80,7 +80,12 @@ std::string text_of(const Assignment& assignment) { return Configuration::of(ass
 
 namespace {
 
-std::unique_ptr<Strategy> strategy_of(const StrategyChoice& choice) {
+std::unique_ptr<Strategy> strategy_of(const StrategyChoice& choice, std::size_t trials) {
+    if (choice.name == "bayesian") {
+        Bayesian::Options options = choice.bayesian;
+        options.trials = trials;
+        return std::make_unique<Bayesian>(std::move(options));
+    }
     if (choice.name == "random") return std::make_unique<Random>();
     if (choice.name == "exhaustive") return std::make_unique<Exhaustive>();
     if (choice.name == "quasi_random") return std::make_unique<QuasiRandom>();
@@ -177,7 +182,7 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     else if (file.attach) set_up_attached(setup, file);
     else if (file.command) set_up_command(setup, file, folder);
     else set_up_deployment(setup, file, folder);
-    setup.strategy = strategy_of(file.strategy);
+    setup.strategy = strategy_of(file.strategy, file.budget.trials);
     setup.file = std::move(file);
     return setup;
 }

@@ -7,6 +7,7 @@
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
 #include "servetune/strategy/quasi_random.hpp"
@@ -35,6 +36,7 @@ TEST_CASE("contract: strategies") {
             check_strategy([] { return std::make_unique<Exhaustive>(); }, problem);
             check_strategy([] { return std::make_unique<QuasiRandom>(); }, problem);
             check_strategy([] { return std::make_unique<LocalSearch>(); }, problem);
+            check_strategy([] { return std::make_unique<Bayesian>(); }, problem);
             check_strategy(
                 [] {
                     return std::make_unique<Staged>(

@@ -10,6 +10,7 @@
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/perf/engine_core.hpp"
+#include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/staged.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/traffic/workload.hpp"
@@ -29,8 +30,9 @@ namespace servetune {
 
 /// How a study searches.
 struct StrategyChoice {
-    std::string name = "staged";  ///< staged, random or exhaustive
+    std::string name = "staged";
     Staged::Options staged{};
+    Bayesian::Options bayesian{};  ///< its budget is the study's
 };
 
 /// `evaluator: {replay: ...}`.

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/feasibility.hpp"
+#include "servetune/model/gaussian_process.hpp"
+#include "servetune/model/level_geometry.hpp"
+#include "servetune/space/configuration.hpp"
+
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Configurations to choose from, as columns of levels: one list for each dimension, so that scoring runs along the memory. 2 bytes a level: 24 MB for a
+/// million configurations of twelve dimensions. Positions of continuous dimensions beside them.
+class CandidatePool {
+public:
+    explicit CandidatePool(const LevelGeometry& geometry) : levels_(geometry.dimensions()), positions_(geometry.dimensions()) {}
+
+    void add(const LevelGeometry& geometry, const EncodedPoint& point) {
+        for (std::size_t d = 0; d < levels_.size(); ++d) {
+            levels_[d].push_back(static_cast<std::uint16_t>(point.levels[d]));
+            if (geometry.continuous(d)) positions_[d].push_back(static_cast<float>(point.positions[d]));
+        }
+        ++size_;
+    }
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] EncodedPoint point(std::size_t i) const {
+        EncodedPoint result;
+        for (std::size_t d = 0; d < levels_.size(); ++d) {
+            result.levels.push_back(levels_[d][i]);
+            result.positions.push_back(positions_[d].empty() ? 0 : static_cast<double>(positions_[d][i]));
+        }
+        return result;
+    }
+    [[nodiscard]] const std::vector<std::uint16_t>& levels(std::size_t dimension) const { return levels_[dimension]; }
+    [[nodiscard]] bool has_positions() const {
+        return std::any_of(positions_.begin(), positions_.end(), [](const auto& list) { return !list.empty(); });
+    }
+
+private:
+    std::vector<std::vector<std::uint16_t>> levels_;
+    std::vector<std::vector<float>> positions_;
+    std::size_t size_ = 0;
+};
+
+/// A posterior as predict_pool needs it: mean(x) = h(x)'b + k(x)'weights, variance(x) = prior - |half k(x)|^2, k(x) the covariances with n points,
+/// those of the regressors h included.
+struct PoolModel {
+    const std::vector<EncodedPoint>& points;  ///< n
+    KernelParameters kernel{};
+    double additive_stretch = 1;  ///< of 1 / l_d^2 in the additive part
+    Eigen::VectorXd weights{};    ///< n
+    Eigen::MatrixXd half{};       ///< n x n, lower triangular
+    Eigen::MatrixXd regressors{};
+    Eigen::VectorXd coefficient_mean{};
+    Eigen::VectorXd coefficient_variance{};
+
+    static PoolModel of(const GaussianProcess& process) {
+        const Observations& data = process.data();
+        return {data.points,
+                process.kernel(),
+                1,
+                process.weights(),
+                process.factor().triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(process.size(), process.size())),
+                data.regressors,
+                data.coefficient_mean,
+                data.coefficient_variance};
+    }
+    /// The latent of what works, before its probit and without what is known of a configuration beforehand.
+    static PoolModel of(const FeasibilityModel& model) {
+        const auto n = static_cast<Eigen::Index>(model.points().size());
+        return {model.points(),
+                model.kernel(),
+                model.additive_stretch(),
+                model.weights(),
+                model.half(),
+                Eigen::MatrixXd::Zero(n, 1),
+                Eigen::VectorXd::Constant(1, model.prior_mean()),
+                Eigen::VectorXd::Zero(1)};
+    }
+};
+
+struct PoolPredictions {
+    Eigen::VectorXf means;
+    Eigen::VectorXf variances;
+};
+
+/// Means and variances over a whole pool, in single precision: good to 1e-4 of the prior's standard deviation, enough to rank; the best are to be
+/// predicted again in double. `regressors`: pool x p, or empty where all are ones.
+/// O(N n (D + n)), in blocks that stay in the cache. What is not a table (continuous dimensions) is looked up point by point.
+inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
+                                    const Eigen::MatrixXf& regressors) {
+    const Eigen::Index n = model.weights.size();
+    const auto count = static_cast<Eigen::Index>(pool.size());
+    const KernelParameters& kernel = model.kernel;
+    PoolPredictions result{Eigen::VectorXf(count), Eigen::VectorXf(count)};
+
+    // For each dimension and level: the scaled distance to each observation, and the additive part's covariance with it.
+    const bool additive = kernel.additive_variance > 0 && geometry.dimensions() > 0;
+    const double share = additive ? kernel.additive_variance / static_cast<double>(geometry.dimensions()) : 0;
+    std::vector<Eigen::MatrixXf> scaled;
+    std::vector<Eigen::MatrixXf> alone;
+    for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
+        const double inverse = kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d));
+        Eigen::MatrixXd distances(n, static_cast<Eigen::Index>(geometry.level_count(d)));
+        for (Eigen::Index i = 0; i < n; ++i)
+            distances.row(i) = inverse * geometry.table(d).row(model.points[static_cast<std::size_t>(i)].levels[d]);
+        scaled.emplace_back(distances.cast<float>());
+        const double stretch = model.additive_stretch;
+        alone.emplace_back((share * distances.unaryExpr([stretch](double value) { return matern52(stretch * value); })).cast<float>());
+    }
+    const Eigen::MatrixXf half_inverse = model.half.cast<float>();
+    const Eigen::VectorXf weights = model.weights.cast<float>();
+    const Eigen::MatrixXf linear = (model.regressors * model.coefficient_variance.asDiagonal()).cast<float>();
+    const Eigen::VectorXf coefficient_mean = model.coefficient_mean.cast<float>();
+    const Eigen::VectorXf coefficient_variance = model.coefficient_variance.cast<float>();
+    const auto product_variance = static_cast<float>(kernel.product_variance);
+
+    constexpr Eigen::Index block = 512;
+    Eigen::MatrixXf r2(n, block);
+    Eigen::MatrixXf k(n, block);
+    for (Eigen::Index from = 0; from < count; from += block) {
+        const Eigen::Index width = std::min(block, count - from);
+        auto squared = r2.leftCols(width);
+        auto covariances = k.leftCols(width);
+        squared.setZero();
+        covariances.setZero();
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
+            const std::vector<std::uint16_t>& levels = pool.levels(d);
+            for (Eigen::Index j = 0; j < width && !geometry.continuous(d); ++j) {
+                const std::uint16_t level = levels[static_cast<std::size_t>(from + j)];
+                squared.col(j) += scaled[d].col(level);
+                if (additive) covariances.col(j) += alone[d].col(level);
+            }
+            for (Eigen::Index j = 0; j < width && geometry.continuous(d); ++j) {
+                const EncodedPoint point = pool.point(static_cast<std::size_t>(from + j));
+                for (Eigen::Index i = 0; i < n; ++i) {
+                    const double distance = kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
+                                            geometry.squared_distance(d, model.points[static_cast<std::size_t>(i)], point);
+                    squared(i, j) += static_cast<float>(distance);
+                    if (additive) covariances(i, j) += static_cast<float>(share * matern52(model.additive_stretch * distance));
+                }
+            }
+        }
+        squared = (5.0F * squared).cwiseSqrt();  // q of Matern-5/2
+        covariances.array() +=
+            product_variance * (1.0F + squared.array() + squared.array().square() * (1.0F / 3.0F)) * (-squared.array()).exp();
+        const Eigen::MatrixXf h = regressors.size() > 0 ? Eigen::MatrixXf(regressors.middleRows(from, width))
+                                                        : Eigen::MatrixXf::Ones(width, coefficient_mean.size());
+        covariances.noalias() += linear * h.transpose();
+        result.means.segment(from, width).noalias() = h * coefficient_mean;
+        result.means.segment(from, width).noalias() += covariances.transpose() * weights;
+        Eigen::RowVectorXf seen = Eigen::RowVectorXf::Zero(width);
+        if (n > 0) seen = (half_inverse.triangularView<Eigen::Lower>() * covariances).eval().colwise().squaredNorm();  // Eigen divides by n
+        const auto prior = static_cast<float>(kernel.prior_variance());
+        result.variances.segment(from, width) =
+            (prior + (h.cwiseAbs2() * coefficient_variance).array() - seen.transpose().array()).max(1e-6F * prior);
+    }
+    return result;
+}
+
+}  // namespace servetune

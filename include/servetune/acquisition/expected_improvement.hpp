@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/feasibility.hpp"
+#include "servetune/model/gaussian_process.hpp"
+
+#include <cmath>
+
+namespace servetune {
+
+/// ln h(z), h(z) = phi(z) + z Phi(z): what a standard normal is expected to be above -z. Exact to rounding from z = -1e8 up (Ament, Daulton, Eriksson,
+/// Balandat, Bakshy, Unexpected Improvements to Expected Improvement, NeurIPS 2023, eq. 9, with a continued fraction in place of erfcx).
+inline double log_improvement(double z) {
+    constexpr double near = -1;
+    if (z > near) {
+        const double density = 0.3989422804014327 * std::exp(-0.5 * z * z);
+        return std::log(density + z * 0.5 * std::erfc(-z / std::sqrt(2.0)));
+    }
+    const double log_density = -0.5 * z * z - 0.9189385332046727;
+    constexpr double far = -50;  // 1 + z Phi / phi loses half its digits there; its series 1/z^2 - 3/z^4 has all of them
+    if (z > far) return log_density + std::log1p(z / inverse_mills(z));
+    return log_density - 2 * std::log(-z) + std::log1p(-3 / (z * z));
+}
+
+/// ln E max(f - best, 0) of a normal f; more is better.
+inline double log_expected_improvement(const Prediction& prediction, double best) {
+    const double sd = std::sqrt(prediction.variance);
+    return std::log(sd) + log_improvement((prediction.mean - best) / sd);
+}
+
+}  // namespace servetune

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/model/kernel.hpp"
+
+#include <Eigen/Cholesky>
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// ln Phi(x), and phi(x) / Phi(x), without loss far to the left (continued fraction of Mills' ratio; Abramowitz and Stegun 26.2.14).
+inline double log_normal_cdf(double x);
+inline double inverse_mills(double x);
+
+/// The chance that a configuration gives a number at all: a Gaussian process behind a probit, fitted by Laplace's method (Rasmussen and Williams,
+/// GPML, section 3.4 and algorithm 3.1).
+///
+///     P(works | x) = Phi(mu(x) / sqrt(1 + s^2(x))),   k = sum_d M(T_d / l^2) + M(sum_d T_d / (D l^2)),   mean: a constant
+///
+/// The additive part lets one parameter at fault be found from few crashes; the product part, that a combination is.
+class FeasibilityModel {
+public:
+    struct Options {
+        double prior_feasible = 0.7;  ///< a third of the configurations of the published spaces crash
+        double additive_variance = 1;
+        double product_variance = 1;
+        double length = 0.58;  ///< of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each other
+    };
+
+    /// `works`: one for each point. `offsets`: known beforehand, in standard deviations of the latent (a memory model's margin); empty: none.
+    FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points, const std::vector<bool>& works, Options options,
+                     const std::vector<double>& offsets = {})
+        : options_(options), dimensions_(geometry.dimensions()), points_(std::move(points)) {
+        if (works.size() != points_.size() || (!offsets.empty() && offsets.size() != works.size()))
+            throw UsageError("a model of what works needs as many answers as points");
+        const auto n = static_cast<Eigen::Index>(points_.size());
+        labels_.resize(n);
+        mean_.resize(n);
+        for (Eigen::Index i = 0; i < n; ++i) {
+            labels_(i) = works[static_cast<std::size_t>(i)] ? 1 : -1;
+            mean_(i) = prior_mean() + (offsets.empty() ? 0 : offsets[static_cast<std::size_t>(i)]);
+        }
+        fit(covariances(distance_tables(geometry, points_, points_), n, n));
+    }
+
+    [[nodiscard]] const std::vector<EncodedPoint>& points() const { return points_; }
+    [[nodiscard]] double prior_variance() const {
+        return (dimensions_ > 0 ? static_cast<double>(dimensions_) * options_.additive_variance : 0) + options_.product_variance;
+    }
+    /// As a kernel of the product's lengths; those of the additive part are shorter by sqrt(additive_stretch()).
+    [[nodiscard]] KernelParameters kernel() const {
+        const double inverse = 1 / (options_.length * options_.length * additive_stretch());
+        return {Eigen::VectorXd::Constant(static_cast<Eigen::Index>(dimensions_), inverse), options_.product_variance,
+                static_cast<double>(dimensions_) * options_.additive_variance};
+    }
+    [[nodiscard]] double additive_stretch() const { return static_cast<double>(std::max<std::size_t>(dimensions_, 1)); }
+    /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |half k(x)|^2.
+    [[nodiscard]] const Eigen::VectorXd& weights() const { return gradient_; }
+    [[nodiscard]] Eigen::MatrixXd half() const {
+        const Eigen::Index n = gradient_.size();
+        const Eigen::MatrixXd inverse = factor_.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(n, n));
+        return inverse * root_weights_.asDiagonal();
+    }
+    /// Chosen so that a configuration of which nothing is known works with the prior's chance.
+    [[nodiscard]] double prior_mean() const { return quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
+
+    /// At m points. `tables`: n x m distances to the data.
+    [[nodiscard]] Eigen::VectorXd probabilities(const DistanceTables& tables, const Eigen::VectorXd& offsets) const {
+        const Eigen::Index m = offsets.size();
+        const Eigen::MatrixXd cross = covariances(tables, static_cast<Eigen::Index>(points_.size()), m);
+        const Eigen::VectorXd latent = (prior_mean() + offsets.array()).matrix() + cross.transpose() * gradient_;
+        Eigen::VectorXd result(m);
+        Eigen::MatrixXd half;
+        if (!points_.empty()) half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
+        for (Eigen::Index j = 0; j < m; ++j) {
+            const double variance = std::max(prior_variance() - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
+            result(j) = 0.5 * std::erfc(-latent(j) / std::sqrt(2 * (1 + variance)));
+        }
+        return result;
+    }
+
+    /// Phi^-1, by bisection: it is asked once.
+    static double quantile(double p) {
+        double low = -9;
+        double high = 9;
+        for (int i = 0; i < 80; ++i) {
+            const double middle = 0.5 * (low + high);
+            (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
+        }
+        return 0.5 * (low + high);
+    }
+
+private:
+    [[nodiscard]] Eigen::MatrixXd covariances(const DistanceTables& tables, Eigen::Index rows, Eigen::Index cols) const {
+        Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, cols);
+        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, cols);
+        const double inverse = 1 / (options_.length * options_.length);
+        for (const Eigen::MatrixXd& table : tables) {
+            result += options_.additive_variance * (inverse * table).unaryExpr([](double value) { return matern52(value); });
+            r2 += inverse / static_cast<double>(dimensions_) * table;
+        }
+        return result + options_.product_variance * r2.unaryExpr([](double value) { return matern52(value); });
+    }
+
+    /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit); f - mean = K gradient.
+    void fit(const Eigen::MatrixXd& k) {
+        const Eigen::Index n = labels_.size();
+        gradient_ = Eigen::VectorXd::Zero(n);
+        root_weights_ = Eigen::VectorXd::Zero(n);
+        Eigen::VectorXd f = mean_;
+        constexpr int steps = 50;
+        for (int step = 0; step < steps; ++step) {
+            Eigen::VectorXd slope(n);
+            Eigen::VectorXd curvature(n);
+            for (Eigen::Index i = 0; i < n; ++i) {
+                const double z = labels_(i) * f(i);
+                const double mills = inverse_mills(z);
+                slope(i) = labels_(i) * mills;
+                curvature(i) = mills * (mills + z);
+            }
+            root_weights_ = curvature.cwiseMax(0).cwiseSqrt();
+            Eigen::MatrixXd b = root_weights_.asDiagonal() * k * root_weights_.asDiagonal();
+            b.diagonal().array() += 1;
+            const Eigen::LLT<Eigen::MatrixXd> llt(b);
+            factor_ = llt.matrixL();
+            const Eigen::VectorXd right = curvature.cwiseProduct(f - mean_) + slope;
+            gradient_ = right - root_weights_.cwiseProduct(llt.solve(root_weights_.cwiseProduct(k * right)));
+            const Eigen::VectorXd next = mean_ + k * gradient_;
+            const double moved = n > 0 ? (next - f).cwiseAbs().maxCoeff() : 0;
+            f = next;
+            if (moved < 1e-9) break;
+        }
+    }
+
+    Options options_;
+    std::size_t dimensions_;
+    std::vector<EncodedPoint> points_;
+    Eigen::VectorXd labels_{};
+    Eigen::VectorXd mean_{};
+    Eigen::VectorXd gradient_{};
+    Eigen::VectorXd root_weights_{};
+    Eigen::MatrixXd factor_{};
+};
+
+inline double inverse_mills(double x) {
+    constexpr double far = -6;
+    if (x > far) return 0.3989422804014327 * std::exp(-0.5 * x * x) / (0.5 * std::erfc(-x / std::sqrt(2.0)));
+    double fraction = -x;
+    for (int k = 40; k >= 1; --k) fraction = -x + k / fraction;
+    return fraction;
+}
+
+inline double log_normal_cdf(double x) {
+    constexpr double far = -6;
+    if (x > far) return std::log(0.5 * std::erfc(-x / std::sqrt(2.0)));
+    return -0.5 * x * x - 0.9189385332046727 - std::log(inverse_mills(x));  // ln phi - ln(phi / Phi)
+}
+
+}  // namespace servetune

@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/space/configuration.hpp"
+#include "servetune/space/search_space.hpp"
+
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// A configuration as the kernels see it: for each dimension its level, and of a continuous one its position in [0, 1] (else 0).
+struct EncodedPoint {
+    std::vector<std::uint32_t> levels;
+    std::vector<double> positions;
+
+    friend bool operator==(const EncodedPoint&, const EncodedPoint&) = default;
+};
+
+/// How far apart the levels of each parameter are, as squared Euclidean distances, so that any Matern kernel of them is positive definite.
+///
+/// A dimension is a parameter that can vary, or several parameters of one concept that are never active together (an idea that each engine has
+/// under a name of its own): what one engine has taught of many sequences holds for the other until it is told otherwise.
+///
+/// - Numbers and ordered choices: T[a, b] = 0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2, u the position on the scale (logarithmic where the domain is,
+///   and for lists of positive numbers that span a factor of 4 or more), r the rank among the levels; both in [0, 1].
+/// - Others: 1 between two different values.
+/// - `Unset`, where it is known what the engine then does: at that value, lifted by `unset_lift` on an axis of its own. Elsewhere as inactive, on an
+///   axis of its own.
+/// - Inactive: at the centre of the numbers, lifted by 1/2 on an axis of its own; one more vertex of the others. A constant distance to all
+///   numbers could not be embedded. Two configurations in which it is inactive are at distance 0, so what is common to them is learned once.
+class LevelGeometry {
+public:
+    /// T[unset, the same value set] = 0.01: alike, unless told otherwise.
+    static constexpr double unset_lift = 0.1;
+
+    /// The space must outlive it.
+    explicit LevelGeometry(const SearchSpace& space);
+
+    [[nodiscard]] std::size_t dimensions() const { return dimensions_.size(); }
+    /// Of a dimension: the parameter's name, or the concept of several.
+    [[nodiscard]] const std::string& name(std::size_t dimension) const { return dimensions_[dimension].name; }
+    /// Number of levels of a dimension, the inactive one included (it is the last). Of a continuous one: unset, inactive and the reals.
+    [[nodiscard]] std::size_t level_count(std::size_t dimension) const {
+        return static_cast<std::size_t>(dimensions_[dimension].table.rows());
+    }
+    [[nodiscard]] bool continuous(std::size_t dimension) const { return dimensions_[dimension].real_level.has_value(); }
+    /// All dimensions have tables only.
+    [[nodiscard]] bool finite() const { return finite_; }
+
+    [[nodiscard]] EncodedPoint encode(const Configuration& configuration) const;
+
+    /// T of a dimension, level by level, symmetric with zeros on the diagonal; of reals only among the other levels.
+    [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const { return dimensions_[dimension].table; }
+    [[nodiscard]] double squared_distance(std::size_t dimension, const EncodedPoint& a, const EncodedPoint& b) const;
+
+private:
+    struct Dimension {
+        std::string name;
+        std::vector<std::size_t> parameters{};     ///< of the space
+        std::vector<std::uint32_t> first_level{};  ///< of each of them
+        std::uint32_t inactive = 0;
+        std::optional<std::uint32_t> real_level{};  ///< stands for all reals of a continuous parameter
+        Eigen::MatrixXd coordinates{};              ///< level x axis; of reals: at position 0
+        Eigen::MatrixXd table{};
+    };
+
+    /// What a level is on the scale of its parameter; nothing for a category.
+    struct Place {
+        double scaled = 0;
+        double lift = 0;  ///< for `Unset`
+    };
+
+    static bool is_fixed(const Parameter& parameter) { return parameter.level_count() <= 1 && !parameter.continuous(); }
+    static bool exclude_each_other(const Parameter& a, const Parameter& b);
+    static bool alike(const Parameter& a, const Parameter& b);
+    static double scaled(const Parameter& parameter, const Value& value, bool as_logarithm);
+    static bool logarithmic(const Parameter& parameter);
+    static std::string category(const Value& value) { return std::to_string(value.index()) + text_of(value); }
+    void embed_ordered(Dimension& dimension) const;
+    void embed_categories(Dimension& dimension) const;
+    void embed_real(Dimension& dimension) const;
+    static void fill_table(Dimension& dimension);
+
+    const SearchSpace& space_;
+    std::vector<Dimension> dimensions_;
+    bool finite_ = true;
+};
+
+inline LevelGeometry::LevelGeometry(const SearchSpace& space) : space_(space) {
+    for (std::size_t i = 0; i < space.parameters().size(); ++i) {
+        const Parameter& parameter = space.parameters()[i];
+        if (is_fixed(parameter) && parameter.active_when.empty()) continue;
+        const auto shares = [&](const Dimension& dimension) {
+            return std::all_of(dimension.parameters.begin(), dimension.parameters.end(), [&](std::size_t other) {
+                return alike(space.parameters()[other], parameter) && exclude_each_other(space.parameters()[other], parameter);
+            });
+        };
+        const auto linked =
+            parameter.concept_name.empty() ? dimensions_.end() : std::find_if(dimensions_.begin(), dimensions_.end(), shares);
+        if (linked != dimensions_.end()) {
+            linked->parameters.push_back(i);
+            linked->name = parameter.concept_name;
+        } else dimensions_.push_back({parameter.name, {i}});
+    }
+    for (Dimension& dimension : dimensions_) {
+        for (const std::size_t i : dimension.parameters) {
+            dimension.first_level.push_back(dimension.inactive);
+            dimension.inactive += static_cast<std::uint32_t>(space.parameters()[i].level_count());
+        }
+        const Parameter& first = space.parameters()[dimension.parameters.front()];
+        if (first.continuous()) {
+            dimension.real_level = dimension.inactive++;
+            finite_ = false;
+            embed_real(dimension);
+        } else if (first.ordered()) embed_ordered(dimension);
+        else embed_categories(dimension);
+        fill_table(dimension);
+    }
+}
+
+/// Conditions on one parent with no value in common.
+inline bool LevelGeometry::exclude_each_other(const Parameter& a, const Parameter& b) {
+    for (const Condition& mine : a.active_when)
+        for (const Condition& other : b.active_when)
+            if (mine.parent == other.parent && std::none_of(mine.values.begin(), mine.values.end(), [&](const Value& value) {
+                    return std::find(other.values.begin(), other.values.end(), value) != other.values.end();
+                }))
+                return true;
+    return false;
+}
+
+/// One concept, one kind of domain; reals are kept apart, for each has a scale of its own.
+inline bool LevelGeometry::alike(const Parameter& a, const Parameter& b) {
+    return !a.concept_name.empty() && a.concept_name == b.concept_name && a.ordered() == b.ordered() && !a.continuous() &&
+           !b.continuous() && logarithmic(a) == logarithmic(b) &&
+           (!a.ordered() || number_of(a.level(a.level_count() - 1)).has_value() == number_of(b.level(b.level_count() - 1)).has_value());
+}
+
+inline bool LevelGeometry::logarithmic(const Parameter& parameter) {
+    if (const auto* range = std::get_if<IntegerDomain>(&parameter.domain)) return range->scale != Scale::linear && range->low > 0;
+    const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain);
+    if (choice == nullptr || !choice->ordered) return false;
+    double low = 0;
+    double high = 0;
+    for (const Value& value : choice->values) {
+        const auto number = number_of(value);
+        if (!number || !(*number > 0)) return false;
+        low = low == 0 ? *number : std::min(low, *number);
+        high = std::max(high, *number);
+    }
+    constexpr double spans = 4;  // 64, 128, 256, ...: steps of ratios; 28672, 30720, 32768: of differences, and there it hardly matters
+    return low > 0 && high / low >= spans;
+}
+
+/// On the parameter's own scale, not yet in [0, 1]; categories of an ordered list without numbers by their rank.
+inline double LevelGeometry::scaled(const Parameter& parameter, const Value& value, bool as_logarithm) {
+    const auto number = number_of(value);
+    if (number) return as_logarithm ? std::log(*number) : *number;
+    return static_cast<double>(parameter.level_of(value).value_or(0));
+}
+
+inline void LevelGeometry::embed_ordered(Dimension& dimension) const {
+    const bool as_logarithm = logarithmic(space_.parameters()[dimension.parameters.front()]);
+    std::vector<std::optional<Place>> places;  // nothing: unset, nobody knows what it is
+    for (const std::size_t i : dimension.parameters) {
+        const Parameter& parameter = space_.parameters()[i];
+        for (std::size_t level = 0; level < parameter.level_count(); ++level) {
+            const Value value = parameter.level(level);
+            if (!is_unset(value)) places.push_back(Place{scaled(parameter, value, as_logarithm)});
+            else if (parameter.value_when_unset &&
+                     (number_of(*parameter.value_when_unset) || parameter.level_of(*parameter.value_when_unset)) &&
+                     (!as_logarithm || number_of(*parameter.value_when_unset).value_or(0) > 0))
+                places.push_back(Place{scaled(parameter, *parameter.value_when_unset, as_logarithm), unset_lift});
+            else places.emplace_back();
+        }
+    }
+    std::vector<double> marks;
+    for (const auto& place : places)
+        if (place) marks.push_back(place->scaled);
+    std::sort(marks.begin(), marks.end());
+    marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
+    const auto unit = [](double value, double low, double high) { return high > low ? (value - low) / (high - low) : 0.5; };
+    const auto last_rank = static_cast<double>(marks.empty() ? 0 : marks.size() - 1);
+    const double half = std::sqrt(0.5);
+    dimension.coordinates.setZero(dimension.inactive + 1, 5);  // position, rank, lift when inactive, when unset, when unset and unknown
+    for (std::size_t level = 0; level <= places.size(); ++level) {
+        auto row = dimension.coordinates.row(static_cast<Eigen::Index>(level));
+        if (level == places.size() || !places[level]) {
+            row << half * 0.5, half * 0.5, 0, 0, 0;
+            row(level == places.size() ? 2 : 4) = 0.5;
+            continue;
+        }
+        const auto rank = static_cast<double>(std::lower_bound(marks.begin(), marks.end(), places[level]->scaled) - marks.begin());
+        row << half * unit(places[level]->scaled, marks.front(), marks.back()), half * unit(rank, 0, last_rank), 0, places[level]->lift, 0;
+    }
+}
+
+inline void LevelGeometry::embed_categories(Dimension& dimension) const {
+    std::map<std::string, Eigen::Index> vertices;
+    struct Row {
+        Eigen::Index vertex = 0;
+        double lift = 0;
+    };
+    std::vector<Row> rows;
+    const auto vertex = [&](const std::string& text) {
+        return vertices.emplace(text, static_cast<Eigen::Index>(vertices.size())).first->second;
+    };
+    for (const std::size_t i : dimension.parameters) {
+        const Parameter& parameter = space_.parameters()[i];
+        for (std::size_t level = 0; level < parameter.level_count(); ++level) {
+            const Value value = parameter.level(level);
+            if (is_unset(value) && parameter.value_when_unset) rows.push_back({vertex(category(*parameter.value_when_unset)), unset_lift});
+            else rows.push_back({vertex(category(value)), 0});
+        }
+    }
+    rows.push_back({vertex("inactive"), 0});
+    dimension.coordinates.setZero(static_cast<Eigen::Index>(rows.size()), static_cast<Eigen::Index>(vertices.size()) + 1);
+    for (std::size_t level = 0; level < rows.size(); ++level) {
+        const auto row = static_cast<Eigen::Index>(level);
+        dimension.coordinates(row, rows[level].vertex) = std::sqrt(0.5);
+        dimension.coordinates(row, dimension.coordinates.cols() - 1) = rows[level].lift;
+    }
+}
+
+/// Position and rank of a real are the same: one axis. Rows: unset (where it is offered), the reals at position 0, inactive.
+inline void LevelGeometry::embed_real(Dimension& dimension) const {
+    const Parameter& parameter = space_.parameters()[dimension.parameters.front()];
+    dimension.coordinates.setZero(dimension.inactive + 1, 4);
+    if (parameter.offers_unset) {
+        const auto number = parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
+        if (number) dimension.coordinates.row(0) << parameter.position_of(*number), 0, unset_lift, 0;
+        else dimension.coordinates.row(0) << 0.5, 0, 0, 0.5;
+    }
+    dimension.coordinates.row(dimension.inactive) << 0.5, 0.5, 0, 0;
+}
+
+inline void LevelGeometry::fill_table(Dimension& dimension) {
+    const Eigen::Index levels = dimension.coordinates.rows();
+    dimension.table.resize(levels, levels);
+    for (Eigen::Index a = 0; a < levels; ++a)
+        for (Eigen::Index b = 0; b < levels; ++b)
+            dimension.table(a, b) = (dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm();
+}
+
+inline EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {
+    EncodedPoint point;
+    point.levels.reserve(dimensions_.size());
+    point.positions.assign(dimensions_.size(), 0);
+    for (std::size_t d = 0; d < dimensions_.size(); ++d) {
+        const Dimension& dimension = dimensions_[d];
+        std::uint32_t level = dimension.inactive;
+        for (std::size_t k = 0; k < dimension.parameters.size(); ++k) {
+            const Parameter& parameter = space_.parameters()[dimension.parameters[k]];
+            const Value* value = configuration.find(parameter.name);
+            if (value == nullptr) continue;
+            if (dimension.real_level && !is_unset(*value)) {
+                level = *dimension.real_level;
+                point.positions[d] = parameter.position_of(number_of(*value).value_or(0));
+            } else level = dimension.first_level[k] + static_cast<std::uint32_t>(parameter.level_of(*value).value_or(0));
+        }
+        point.levels.push_back(level);
+    }
+    return point;
+}
+
+inline double LevelGeometry::squared_distance(std::size_t which, const EncodedPoint& a, const EncodedPoint& b) const {
+    const Dimension& dimension = dimensions_[which];
+    const double between_levels = dimension.table(a.levels[which], b.levels[which]);
+    if (!dimension.real_level) return between_levels;
+    const auto position = [&](const EncodedPoint& point) { return dimension.coordinates(point.levels[which], 0) + point.positions[which]; };
+    const double at_zero = dimension.coordinates(a.levels[which], 0) - dimension.coordinates(b.levels[which], 0);
+    const double apart = position(a) - position(b);
+    return between_levels - at_zero * at_zero + apart * apart;
+}
+
+}  // namespace servetune

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/hyperparameters.hpp"
+
+#include <Eigen/Core>
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What a surrogate is fitted to: standardised values (more is better, or of a limit: more is safer) and what is believed beforehand.
+struct SurrogateData {
+    std::vector<EncodedPoint> points{};
+    Eigen::VectorXd values{};
+    Eigen::VectorXd noise_factors{};  ///< 1 / replicates
+    Eigen::MatrixXd beliefs{};        ///< n x q, in units of the values; no column: nothing is believed
+    LogNormal noise_variance{-6.214608098422191, 1.3};
+    bool additive = false;
+};
+
+/// One Gaussian process of several, and how much it is believed. `uses_beliefs`: its regressors are a one and the beliefs, else a one.
+struct Expert {
+    GaussianProcess process;
+    double weight = 1;
+    bool uses_beliefs = false;
+};
+
+/// A mixture of Gaussian processes over one quantity: a few modes of the hyperparameters' posterior, and where something is believed beforehand those with it
+/// and those without.
+///
+/// Each column of beliefs m enters as b1 m, b1 ~ N(1, 0.5^2) (optimizer's knowledge is about right or it is wrong), integrated out. It is
+/// dropped where the posterior gives it a chance above 0.2 to point the wrong way. Both kinds of experts are weighted by how well they
+/// predict each value from all others (leave-one-out log density), at least `least_weight` each: a belief may mislead a few trials, not all.
+class Surrogate {
+public:
+    static constexpr double belief_sd = 0.5;
+    static constexpr double wrong_way_at_most = 0.2;
+    static constexpr double least_weight = 0.1;
+
+    /// `geometry` must outlive it. `seed` of the starts.
+    Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed, const HyperparameterSearch& search = {})
+        : geometry_(&geometry) {
+        const DistanceTables tables = distance_tables(geometry, data.points, data.points);
+        std::vector<Expert> plain = experts(tables, data, Eigen::MatrixXd(data.values.size(), 0), seed, search);
+        Eigen::MatrixXd kept = data.beliefs;
+        if (kept.cols() > 0 && data.values.size() > 0) {
+            std::vector<Expert> believing = experts(tables, data, kept, seed, search);
+            for (Eigen::Index q = 0; q < kept.cols(); ++q) {
+                const Prediction slope = believing.front().process.coefficient(q + 1);
+                const double wrong_way = 0.5 * std::erfc(slope.mean / std::sqrt(2 * std::max(slope.variance, 1e-300)));
+                dropped_.push_back(wrong_way > wrong_way_at_most);
+            }
+            if (std::none_of(dropped_.begin(), dropped_.end(), [](bool dropped) { return dropped; })) {
+                const double with = leave_one_out_log_density(believing.front().process);
+                const double without = leave_one_out_log_density(plain.front().process);
+                const double share =
+                    std::clamp(1 / (1 + std::exp(std::clamp(without - with, -700.0, 700.0))), least_weight, 1 - least_weight);
+                belief_weight_ = share;
+                for (Expert& expert : believing) expert.weight *= share;
+                for (Expert& expert : plain) expert.weight *= 1 - share;
+                experts_ = std::move(believing);
+            }
+        }
+        for (Expert& expert : plain) experts_.push_back(std::move(expert));
+        std::stable_sort(experts_.begin(), experts_.end(), [](const Expert& a, const Expert& b) { return a.weight > b.weight; });
+    }
+
+    /// The weightiest first; weights add to 1.
+    [[nodiscard]] const std::vector<Expert>& experts() const { return experts_; }
+    /// Of those with beliefs together; 0 where there are none or they were dropped.
+    [[nodiscard]] double belief_weight() const { return belief_weight_; }
+
+    /// m x p regressors of an expert for points of which `beliefs` (m x q) is believed.
+    [[nodiscard]] static Eigen::MatrixXd regressors(const Expert& expert, const Eigen::MatrixXd& beliefs) {
+        Eigen::MatrixXd result = Eigen::MatrixXd::Ones(beliefs.rows(), expert.process.data().regressors.cols());
+        if (expert.uses_beliefs) result.rightCols(beliefs.cols()) = beliefs;
+        return result;
+    }
+
+    /// Each expert's predictions at m points; `beliefs` m x q (q columns even where none is used, or 0).
+    [[nodiscard]] std::vector<std::vector<Prediction>> predict(const std::vector<EncodedPoint>& points,
+                                                               const Eigen::MatrixXd& beliefs) const {
+        std::vector<std::vector<Prediction>> result;
+        const DistanceTables tables =
+            experts_.empty() ? DistanceTables{} : distance_tables(*geometry_, experts_.front().process.data().points, points);
+        for (const Expert& expert : experts_) result.push_back(expert.process.predict(tables, regressors(expert, beliefs)));
+        return result;
+    }
+    /// Of the mixture: mean, and variance within and between the experts.
+    [[nodiscard]] std::vector<Prediction> mixed(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs) const {
+        const auto each = predict(points, beliefs);
+        std::vector<Prediction> result(points.size());
+        for (std::size_t i = 0; i < points.size(); ++i) {
+            double square = 0;
+            for (std::size_t e = 0; e < each.size(); ++e) {
+                result[i].mean += experts_[e].weight * each[e][i].mean;
+                square += experts_[e].weight * (each[e][i].variance + each[e][i].mean * each[e][i].mean);
+            }
+            result[i].variance = std::max(square - result[i].mean * result[i].mean, 1e-12);
+        }
+        return result;
+    }
+
+    /// A trial that is under way, as if it gave what is expected of it: variances shrink, means stay (kriging believer; Ginsbourger, Le Riche,
+    /// Carraro 2010).
+    void believe(const EncodedPoint& point, const Eigen::RowVectorXd& beliefs) {
+        for (Expert& expert : experts_) {
+            const DistanceTables tables = distance_tables(*geometry_, expert.process.data().points, {point});
+            const Eigen::MatrixXd row = regressors(expert, beliefs);
+            const double expected = expert.process.predict(tables, row).front().mean;
+            expert.process.append(tables, point, expected, 1, row);
+        }
+    }
+
+private:
+    static std::vector<Expert> experts(const DistanceTables& tables, const SurrogateData& data, const Eigen::MatrixXd& beliefs,
+                                       std::uint64_t seed, const HyperparameterSearch& search) {
+        const Eigen::Index n = data.values.size();
+        Observations observations;
+        observations.points = data.points;
+        observations.values = data.values;
+        observations.noise_factors = data.noise_factors;
+        observations.regressors.resize(n, beliefs.cols() + 1);
+        observations.regressors.col(0).setOnes();
+        observations.regressors.rightCols(beliefs.cols()) = beliefs;
+        observations.coefficient_mean = Eigen::VectorXd::Ones(beliefs.cols() + 1);
+        observations.coefficient_mean(0) = 0;  // the level: N(0, 1)
+        observations.coefficient_variance = Eigen::VectorXd::Constant(beliefs.cols() + 1, belief_sd * belief_sd);
+        observations.coefficient_variance(0) = 1;
+        HyperparameterPriors priors = HyperparameterPriors::of(tables.size());
+        priors.noise_variance = data.noise_variance;
+        priors.additive = data.additive;
+        const Hyperparameters hyperparameters(tables.size(), priors);
+        std::vector<Expert> result;
+        for (const HyperparameterMode& mode : fit_hyperparameters(hyperparameters, tables, observations, seed, search))
+            result.push_back(
+                {GaussianProcess(tables, observations, hyperparameters.kernel(mode.theta), hyperparameters.noise_variance(mode.theta)),
+                 mode.weight, beliefs.cols() > 0});
+        return result;
+    }
+
+    static double leave_one_out_log_density(const GaussianProcess& process) {
+        double sum = 0;
+        const std::vector<Prediction> predictions = process.leave_one_out();
+        for (std::size_t i = 0; i < predictions.size(); ++i) {
+            const double off = process.data().values(static_cast<Eigen::Index>(i)) - predictions[i].mean;
+            sum -= 0.5 * (off * off / predictions[i].variance + std::log(predictions[i].variance));
+        }
+        return sum;
+    }
+
+    const LevelGeometry* geometry_;
+    std::vector<Expert> experts_{};
+    std::vector<bool> dropped_{};
+    double belief_weight_ = 0;
+};
+
+}  // namespace servetune

@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/space/neighbours.hpp"
+#include "servetune/strategy/learned_model.hpp"
+#include "servetune/strategy/start_design.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Bayesian optimisation for 10 to 60 dear, noisy trials of which many may fail.
+///
+/// A few trials fill the space (start_design.hpp). Then each ask fits models to all that was told (learned_model.hpp) and takes the feasible configuration with the
+/// largest
+///
+///     ln alpha = ln EI + ln P(works) + sum_j ln P(limit j is kept)
+///
+/// of all there are (candidates.hpp), EI being over the best posterior mean, never over the best number seen. Measuring one of the best again competes with
+/// that; the last tenth of the budget does nothing else. One ask in `explore_every` looks where the model knows least among what may be best.
+/// A pure function of the history: what is kept from ask to ask changes its speed only.
+class Bayesian : public Strategy {
+public:
+    struct Options {
+        std::size_t trials = 30;         ///< of the budget: the start and what is kept for confirmation are shares of it
+        double least_chance = 0.15;      ///< to work; below, only where nothing else is left
+        double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
+        std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
+        std::size_t explore_every = 12;  ///< 0: never
+        std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
+        LearnedModel::Options learning{};
+        Candidates::Options candidates{};
+        Beliefs beliefs{};
+    };
+
+    Bayesian();
+    explicit Bayesian(Options options) : options_(std::move(options)) {}
+    [[nodiscard]] std::string name() const override { return "bayesian"; }
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
+
+    /// How many trials of the end confirm: a tenth of the budget, at least 2.
+    [[nodiscard]] std::size_t reserve() const { return std::max<std::size_t>(2, (options_.trials + 9) / 10); }
+
+private:
+    struct Choice {
+        Configuration configuration;
+        CandidateScore score;
+    };
+    [[nodiscard]] const Candidates& candidates(const Problem& problem) const;
+    [[nodiscard]] LearnedModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
+    [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
+    [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
+                                                const std::vector<Lesson>& lessons) const;
+    [[nodiscard]] std::optional<Choice> best_new(const LearnedModel& model, const Problem& problem, const Candidates& candidates,
+                                                 const std::set<Configuration>& seen, bool explore) const;
+    void climb(const LearnedModel& model, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
+               std::vector<Choice>& choices) const;
+    [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const LearnedModel& model);
+
+    Options options_;
+    mutable std::string prepared_for_{};
+    mutable std::shared_ptr<const Candidates> candidates_{};
+};
+
+inline Bayesian::Bayesian() : Bayesian(Options{}) {}
+
+inline const Candidates& Bayesian::candidates(const Problem& problem) const {
+    if (std::string key = Candidates::key_of(problem); !candidates_ || prepared_for_ != key) {
+        candidates_ = std::make_shared<const Candidates>(problem, options_.beliefs, options_.candidates);
+        prepared_for_ = std::move(key);
+    }
+    return *candidates_;
+}
+
+/// Start points of the fits depend on the space and on how much was told.
+inline LearnedModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
+    std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options_.beliefs);
+    std::size_t told = 0;
+    for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
+    const std::uint64_t seed = derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told);
+    return {problem, std::move(lessons), geometry, standings.noise(), options_.learning, seed};
+}
+
+inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const {
+    const Candidates& all = candidates(problem);
+    const Standings standings(history, problem.objective, problem.decision);
+    std::set<Configuration> seen;
+    for (const Trial& trial : history) seen.insert(trial.configuration);
+    if (!seen.contains(problem.space.default_configuration())) return Proposal{problem.space.default_configuration(), "the default"};
+
+    const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
+    if (used_up && !problem.replicates_inform) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
+    if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
+        if (auto proposal = start(problem, all, lessons_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
+
+    const LearnedModel model = learned(problem, standings, all.geometry());
+    const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
+    if (problem.replicates_inform && (used_up || last_ones))
+        if (auto proposal = confirmation(model, problem)) return *proposal;
+    if (used_up) {
+        const auto under_way = [](const Trial& trial) { return !trial.told(); };
+        if (std::any_of(history.begin(), history.end(), under_way)) return Waiting{};
+        return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
+    }
+    const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
+    const std::optional<Choice> choice = best_new(model, problem, all, seen, explore);
+    if (!choice) return Finished{"no new configuration is left"};
+    const auto replicate = problem.replicates_inform ? best_replicate(model) : std::nullopt;
+    if (replicate && !explore && replicate->second > choice->score.total())
+        return Proposal{model.lessons()[replicate->first].configuration, "again: whether it is the best is worth more than a new one"};
+    const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
+    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") + ": ln EI " +
+                                               rounded(choice->score.log_improvement) + ", ln P(works) " +
+                                               rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits)};
+}
+
+/// What is believed best, once; then what is farthest from all that was tried.
+inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Candidates& all, const std::vector<Lesson>& lessons) const {
+    std::vector<EncodedPoint> tried;
+    for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
+    const double sign = problem.objective.direction == Direction::maximize ? 1 : -1;
+    if (lessons.size() == 1 && options_.beliefs.size() > 0) {
+        std::optional<std::size_t> best;
+        double best_value = 0;
+        for (std::size_t i = 0; i < all.pool().size(); ++i) {
+            const std::vector<PriorBelief> beliefs = all.beliefs(i);
+            if (!beliefs.front().log_value || believed_margin(beliefs) < 0 || all.pool().point(i) == tried.front()) continue;
+            const double value = sign * *beliefs.front().log_value;
+            if (best && value <= best_value) continue;
+            best = i;
+            best_value = value;
+        }
+        if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
+    }
+    std::vector<double> chances;
+    if (options_.beliefs.size() > 0)
+        for (std::size_t i = 0; i < all.pool().size(); ++i)
+            chances.push_back(0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)));
+    const std::size_t farthest_one = farthest(all.geometry(), all.pool(), tried, chances);
+    Configuration configuration = all.configuration(problem, farthest_one);
+    if (std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; }))
+        return std::nullopt;
+    return Proposal{std::move(configuration), "far from all that was tried"};
+}
+
+/// The default and the three best posterior means that pass: the one with the fewest measurements, of several the best. Nothing once all have five: a sixth
+/// would narrow an interval by a tenth.
+inline std::optional<Proposal> Bayesian::confirmation(const LearnedModel& model, const Problem& problem) {
+    std::vector<std::size_t> passing;
+    for (std::size_t i = 0; i < model.lessons().size(); ++i)
+        if (model.lessons()[i].passes) passing.push_back(i);
+    std::stable_sort(passing.begin(), passing.end(),
+                     [&](std::size_t a, std::size_t b) { return model.of_lessons()[a].mean > model.of_lessons()[b].mean; });
+    constexpr std::size_t finalists = 3;
+    constexpr double enough = 5;
+    const Configuration usual = problem.space.default_configuration();
+    std::optional<std::size_t> chosen;
+    for (std::size_t k = 0; k < passing.size(); ++k) {
+        const Lesson& lesson = model.lessons()[passing[k]];
+        if ((k >= finalists && lesson.configuration != usual) || lesson.pending || lesson.replicates >= enough) continue;
+        if (!chosen || lesson.replicates < model.lessons()[*chosen].replicates) chosen = passing[k];
+    }
+    if (!chosen) return std::nullopt;
+    return Proposal{model.lessons()[*chosen].configuration, "again: it may be the best"};
+}
+
+inline std::optional<Bayesian::Choice> Bayesian::best_new(const LearnedModel& model, const Problem& problem, const Candidates& all,
+                                                          const std::set<Configuration>& seen, bool explore) const {
+    const auto numbers =
+        std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.known_to_work; });
+    const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
+    const Eigen::VectorXf ranking = model.ranking(all, least_chance, explore);
+    std::vector<std::size_t> order(all.pool().size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const std::size_t kept = std::min(order.size(), options_.rescored + seen.size());
+    const auto higher = [&](std::size_t a, std::size_t b) {
+        const float x = ranking(static_cast<Eigen::Index>(a));
+        const float y = ranking(static_cast<Eigen::Index>(b));
+        return x > y || (x == y && a < b);
+    };
+    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), higher);
+    std::vector<Configuration> configurations;
+    std::vector<EncodedPoint> points;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (std::size_t k = 0; k < kept; ++k) {
+        Configuration configuration = all.configuration(problem, order[k]);
+        if (seen.contains(configuration)) continue;
+        configurations.push_back(std::move(configuration));
+        points.push_back(all.pool().point(order[k]));
+        beliefs.push_back(all.beliefs(order[k]));
+    }
+    const std::vector<CandidateScore> scores = model.scores(points, beliefs);
+    std::vector<Choice> choices;
+    for (std::size_t i = 0; i < scores.size(); ++i) choices.push_back({std::move(configurations[i]), scores[i]});
+    if (explore && !choices.empty()) return choices.front();
+    if (!all.listed()) climb(model, problem, all, seen, choices);
+    const auto best = std::max_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+        return a.score.total() < b.score.total() || (a.score.total() == b.score.total() && b.configuration < a.configuration);
+    });
+    return best == choices.end() ? std::nullopt : std::optional<Choice>(*best);
+}
+
+/// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long as they gain; all neighbours
+/// of all places in one product.
+inline void Bayesian::climb(const LearnedModel& model, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
+                            std::vector<Choice>& choices) const {
+    constexpr std::size_t places = 8;
+    constexpr int sweeps = 12;
+    const auto better = [](const Choice& a, const Choice& b) {
+        return a.score.total() > b.score.total() || (a.score.total() == b.score.total() && a.configuration < b.configuration);
+    };
+    std::set<Configuration> scored(seen);
+    std::set<Configuration> expanded;
+    for (const Choice& choice : choices) scored.insert(choice.configuration);
+    for (int sweep = 0; sweep < sweeps; ++sweep) {
+        std::sort(choices.begin(), choices.end(), better);
+        std::vector<Configuration> from;
+        if (sweep == 0 && model.incumbent()) from.push_back(model.lessons()[*model.incumbent()].configuration);
+        for (std::size_t i = 0; i < std::min(places, choices.size()); ++i) from.push_back(choices[i].configuration);
+        std::vector<Configuration> fresh;
+        for (const Configuration& place : from) {
+            if (!expanded.insert(place).second) continue;
+            for (Configuration& neighbour : neighbours(problem.space, place))
+                if (scored.insert(neighbour).second) fresh.push_back(std::move(neighbour));
+        }
+        if (fresh.empty()) return;
+        std::vector<EncodedPoint> points;
+        std::vector<std::vector<PriorBelief>> beliefs;
+        for (const Configuration& configuration : fresh) {
+            points.push_back(all.geometry().encode(configuration));
+            beliefs.push_back(options_.beliefs.of(configuration));
+        }
+        const std::vector<CandidateScore> scores = model.scores(points, beliefs);
+        for (std::size_t i = 0; i < fresh.size(); ++i) choices.push_back({std::move(fresh[i]), scores[i]});
+    }
+}
+
+/// The lesson whose measurement once more is expected to change most who is best (knowledge gradient of one more sample; Frazier, Powell, Dayanik
+/// 2009): ln of s h(-|d| / s), s^2 what one measurement takes from its variance, d its distance to the best other.
+inline std::optional<std::pair<std::size_t, double>> Bayesian::best_replicate(const LearnedModel& model) {
+    std::optional<std::pair<std::size_t, double>> result;
+    if (!model.incumbent()) return result;
+    for (std::size_t i = 0; i < model.lessons().size(); ++i) {
+        if (!model.lessons()[i].passes || model.lessons()[i].pending) continue;
+        double other = -std::numeric_limits<double>::infinity();
+        for (std::size_t j = 0; j < model.lessons().size(); ++j)
+            if (j != i && model.lessons()[j].passes) other = std::max(other, model.of_lessons()[j].mean);
+        if (!std::isfinite(other)) continue;
+        const Prediction& prediction = model.of_lessons()[i];
+        const double taken = prediction.variance / std::sqrt(prediction.variance + model.noise_variance());
+        const double value = std::log(taken) + log_improvement(-std::abs(prediction.mean - other) / taken);
+        if (!result || value > result->second) result = {i, value};
+    }
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/acquisition/candidate_pool.hpp"
+#include "servetune/model/prior_mean.hpp"
+#include "servetune/strategy/strategy.hpp"
+
+#include <cstddef>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What can be proposed: the whole space where it can be listed, else an even sample of it, always the same one; and what is believed of each.
+class Candidates {
+public:
+    struct Options {
+        std::size_t listed_at_most = 1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
+        std::size_t believed_at_most = 20'000;   ///< where beliefs are asked for: a cost model takes some 50 us for each
+        std::size_t sample = 20'000;             ///< of what cannot be listed
+    };
+
+    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options) : geometry_(problem.space), pool_(geometry_) {
+        const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;
+        if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
+            listed_ = true;
+            problem.feasible.for_each([&](const Configuration& configuration) {
+                add(configuration, beliefs);
+                return true;
+            });
+            return;
+        }
+        Rng rng(fingerprint_of(key_of(problem)).bits);
+        std::set<Configuration> drawn;
+        for (std::size_t i = 0; i < 2 * options.sample && drawn.size() < options.sample; ++i) drawn.insert(problem.feasible.sample(rng));
+        for (const Configuration& configuration : drawn) {
+            add(configuration, beliefs);
+            configurations_.push_back(configuration);
+        }
+    }
+
+    /// All that decides what the candidates are.
+    static std::string key_of(const Problem& problem) {
+        std::string key = problem.space.default_configuration().text() + " of " + text_of(problem.feasible.size());
+        for (const Parameter& parameter : problem.space.parameters()) {
+            key += "|" + parameter.name + " " + parameter.domain_text() + " " + parameter.concept_name;
+            if (parameter.value_when_unset) key += "~" + text_of(*parameter.value_when_unset);
+        }
+        for (const Constraint& constraint : problem.space.constraints()) key += "|" + text_of(constraint);
+        return key;
+    }
+
+    [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
+    [[nodiscard]] const CandidatePool& pool() const { return pool_; }
+    [[nodiscard]] bool listed() const { return listed_; }
+    [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
+        return listed_ ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
+    }
+    /// Of candidate i; empty where there are no sources.
+    [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
+        const std::size_t sources = pool_.size() == 0 ? 0 : beliefs_.size() / pool_.size();
+        const auto from = beliefs_.begin() + static_cast<std::ptrdiff_t>(i * sources);
+        return {from, from + static_cast<std::ptrdiff_t>(sources)};
+    }
+
+private:
+    void add(const Configuration& configuration, const Beliefs& beliefs) {
+        pool_.add(geometry_, geometry_.encode(configuration));
+        for (PriorBelief& belief : beliefs.of(configuration)) beliefs_.push_back(belief);
+    }
+
+    LevelGeometry geometry_;
+    CandidatePool pool_;
+    bool listed_ = false;
+    std::vector<Configuration> configurations_{};
+    std::vector<PriorBelief> beliefs_{};
+};
+
+}  // namespace servetune

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/level_geometry.hpp"
+#include "servetune/model/prior_mean.hpp"
+#include "servetune/strategy/strategy.hpp"
+#include "servetune/trial/standings.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// One configuration and what its trials together teach a model.
+struct Lesson {
+    Configuration configuration;
+    EncodedPoint point;
+    std::optional<double> value{};               ///< the objective's mean, positive; nothing: no number that may teach
+    double replicates = 0;                       ///< measurements in that mean
+    std::vector<std::optional<double>> margins;  ///< for each limit: above 0 it is kept, ln(value / limit) or the logit's difference
+    bool works = true;                           ///< it gave a number, or its failure was not its own
+    bool known_to_work = false;                  ///< it gave a number
+    bool passes = false;                         ///< no limit broken, nothing refused
+    bool pending = false;                        ///< a trial of it is under way
+    std::vector<PriorBelief> beliefs{};          ///< one of each source
+};
+
+/// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say nothing.
+inline bool teaches(FailureKind kind) {
+    return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
+}
+
+/// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are ratios; `success_ratio` as the difference of
+/// logits after Laplace's rule for some hundred requests, so that 1 is a number too.
+inline double margin_of(const Limit& limit, double value) {
+    if (limit.metric == "success_ratio") {
+        constexpr double requests = 200;
+        const auto logit = [](double p) {
+            const double smoothed = (std::clamp(p, 0.0, 1.0) * requests + 0.5) / (requests + 1);
+            return std::log(smoothed / (1 - smoothed));
+        };
+        return (limit.at_least ? 1 : -1) * (logit(value) - logit(limit.bound));
+    }
+    constexpr double least = 1e-12;
+    const double ratio = std::log(std::max(value, least) / std::max(limit.bound, least));
+    return limit.at_least ? ratio : -ratio;
+}
+
+/// The worst margin over the workloads that have the metric.
+inline std::optional<double> margin_of(const Limit& limit, const Metrics& metrics) {
+    std::optional<double> worst;
+    for (auto at = metrics.lower_bound(limit.metric); at != metrics.end() && at->first.starts_with(limit.metric); ++at) {
+        if (at->first.size() > limit.metric.size() && at->first[limit.metric.size()] != '@') continue;
+        const double margin = margin_of(limit, at->second.value);
+        worst = worst ? std::min(*worst, margin) : margin;
+    }
+    return worst;
+}
+
+/// What a history teaches, one lesson a configuration in the order of their first trials; whatever the order of telling.
+inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+                                      const Beliefs& beliefs) {
+    std::vector<Lesson> result;
+    for (const Standing& standing : standings.all()) {
+        Lesson lesson{standing.configuration, geometry.encode(standing.configuration), {}, 0, {}};
+        lesson.pending = standing.pending();
+        lesson.passes = standing.passes();
+        if (!standing.values.empty()) {
+            lesson.value = standing.estimate.mean;
+            lesson.replicates = static_cast<double>(standing.values.size());
+            lesson.known_to_work = true;
+        }
+        for (const Limit& limit : problem.objective.limits) {
+            double sum = 0;
+            double count = 0;
+            for (const Trial* trial : standing.trials)
+                if (const Measurement* measurement = trial->measurement())
+                    if (const auto margin = margin_of(limit, measurement->metrics); margin && std::isfinite(*margin)) {
+                        sum += *margin;
+                        ++count;
+                    }
+            lesson.margins.push_back(count > 0 ? std::optional<double>(sum / count) : std::nullopt);
+        }
+        for (const Trial* trial : standing.trials)
+            if (const Failure* failure = trial->failure()) lesson.works = lesson.works && !teaches(failure->kind);
+        lesson.beliefs = beliefs.of(standing.configuration);
+        result.push_back(std::move(lesson));
+    }
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimiser as a whole: what it finds, what it never does, and what it bears.
+#include "servetune/strategy/bayesian.hpp"
+#include "servetune/strategy/random.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "support/test.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <set>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::string metric = "total_tokens_per_second";
+
+/// 1536 configurations of five parameters, one conditional.
+SearchSpace engine_space() {
+    return SearchSpace({Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
+                        Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
+                        Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
+                        Parameter::choice("method", {"none", "ngram"}), Parameter::integer("guesses", 1, 7).when("method", {"ngram"})});
+}
+
+double number(const Configuration& configuration, const char* name) {
+    const Value* value = configuration.find(name);
+    return value == nullptr ? 0 : number_of(*value).value_or(0);
+}
+
+/// Tokens a second: a ridge where tokens is 32 times seqs, a back end that is best, guesses that help a little; much memory fails.
+double truth(const Configuration& configuration) {
+    const double seqs = std::log2(number(configuration, "seqs"));
+    const double tokens = std::log2(number(configuration, "tokens"));
+    const std::string backend = text_of(*configuration.find("backend"));
+    const double by_backend = backend == "fa3" ? 0 : backend == "flashinfer" ? 0.12 : backend == "triton" ? -0.1 : -0.4;
+    const double guesses = number(configuration, "guesses");
+    return 5000 * std::exp(by_backend - 0.04 * std::pow(seqs - 9, 2) - 0.03 * std::pow(tokens - seqs - 5, 2) +
+                           (guesses > 0 ? 0.06 - 0.015 * std::pow(guesses - 3, 2) : 0));
+}
+bool fails(const Configuration& configuration) {
+    return std::log2(number(configuration, "seqs")) + std::log2(number(configuration, "tokens")) > 24;
+}
+
+using Answering = std::function<Outcome(const Configuration&, Rng&)>;
+
+std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
+                            const Answering& answer) {
+    Rng noise(derive_seed(seed, 1));
+    Rng draws(derive_seed(seed, 2));
+    std::vector<Trial> history;
+    while (history.size() < trials) {
+        Trial trial{history.size(), problem.space.default_configuration()};
+        if (!history.empty()) {
+            const Answer next = strategy.ask(problem, history, draws);
+            const auto* proposal = std::get_if<Proposal>(&next);
+            if (proposal == nullptr) break;
+            trial.configuration = proposal->configuration;
+        }
+        trial.outcome = answer(trial.configuration, noise);
+        history.push_back(std::move(trial));
+    }
+    return history;
+}
+
+Answering noisy(double cv) {
+    return [cv](const Configuration& configuration, Rng& rng) -> Outcome {
+        if (fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+        return Measurement{{{metric, {truth(configuration) * std::exp(cv * rng.normal())}}}};
+    };
+}
+
+double best_of(const Problem& problem) {
+    double best = 0;
+    problem.feasible.for_each([&](const Configuration& configuration) {
+        if (!fails(configuration)) best = std::max(best, truth(configuration));
+        return true;
+    });
+    return best;
+}
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+}  // namespace
+
+TEST_CASE("bayesian: thirty noisy trials of which many would fail get within a few per cent of the best") {
+    const Problem problem(engine_space(), {metric}, {});
+    const double best = best_of(problem);
+    std::vector<double> regrets;
+    std::vector<double> of_random;
+    std::vector<double> crashes;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        const auto history = searched(problem, Bayesian(), 30, seed, noisy(0.01));
+        const auto drawn = searched(problem, Random(), 30, seed, noisy(0.01));
+        regrets.push_back(1 - truth(recommend(problem, history).recommended) / best);
+        of_random.push_back(1 - truth(recommend(problem, drawn).recommended) / best);
+        crashes.push_back(static_cast<double>(
+            std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.failure() != nullptr; })));
+    }
+    INFO("random: " << median(of_random));
+    CHECK(median(regrets) < 0.03);
+    CHECK(median(regrets) < 0.5 * median(of_random));
+    CHECK(median(crashes) <= 6);
+}
+
+TEST_CASE("bayesian: limits are learned, and the end of the budget measures the best again") {
+    Objective objective{metric};
+    objective.limits = {Limit::parse("time_to_first_token_p99_seconds <= 1")};
+    const Problem problem(engine_space(), objective, {});
+    const auto wait = [](const Configuration& configuration) { return number(configuration, "tokens") / 16384; };  // up to 16384 tokens
+    const Bayesian strategy;
+    const auto history = searched(problem, strategy, 30, 3, [&](const Configuration& configuration, Rng& rng) -> Outcome {
+        if (fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+        return Measurement{{{metric, {truth(configuration) * std::exp(0.01 * rng.normal())}},
+                            {"time_to_first_token_p99_seconds", {wait(configuration) * std::exp(0.02 * rng.normal())}}}};
+    });
+    double best = 0;
+    problem.feasible.for_each([&](const Configuration& configuration) {
+        if (!fails(configuration) && wait(configuration) < 0.9) best = std::max(best, truth(configuration));
+        return true;
+    });
+    const Recommendation result = recommend(problem, history);
+    CHECK(wait(result.recommended) <= 1);
+    CHECK(truth(result.recommended) > 0.95 * best);
+    std::set<Configuration> before;
+    for (std::size_t i = 0; i < history.size(); ++i) {
+        if (i + strategy.reserve() >= history.size()) CHECK(before.contains(history[i].configuration));
+        before.insert(history[i].configuration);
+    }
+}
+
+TEST_CASE("bayesian: no configuration twice where that tells nothing, none that failed, and an end when all are measured") {
+    Problem problem(SearchSpace({Parameter::choice("a", {"x", "y", "z"}), Parameter::integer("n", 1, 8)}), {metric}, {});
+    problem.replicates_inform = false;
+    const auto history = searched(problem, Bayesian(), 100, 1, [](const Configuration& configuration, Rng&) -> Outcome {
+        if (configuration.fingerprint().bits % 3 == 0) return Failure{FailureKind::crashed_under_load, "gone"};
+        return Measurement{{{metric, {100 + number(configuration, "n")}}}};
+    });
+    std::set<Configuration> seen;
+    for (const Trial& trial : history) CHECK(seen.insert(trial.configuration).second);
+    CHECK(history.size() == 24);
+}
+
+TEST_CASE("bayesian: what is hard to learn from is borne") {
+    const Problem problem(engine_space(), {metric}, {});
+    const auto constant = [](const Configuration&, Rng&) -> Outcome { return Measurement{{{metric, {1000}}}}; };
+    const auto all_fail = [](const Configuration&, Rng&) -> Outcome { return Failure{FailureKind::not_ready_in_time, "never"}; };
+    const auto wide = [](const Configuration& configuration, Rng&) -> Outcome {
+        return Measurement{{{metric, {std::pow(10, -6 + 12 * std::log2(number(configuration, "tokens")) / 16)}}}};
+    };
+    const auto unsound = [](const Configuration&, Rng&) -> Outcome {
+        return Measurement{{{metric, {1000}}}, {Verdict::unsound, {{"window", "", "", ""}}}};
+    };
+    for (const Answering& answer : {Answering(constant), Answering(all_fail), Answering(wide), Answering(unsound)})
+        CHECK(searched(problem, Bayesian(), 16, 1, answer).size() == 16);
+    const auto history = searched(problem, Bayesian(), 30, 2, constant);
+    CHECK(recommend(problem, history).keep_default);
+}
+
+TEST_CASE("bayesian: the same history gives the same answer, in any order of telling, from a fresh object, beside what is pending") {
+    const Problem problem(engine_space(), {metric}, {});
+    auto history = searched(problem, Bayesian(), 14, 5, noisy(0.02));
+    Rng unused(1);
+    const auto asked = [&](const Bayesian& strategy, const std::vector<Trial>& trials) {
+        return std::get<Proposal>(strategy.ask(problem, trials, unused)).configuration;
+    };
+    const Bayesian used;
+    const Configuration first = asked(used, history);
+    CHECK(asked(used, history) == first);
+    CHECK(asked(Bayesian(), history) == first);
+    auto turned = history;
+    std::reverse(turned.begin(), turned.end());
+    CHECK(asked(Bayesian(), turned) == first);
+    std::set<Configuration> pending;
+    for (int i = 0; i < 4; ++i) {
+        const Configuration next = asked(used, history);
+        CHECK(pending.insert(next).second);
+        history.push_back({history.size(), next});
+    }
+}
+
+TEST_CASE("bayesian: reals, and spaces too large to list, are searched around the best") {
+    const Problem problem(SearchSpace({Parameter::real("x", 0, 1), Parameter::real("y", 0, 1), Parameter::choice("kind", {"a", "b"})}),
+                          {metric}, {});
+    Bayesian::Options options;
+    options.candidates.sample = 400;
+    const auto history = searched(problem, Bayesian(options), 30, 1, [](const Configuration& configuration, Rng& rng) -> Outcome {
+        const double x = number(configuration, "x") - 0.7;
+        const double y = number(configuration, "y") - 0.2;
+        return Measurement{
+            {{metric, {1000 * std::exp((text_of(*configuration.find("kind")) == "b" ? 0.1 : 0) - x * x - y * y + 0.005 * rng.normal())}}}};
+    });
+    const Recommendation result = recommend(problem, history);
+    CHECK(text_of(*result.recommended.find("kind")) == "b");
+    CHECK(std::abs(number(result.recommended, "x") - 0.7) < 0.2);
+    CHECK(std::abs(number(result.recommended, "y") - 0.2) < 0.2);
+}
+
+TEST_CASE("bayesian: a belief that is right saves trials, one that is wrong does not mislead") {
+    class Believed : public PriorMean {
+    public:
+        explicit Believed(double slope) : slope_(slope) {}
+        [[nodiscard]] std::string name() const override { return "a cost model"; }
+        [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
+            return {slope_ * std::log(truth(configuration)), fails(configuration) ? -1.0 : 1.0};
+        }
+
+    private:
+        double slope_;
+    };
+    const Problem problem(engine_space(), {metric}, {});
+    const double best = best_of(problem);
+    const auto regret_after = [&](double slope, std::size_t trials) {
+        std::vector<double> regrets;
+        for (std::uint64_t seed = 0; seed < 3; ++seed) {
+            Bayesian::Options options;
+            options.trials = trials;
+            options.beliefs = Beliefs({std::make_shared<Believed>(slope)});
+            const auto history = searched(problem, Bayesian(options), trials, seed, noisy(0.01));
+            double found = 0;
+            for (const Trial& trial : history)
+                if (!fails(trial.configuration)) found = std::max(found, truth(trial.configuration));
+            regrets.push_back(1 - found / best);
+        }
+        return median(regrets);
+    };
+    CHECK(regret_after(1, 6) < 0.01);
+    CHECK(regret_after(-1, 30) < 0.05);
+}

@@ -1,0 +1,442 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models of the optimiser against dense references, finite differences and brute force.
+#include "servetune/acquisition/candidate_pool.hpp"
+#include "servetune/acquisition/expected_improvement.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/model/output_scale.hpp"
+#include "servetune/model/surrogate.hpp"
+#include "servetune/space/feasible_set.hpp"
+#include "support/test.hpp"
+
+#include <Eigen/Eigenvalues>
+#include <Eigen/LU>
+
+#include <cmath>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+/// Every kind of dimension: numbers, ordered and unordered choices, unset known and unknown, conditions, a concept of two engines.
+SearchSpace mixed_space() {
+    Parameter seqs = Parameter::integer("a.seqs", 16, 1024, Scale::log2).or_unset(std::int64_t{256}).when("engine", {"a"});
+    Parameter running = Parameter::integer("b.running", 32, 2048, Scale::log2).or_unset().when("engine", {"b"});
+    seqs.concept_name = running.concept_name = "max_concurrent_sequences";
+    return SearchSpace({Parameter::choice("engine", {"a", "b"}), seqs, running, Parameter::choice("backend", {"x", "y", "z"}).or_unset("y"),
+                        Parameter::choice("level", {"low", "middle", "high"}, true), Parameter::choice("method", {"none", "ngram"}),
+                        Parameter::integer("guesses", 1, 5).when("method", {"ngram"}), Parameter::boolean("graphs"),
+                        Parameter::fixed("always", "this")});
+}
+
+std::vector<EncodedPoint> points_of(const SearchSpace& space, const LevelGeometry& geometry, std::size_t count, std::uint64_t seed = 1) {
+    const FeasibleSet feasible(space);
+    Rng rng(seed);
+    std::vector<EncodedPoint> result;
+    for (std::size_t i = 0; i < count; ++i) result.push_back(geometry.encode(feasible.sample(rng)));
+    return result;
+}
+
+Observations observations_of(std::vector<EncodedPoint> points, Eigen::Index beliefs, std::uint64_t seed = 2) {
+    Rng rng(seed);
+    const auto n = static_cast<Eigen::Index>(points.size());
+    Observations data;
+    data.points = std::move(points);
+    data.values.resize(n);
+    data.noise_factors.resize(n);
+    data.regressors.resize(n, beliefs + 1);
+    for (Eigen::Index i = 0; i < n; ++i) {
+        data.values(i) = rng.normal();
+        data.noise_factors(i) = 0.25 + rng.uniform();
+        data.regressors(i, 0) = 1;
+        for (Eigen::Index j = 1; j <= beliefs; ++j) data.regressors(i, j) = rng.normal();
+    }
+    data.coefficient_mean = Eigen::VectorXd::Ones(beliefs + 1);
+    data.coefficient_mean(0) = 0;
+    data.coefficient_variance = Eigen::VectorXd::Constant(beliefs + 1, 0.25);
+    return data;
+}
+
+KernelParameters kernel_of(std::size_t dimensions, double additive = 0.3) {
+    KernelParameters kernel;
+    kernel.inverse_squared_lengths.resize(static_cast<Eigen::Index>(dimensions));
+    for (Eigen::Index d = 0; d < kernel.inverse_squared_lengths.size(); ++d)
+        kernel.inverse_squared_lengths(d) = 0.2 + 0.3 * static_cast<double>(d);
+    kernel.product_variance = 0.8;
+    kernel.additive_variance = additive;
+    return kernel;
+}
+
+}  // namespace
+
+TEST_CASE("level geometry: distances are Euclidean, inactive meets inactive, a concept is one dimension") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    REQUIRE(geometry.dimensions() == 7);  // the two of one concept are one, what is fixed is none
+    CHECK(geometry.name(1) == "max_concurrent_sequences");
+    for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
+        const Eigen::MatrixXd& table = geometry.table(d);
+        CHECK(table.diagonal().cwiseAbs().maxCoeff() == 0);
+        CHECK((table - table.transpose()).cwiseAbs().maxCoeff() == 0);
+        // Squared Euclidean distances: -1/2 J T J has no negative eigenvalue (Schoenberg 1935), and so no Matern of them has.
+        const Eigen::Index n = table.rows();
+        const Eigen::MatrixXd centring = Eigen::MatrixXd::Identity(n, n) - Eigen::MatrixXd::Constant(n, n, 1.0 / static_cast<double>(n));
+        CHECK(Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(-0.5 * centring * table * centring).eigenvalues().minCoeff() > -1e-12);
+    }
+    const auto encode = [&](const Assignment& values) { return geometry.encode(space.completed(values)); };
+    const auto squared = [&](std::size_t d, const Assignment& a, const Assignment& b) {
+        return geometry.squared_distance(d, encode(a), encode(b));
+    };
+    const std::int64_t n128 = 128;
+    const std::int64_t n256 = 256;
+    CHECK(squared(1, {{"engine", "a"}, {"a.seqs", n128}}, {{"engine", "b"}, {"b.running", n128}}) == 0);  // the same idea, the same number
+    CHECK(squared(1, {{"engine", "a"}, {"a.seqs", Unset{}}}, {{"engine", "a"}, {"a.seqs", n256}}) == Approx(0.01));
+    CHECK(squared(1, {{"engine", "a"}, {"a.seqs", n128}}, {{"engine", "a"}, {"a.seqs", n256}}) < 0.05);
+    CHECK(squared(2, {{"backend", Unset{}}}, {{"backend", "y"}}) == Approx(0.01));
+    CHECK(squared(2, {{"backend", "x"}}, {{"backend", "z"}}) == Approx(1));
+    CHECK(squared(3, {{"level", "low"}}, {{"level", "high"}}) == Approx(1));
+    CHECK(squared(3, {{"level", "low"}}, {{"level", "middle"}}) == Approx(0.25));
+    CHECK(squared(5, {{"method", "none"}}, {{"method", "none"}}) == 0);
+    CHECK(squared(5, {{"method", "none"}}, {{"method", "ngram"}, {"guesses", std::int64_t{3}}}) == Approx(0.25));
+}
+
+TEST_CASE("level geometry: reals lie where they are on their scale") {
+    const SearchSpace space({Parameter::real("share", 0.1, 0.9).or_unset(0.5), Parameter::choice("method", {"none", "some"}),
+                             Parameter::real("rate", 1, 100, Scale::log).when("method", {"some"})});
+    const LevelGeometry geometry(space);
+    CHECK_FALSE(geometry.finite());
+    const auto encode = [&](const Assignment& values) { return geometry.encode(space.completed(values)); };
+    CHECK(geometry.squared_distance(0, encode({{"share", 0.1}}), encode({{"share", 0.9}})) == Approx(1));
+    CHECK(geometry.squared_distance(0, encode({{"share", 0.3}}), encode({{"share", 0.5}})) == Approx(0.0625));
+    CHECK(geometry.squared_distance(0, encode({{"share", Unset{}}}), encode({{"share", 0.5}})) == Approx(0.01));
+    const auto with_rate = [&](double rate) { return encode({{"method", "some"}, {"rate", rate}}); };
+    CHECK(geometry.squared_distance(2, with_rate(1), with_rate(10)) == Approx(0.25));
+    CHECK(geometry.squared_distance(2, with_rate(10), encode({{"method", "none"}})) == Approx(0.25));
+    CHECK(geometry.squared_distance(2, with_rate(100), encode({{"method", "none"}})) == Approx(0.5));
+}
+
+TEST_CASE("Gaussian process: the posterior is that of the dense formulas, appended rows and left out points too") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 40);
+    const auto others = points_of(space, geometry, 15, 9);
+    const Observations data = observations_of(points, 2);
+    const KernelParameters kernel = kernel_of(geometry.dimensions());
+    const double noise = 0.05;
+    const DistanceTables tables = distance_tables(geometry, points, points);
+    const GaussianProcess process(tables, data, kernel, noise);
+
+    Eigen::MatrixXd h(15, 3);
+    Rng rng(5);
+    for (Eigen::Index i = 0; i < h.rows(); ++i) h.row(i) << 1, rng.normal(), rng.normal();
+    const DistanceTables cross_tables = distance_tables(geometry, points, others);
+    const auto predictions = process.predict(cross_tables, h);
+    // Rasmussen and Williams, eq. 2.23 and 2.24, with an inverse and no factor.
+    const Eigen::MatrixXd b = data.coefficient_variance.asDiagonal();
+    Eigen::MatrixXd k = covariance(tables, kernel, 40, 40) + data.regressors * b * data.regressors.transpose();
+    k.diagonal() += noise * data.noise_factors;
+    const Eigen::MatrixXd inverse = k.fullPivLu().inverse();
+    const Eigen::MatrixXd cross = covariance(cross_tables, kernel, 40, 15) + data.regressors * b * h.transpose();
+    const Eigen::VectorXd residual = data.values - data.regressors * data.coefficient_mean;
+    const Eigen::VectorXd means = h * data.coefficient_mean + cross.transpose() * inverse * residual;
+    const Eigen::MatrixXd among =
+        covariance(distance_tables(geometry, others, others), kernel, 15, 15) + h * b * h.transpose() - cross.transpose() * inverse * cross;
+    const Eigen::MatrixXd joint = process.posterior_covariance(cross_tables, distance_tables(geometry, others, others), h);
+    CHECK((joint - among).cwiseAbs().maxCoeff() < 1e-8);
+    for (std::size_t j = 0; j < predictions.size(); ++j) {
+        const auto at = static_cast<Eigen::Index>(j);
+        CHECK(std::abs(predictions[j].mean - means(at)) < 1e-8);
+        CHECK(std::abs(predictions[j].variance - among(at, at)) < 1e-8);
+    }
+    CHECK(process.deviance() == Approx(residual.dot(inverse * residual) + std::log(k.determinant())).epsilon(1e-8));
+
+    // The same, the last ten observations appended one by one.
+    Observations first = data;
+    first.points.resize(30);
+    first.values.conservativeResize(30);
+    first.noise_factors.conservativeResize(30);
+    first.regressors.conservativeResize(30, 3);
+    GaussianProcess grown(distance_tables(geometry, first.points, first.points), first, kernel, noise);
+    for (std::size_t i = 30; i < 40; ++i) {
+        const auto at = static_cast<Eigen::Index>(i);
+        grown.append(distance_tables(geometry, grown.data().points, {points[i]}), points[i], data.values(at), data.noise_factors(at),
+                     data.regressors.row(at));
+    }
+    const auto again = grown.predict(cross_tables, h);
+    for (std::size_t j = 0; j < again.size(); ++j) {
+        CHECK(std::abs(again[j].mean - predictions[j].mean) < 1e-8);
+        CHECK(std::abs(again[j].variance - predictions[j].variance) < 1e-8);
+    }
+
+    const auto left_out = process.leave_one_out();
+    for (const std::size_t i : {0U, 17U, 39U}) {
+        Observations rest = data;
+        rest.points.erase(rest.points.begin() + static_cast<std::ptrdiff_t>(i));
+        const auto drop = [&](const auto& from, auto& into) {
+            Eigen::Index to = 0;
+            for (Eigen::Index row = 0; row < 40; ++row)
+                if (row != static_cast<Eigen::Index>(i)) into.row(to++) = from.row(row);
+        };
+        rest.values.resize(39);
+        rest.noise_factors.resize(39);
+        rest.regressors.resize(39, 3);
+        drop(data.values, rest.values);
+        drop(data.noise_factors, rest.noise_factors);
+        drop(data.regressors, rest.regressors);
+        const GaussianProcess without(distance_tables(geometry, rest.points, rest.points), rest, kernel, noise);
+        const auto at = static_cast<Eigen::Index>(i);
+        const Prediction expected = without.predict(distance_tables(geometry, rest.points, {points[i]}), data.regressors.row(at)).front();
+        CHECK(std::abs(left_out[i].mean - expected.mean) < 1e-8);
+        CHECK(std::abs(left_out[i].variance - expected.variance - noise * data.noise_factors(at)) < 1e-8);
+    }
+
+    // A regressor's coefficient: by the joint normal of b and y.
+    for (Eigen::Index p = 0; p < 3; ++p) {
+        const Eigen::VectorXd with_values = data.regressors.col(p) * data.coefficient_variance(p);
+        const Prediction coefficient = process.coefficient(p);
+        CHECK(std::abs(coefficient.mean - data.coefficient_mean(p) - with_values.dot(inverse * residual)) < 1e-8);
+        CHECK(std::abs(coefficient.variance - data.coefficient_variance(p) + with_values.dot(inverse * with_values)) < 1e-8);
+    }
+}
+
+TEST_CASE("Gaussian process: what is hard for numbers is borne or refused") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    auto points = points_of(space, geometry, 6);
+    for (std::size_t i = 0; i < 30; ++i) points.push_back(points[i % 6]);  // the same six again and again
+    for (const double noise : {1e-12, 1e-2}) {
+        for (const double decades : {1e-6, 1.0, 1e6}) {
+            Observations data = observations_of(points, 0);
+            data.values *= decades;
+            const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions()), noise);
+            for (const Prediction& prediction : process.predict(distance_tables(geometry, points, points), data.regressors)) {
+                CHECK(std::isfinite(prediction.mean));
+                CHECK(prediction.variance > 0);
+            }
+        }
+    }
+    Observations constant = observations_of(points, 0);
+    constant.values.setZero();
+    const Hyperparameters hyperparameters(geometry.dimensions(), HyperparameterPriors::of(geometry.dimensions()));
+    const auto modes = fit_hyperparameters(hyperparameters, distance_tables(geometry, points, points), constant, 1);
+    CHECK(modes.front().theta.allFinite());
+
+    Observations one = observations_of({points.front()}, 0);
+    CHECK(fit_hyperparameters(hyperparameters, distance_tables(geometry, one.points, one.points), one, 1).front().theta.allFinite());
+    Observations none = observations_of({}, 0);
+    const GaussianProcess prior(distance_tables(geometry, {}, {}), none, kernel_of(geometry.dimensions()), 0.1);
+    const Prediction nothing_known = prior.predict(distance_tables(geometry, {}, {points.front()}), Eigen::MatrixXd::Ones(1, 1)).front();
+    CHECK(nothing_known.mean == 0);
+    CHECK(nothing_known.variance == Approx(0.8 + 0.3 + 0.25));
+
+    Observations bad = observations_of(points, 0);
+    bad.values(3) = std::nan("");
+    CHECK(message_of<UsageError>([&] {
+              (void)GaussianProcess(distance_tables(geometry, points, points), bad, kernel_of(geometry.dimensions()), 0.1);
+          }).find("finite") != std::string::npos);
+    bad.values.conservativeResize(5);
+    CHECK_THROWS_AS(GaussianProcess(distance_tables(geometry, points, points), bad, kernel_of(geometry.dimensions()), 0.1), UsageError);
+}
+
+TEST_CASE("hyperparameters: the gradient is that of the value, and a fit never loses to its start") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 25);
+    const Observations data = observations_of(points, 1);
+    const DistanceTables tables = distance_tables(geometry, points, points);
+    for (const bool additive : {false, true}) {
+        HyperparameterPriors priors = HyperparameterPriors::of(geometry.dimensions());
+        priors.additive = additive;
+        const Hyperparameters hyperparameters(geometry.dimensions(), priors);
+        Rng rng(3);
+        for (int draw = 0; draw < 5; ++draw) {
+            const Eigen::VectorXd theta = hyperparameters.prior_draw(rng);
+            Eigen::VectorXd gradient;
+            hyperparameters.negative_log_posterior(tables, data, theta, gradient);
+            for (Eigen::Index i = 0; i < theta.size(); ++i) {
+                constexpr double step = 1e-5;
+                Eigen::VectorXd unused;
+                Eigen::VectorXd up = theta;
+                Eigen::VectorXd down = theta;
+                up(i) += step;
+                down(i) -= step;
+                const double slope = (hyperparameters.negative_log_posterior(tables, data, up, unused) -
+                                      hyperparameters.negative_log_posterior(tables, data, down, unused)) /
+                                     (2 * step);
+                CHECK(gradient(i) == Approx(slope).epsilon(1e-5).margin(1e-6));
+            }
+        }
+        Eigen::VectorXd gradient;
+        const double start = hyperparameters.negative_log_posterior(tables, data, hyperparameters.prior_mode(), gradient);
+        const auto modes = fit_hyperparameters(hyperparameters, tables, data, 7);
+        CHECK(modes.front().negative_log_posterior <= start);
+        hyperparameters.negative_log_posterior(tables, data, modes.front().theta, gradient);
+        CHECK(gradient.cwiseAbs().maxCoeff() < 0.05);
+        double weights = 0;
+        for (const auto& mode : modes) weights += mode.weight;
+        CHECK(weights == Approx(1));
+        CHECK(fit_hyperparameters(hyperparameters, tables, data, 7).front().theta == modes.front().theta);
+    }
+}
+
+TEST_CASE("L-BFGS: known minima, and functions that are not everywhere finite") {
+    const auto rosenbrock = [](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
+        const double a = 1 - x(0);
+        const double b = x(1) - x(0) * x(0);
+        gradient.resize(2);
+        gradient << -2 * a - 400 * x(0) * b, 200 * b;
+        return a * a + 100 * b * b;
+    };
+    const LbfgsResult result = minimise_lbfgs(rosenbrock, Eigen::Vector2d(-1.2, 1), {200, 8, 1e-8});
+    CHECK(result.point(0) == Approx(1).epsilon(1e-5));
+    CHECK(result.point(1) == Approx(1).epsilon(1e-5));
+    const auto walled = [](const Eigen::VectorXd& x, Eigen::VectorXd& gradient) {
+        gradient = Eigen::VectorXd::Constant(1, 1 - 1 / x(0));
+        return x(0) > 0 ? x(0) - std::log(x(0)) : std::nan("");
+    };
+    CHECK(minimise_lbfgs(walled, Eigen::VectorXd::Constant(1, 5.0)).point(0) == Approx(1).epsilon(1e-3));
+    const auto hopeless = [](const Eigen::VectorXd&, Eigen::VectorXd& gradient) {
+        gradient(0) = 0;
+        return std::nan("");
+    };
+    CHECK(minimise_lbfgs(hopeless, Eigen::VectorXd::Constant(1, 2.0)).point(0) == 2);
+}
+
+TEST_CASE("surrogate: a belief that is right is used, one that points the wrong way is dropped, one that is constant does no harm") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 30);
+    Rng rng(4);
+    Eigen::VectorXd truth(30);
+    for (Eigen::Index i = 0; i < 30; ++i) truth(i) = rng.normal();  // nothing that the kernel could know
+    SurrogateData data;
+    data.points = points;
+    data.values = truth;
+    data.noise_factors = Eigen::VectorXd::Ones(30);
+    const auto fitted = [&](double slope) {
+        data.beliefs = slope * truth;
+        return Surrogate(geometry, data, 1);
+    };
+    CHECK(fitted(1).belief_weight() > 0.8);
+    CHECK(fitted(-1).belief_weight() == 0);
+    CHECK(fitted(0).belief_weight() < 0.6);
+    for (const double slope : {1.0, -1.0, 0.0}) {
+        double weights = 0;
+        const Surrogate surrogate = fitted(slope);
+        for (const Expert& expert : surrogate.experts()) weights += expert.weight;
+        CHECK(weights == Approx(1));
+    }
+    // A pending point: its variance falls, its mean stays.
+    Surrogate pending = fitted(1);
+    const auto other = points_of(space, geometry, 1, 77);
+    const Eigen::MatrixXd belief = Eigen::MatrixXd::Constant(1, 1, 0.3);
+    const Prediction before = pending.mixed(other, belief).front();
+    pending.believe(other.front(), belief.row(0));
+    const Prediction after = pending.mixed(other, belief).front();
+    CHECK(after.mean == Approx(before.mean).margin(1e-6));
+    CHECK(after.variance < before.variance);
+}
+
+TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, and nothing known is the prior") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 40);
+    std::vector<bool> works;
+    for (const EncodedPoint& point : points) works.push_back(point.levels[2] != 1);  // one back end crashes
+    const FeasibilityModel model(geometry, points, works, {});
+    const auto others = points_of(space, geometry, 200, 8);
+    const Eigen::VectorXd chances =
+        model.probabilities(distance_tables(geometry, points, others), Eigen::VectorXd::Zero(static_cast<Eigen::Index>(others.size())));
+    double right = 0;
+    for (std::size_t i = 0; i < others.size(); ++i)
+        right += (chances(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
+    CHECK(right / 200 > 0.95);
+
+    const FeasibilityModel nothing(geometry, {}, {}, {});
+    CHECK(nothing.probabilities(distance_tables(geometry, {}, others), Eigen::VectorXd::Zero(200)).maxCoeff() == Approx(0.7));
+    const Eigen::VectorXd doubtful =
+        nothing.probabilities(distance_tables(geometry, {}, {others.front()}), Eigen::VectorXd::Constant(1, -3));
+    CHECK(doubtful(0) < 0.6);
+
+    // One observation: the posterior mean of the probability by numerical integration of prior times likelihood.
+    const FeasibilityModel one(geometry, {points.front()}, {false}, {});
+    const double sd = std::sqrt(one.prior_variance());
+    double mass = 0;
+    double works_again = 0;
+    for (int i = -4000; i <= 4000; ++i) {
+        const double f = one.prior_mean() + sd * i / 500.0;
+        const double weight = std::exp(-0.5 * (i / 500.0) * (i / 500.0)) * 0.5 * std::erfc(f / std::sqrt(2.0));
+        mass += weight;
+        works_again += weight * 0.5 * std::erfc(-f / std::sqrt(2.0));
+    }
+    const double laplace = one.probabilities(distance_tables(geometry, {points.front()}, {points.front()}), Eigen::VectorXd::Zero(1))(0);
+    CHECK(laplace == Approx(works_again / mass).margin(0.1));  // the mode of a skewed posterior, not its mean
+}
+
+TEST_CASE("expected improvement: against brute force, and far out against its series") {
+    Rng rng(6);
+    for (const auto& [mean, sd] : {std::pair{0.3, 1.0}, {-1.0, 0.5}, {-2.0, 1.0}}) {
+        double sum = 0;
+        constexpr int draws = 400'000;
+        for (int i = 0; i < draws; ++i) sum += std::max(mean + sd * rng.normal(), 0.0);
+        CHECK(std::exp(log_expected_improvement({mean, sd * sd}, 0)) == Approx(sum / draws).epsilon(0.03));
+    }
+    for (const double z : {-0.999999, -1.000001, -5.9, -6.1, -49.9, -50.1}) {
+        const double step = 1e-6;  // continuous where the formula changes: d ln h / dz = Phi / h
+        const double slope = (log_improvement(z + step) - log_improvement(z - step)) / (2 * step);
+        CHECK(slope == Approx(std::exp(log_normal_cdf(z) - log_improvement(z))).epsilon(1e-3));
+    }
+    CHECK(std::isfinite(log_improvement(-1e8)));
+    CHECK(log_normal_cdf(-5.999) == Approx(log_normal_cdf(-6.001)).epsilon(0.01));
+    CHECK(log_normal_cdf(-40) == Approx(-804.608442).epsilon(1e-8));  // ln Phi(-40), mpmath
+    CHECK(log_normal_cdf(9) == Approx(0).margin(1e-15));
+}
+
+TEST_CASE("a pool is predicted as its points are") {
+    const SearchSpace space({Parameter::choice("backend", {"x", "y", "z"}), Parameter::integer("seqs", 16, 1024, Scale::log2),
+                             Parameter::real("share", 0, 1), Parameter::boolean("graphs")});
+    const SearchSpace discrete = mixed_space();
+    for (const SearchSpace* each : {&space, &discrete}) {
+        const LevelGeometry geometry(*each);
+        const auto points = points_of(*each, geometry, 30);
+        const auto others = points_of(*each, geometry, 1100, 12);  // more than two blocks
+        CandidatePool pool(geometry);
+        for (const EncodedPoint& point : others) pool.add(geometry, point);
+        const Observations data = observations_of(points, 0);
+        for (const double additive : {0.0, 0.4}) {
+            const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions(), additive),
+                                          0.05);
+            const PoolPredictions fast = predict_pool(PoolModel::of(process), geometry, pool, {});
+            const auto exact = process.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1));
+            for (Eigen::Index i = 0; i < 1100; ++i) {
+                CHECK(std::abs(static_cast<double>(fast.means(i)) - exact[static_cast<std::size_t>(i)].mean) < 2e-4);
+                CHECK(std::abs(static_cast<double>(fast.variances(i)) - exact[static_cast<std::size_t>(i)].variance) < 2e-4);
+            }
+        }
+        std::vector<bool> works;
+        for (std::size_t i = 0; i < points.size(); ++i) works.push_back(i % 3 != 0);
+        const FeasibilityModel model(geometry, points, works, {});
+        const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, {});
+        const Eigen::VectorXd chances = model.probabilities(distance_tables(geometry, points, others), Eigen::VectorXd::Zero(1100));
+        for (Eigen::Index i = 0; i < 1100; ++i) {
+            const double chance =
+                std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) / std::sqrt(1 + static_cast<double>(latent.variances(i)))));
+            CHECK(std::abs(chance - chances(i)) < 2e-4);
+        }
+    }
+}
+
+TEST_CASE("output scale: order is kept, everything can be undone, the bad tail is compressed") {
+    const OutputScale scale(Direction::maximize, {100, 110, 120, 130, 1}, 0.01);
+    for (const double value : {1e-6, 1.0, 100.0, 129.0, 1e9}) CHECK(scale.value(scale.scaled(value)) == Approx(value).epsilon(1e-9));
+    CHECK(scale.scaled(110) == Approx(0).margin(1e-12));
+    CHECK(scale.scaled(130) > scale.scaled(120));
+    CHECK(scale.scaled(1) < scale.scaled(2));
+    CHECK(scale.scaled(1) > -7);  // forty spreads below
+    const OutputScale times(Direction::minimize, {2, 3, 4}, 0.01);
+    CHECK(times.scaled(2) > times.scaled(4));
+    CHECK(times.value(times.scaled(2.5)) == Approx(2.5));
+    CHECK(OutputScale(Direction::maximize, {5, 5, 5}, 0.02).spread() >= 0.02);
+    CHECK(OutputScale(Direction::maximize, {}, 0.02).spread() == Approx(0.1));
+}
