@@ -141,14 +141,19 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
         }
         if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
     }
+    const std::size_t trials = start_trials(all.geometry().dimensions(), options_.trials) - 1;
+    const auto may_work = [&](const Configuration& configuration) { return believed_margin(options_.beliefs.of(configuration)) > -1; };
+    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work);
+    const auto seen = [&](const Configuration& configuration) {
+        return std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; });
+    };
+    if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
     std::vector<double> chances;
     if (options_.beliefs.size() > 0)
         for (std::size_t i = 0; i < all.pool().size(); ++i)
             chances.push_back(0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)));
-    const std::size_t farthest_one = farthest(all.geometry(), all.pool(), tried, chances);
-    Configuration configuration = all.configuration(problem, farthest_one);
-    if (std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; }))
-        return std::nullopt;
+    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances));
+    if (seen(configuration)) return std::nullopt;
     return Proposal{std::move(configuration), "far from all that was tried"};
 }
 
