@@ -125,7 +125,10 @@ int run(const RunArguments& arguments) {
         fmt::print(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
         return environment_error;
     }
-    if (summary.reason == StopReason::nothing_starts) fmt::print(stderr, "autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too\n", summary.message);
+    if (summary.reason == StopReason::nothing_starts)
+        fmt::print(stderr,
+                   "autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too\n",
+                   summary.message);
     if (arguments.json) fmt::print("{}\n", json);
     else if (summary.reason == StopReason::stopped_by_user)
         fmt::print("stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
