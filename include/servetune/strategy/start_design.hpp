@@ -74,7 +74,8 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
                 const double fresh = news(point);
                 const double away = distance(point);
                 constexpr double same = 1e-12;
-                if (fresh < best_news - same || fresh <= known + same || (fresh < best_news + same && best && away >= best_distance)) continue;
+                if (fresh < best_news - same || fresh <= known + same || (fresh < best_news + same && best && away >= best_distance))
+                    continue;
                 if (!space.feasible(candidate) || !may_work(candidate)) continue;
                 best = std::move(candidate);
                 best_news = fresh;
