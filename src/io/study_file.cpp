@@ -116,7 +116,7 @@ std::size_t read_count(const Yaml& node) {
     return static_cast<std::size_t>(node.integer());
 }
 
-void read_bayesian(const Yaml& node, Bayesian::Options& options) {
+void read_bayesian(const Yaml& node, BayesianOptions& options) {
     node.check_keys(keys::bayesian);
     if (const Yaml* failures = node.find("failures")) {
         const auto lesson = named_in(failure_lessons, failures->text());

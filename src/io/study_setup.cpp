@@ -7,6 +7,7 @@
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/load/dataset.hpp"
+#include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
 #include "servetune/strategy/quasi_random.hpp"

@@ -10,7 +10,7 @@
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/perf/engine_core.hpp"
-#include "servetune/strategy/bayesian.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/staged.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/traffic/workload.hpp"
@@ -32,7 +32,7 @@ namespace servetune {
 struct StrategyChoice {
     std::string name = "staged";
     Staged::Options staged{};
-    Bayesian::Options bayesian{};  ///< its budget is the study's
+    BayesianOptions bayesian{};  ///< its budget is the study's
 };
 
 /// `evaluator: {replay: ...}`.

@@ -3,6 +3,7 @@
 
 #include "servetune/base/rng.hpp"
 #include "servetune/model/gaussian_process.hpp"
+#include "servetune/model/hyperparameter_search.hpp"
 #include "servetune/model/lbfgs.hpp"
 
 #include <Eigen/Core>
@@ -147,12 +148,6 @@ struct HyperparameterMode {
     Eigen::VectorXd theta;
     double negative_log_posterior = 0;
     double weight = 1;
-};
-
-struct HyperparameterSearch {
-    std::size_t starts = 6;       ///< the prior's mode and draws of the prior
-    std::size_t modes = 3;        ///< the best of them are kept
-    std::size_t iterations = 50;  ///< of each start
 };
 
 /// The best modes from several starts, the best first; those within 0.05 of a better one in every logarithm are the same one. Weights: in proportion

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/space/neighbours.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/learned_model.hpp"
 #include "servetune/strategy/start_design.hpp"
 
@@ -30,20 +31,9 @@ namespace servetune {
 /// A pure function of the history: what is kept from ask to ask changes its speed only.
 class Bayesian : public Strategy {
 public:
-    struct Options {
-        std::size_t trials = 30;         ///< of the budget: the start and what is kept for confirmation are shares of it
-        double least_chance = 0.15;      ///< to work; below, only where nothing else is left
-        double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
-        std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
-        std::size_t explore_every = 12;  ///< 0: never
-        std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
-        LearnedModel::Options learning{};
-        Candidates::Options candidates{};
-        Beliefs beliefs{};
-    };
+    using Options = BayesianOptions;
 
-    Bayesian();
-    explicit Bayesian(Options options) : options_(std::move(options)) {}
+    explicit Bayesian(Options options = {}) : options_(std::move(options)) {}
     [[nodiscard]] std::string name() const override { return "bayesian"; }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
@@ -70,8 +60,6 @@ private:
     mutable std::string prepared_for_{};
     mutable std::shared_ptr<const Candidates> candidates_{};
 };
-
-inline Bayesian::Bayesian() : Bayesian(Options{}) {}
 
 inline const Candidates& Bayesian::candidates(const Problem& problem) const {
     if (std::string key = Candidates::key_of(problem); !candidates_ || prepared_for_ != key) {

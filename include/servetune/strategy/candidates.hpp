@@ -3,6 +3,7 @@
 
 #include "servetune/acquisition/candidate_pool.hpp"
 #include "servetune/model/prior_mean.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/strategy.hpp"
 
 #include <cstddef>
@@ -16,11 +17,7 @@ namespace servetune {
 /// What can be proposed: the whole space where it can be listed, else an even sample of it, always the same one; and what is believed of each.
 class Candidates {
 public:
-    struct Options {
-        std::size_t listed_at_most = 1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
-        std::size_t believed_at_most = 20'000;   ///< where beliefs are asked for: a cost model takes some 50 us for each
-        std::size_t sample = 20'000;             ///< of what cannot be listed
-    };
+    using Options = CandidateOptions;
 
     Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options) : geometry_(problem.space), pool_(geometry_) {
         const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;

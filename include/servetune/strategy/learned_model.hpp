@@ -4,32 +4,20 @@
 #include "servetune/acquisition/expected_improvement.hpp"
 #include "servetune/model/output_scale.hpp"
 #include "servetune/model/surrogate.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/candidates.hpp"
 #include "servetune/strategy/evidence.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
 #include <limits>
 #include <memory>
 #include <optional>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 namespace servetune {
-
-/// How a configuration that gave no number teaches the model of the objective. The model of what works learns from it but for `penalty`.
-enum class FailureLesson {
-    penalty,     ///< as the worst value seen
-    classifier,  ///< not at all
-    hybrid,      ///< as a bad value, the lowest tenth of those seen
-};
-
-/// As they are written in YAML.
-inline constexpr std::array<std::pair<FailureLesson, std::string_view>, 3> failure_lessons{
-    {{FailureLesson::penalty, "penalty"}, {FailureLesson::classifier, "classifier"}, {FailureLesson::hybrid, "hybrid"}}};
 
 /// What decides about one configuration.
 struct CandidateScore {
@@ -45,11 +33,7 @@ struct CandidateScore {
 /// works. Made anew for each ask, from the told trials alone.
 class LearnedModel {
 public:
-    struct Options {
-        FailureLesson failures = FailureLesson::hybrid;
-        bool additive = false;
-        HyperparameterSearch search{};
-    };
+    using Options = LearningOptions;
 
     /// `geometry` must outlive it. `noise_cv`: of one measurement; `measured`: whether replicates say so.
     LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv,

@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+
+namespace servetune {
+
+/// For modes of the posterior of a Gaussian process's parameters (model/hyperparameters.hpp).
+struct HyperparameterSearch {
+    std::size_t starts = 6;       ///< the prior's mode and draws of the prior
+    std::size_t modes = 3;        ///< the best of them are kept
+    std::size_t iterations = 50;  ///< of each start
+};
+
+}  // namespace servetune

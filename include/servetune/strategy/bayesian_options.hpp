@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// What can be said of the Bayesian strategy, without its algebra: whoever only passes options on does not compile Eigen.
+
+#include "servetune/model/hyperparameter_search.hpp"
+#include "servetune/model/prior_mean.hpp"
+
+#include <array>
+#include <cstddef>
+#include <string_view>
+#include <utility>
+
+namespace servetune {
+
+/// How a configuration that gave no number teaches the model of the objective. The model of what works learns from it but for `penalty`.
+enum class FailureLesson {
+    penalty,     ///< as the worst value seen
+    classifier,  ///< not at all
+    hybrid,      ///< as a bad value, the lowest tenth of those seen
+};
+
+/// As they are written in YAML.
+inline constexpr std::array<std::pair<FailureLesson, std::string_view>, 3> failure_lessons{
+    {{FailureLesson::penalty, "penalty"}, {FailureLesson::classifier, "classifier"}, {FailureLesson::hybrid, "hybrid"}}};
+
+struct LearningOptions {
+    FailureLesson failures = FailureLesson::hybrid;
+    bool additive = false;  ///< an additive part in the kernel of the objective
+    HyperparameterSearch search{};
+};
+
+struct CandidateOptions {
+    std::size_t listed_at_most = 1'000'000;  ///< 24 MB and half a second for each listing of twelve parameters
+    std::size_t believed_at_most = 20'000;   ///< where beliefs are asked for: a cost model takes some 50 us for each
+    std::size_t sample = 20'000;             ///< of what cannot be listed
+};
+
+struct BayesianOptions {
+    std::size_t trials = 30;         ///< of the budget: the start and what is kept for confirmation are shares of it
+    double least_chance = 0.15;      ///< to work; below, only where nothing else is left
+    double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
+    std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
+    std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
+    std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
+    LearningOptions learning{};
+    CandidateOptions candidates{};
+    Beliefs beliefs{};
+};
+
+}  // namespace servetune
