@@ -24,11 +24,11 @@ constexpr std::size_t bars = 40;
 
 struct Landscape {
     std::vector<PredictedTrial> drawn;  ///< evenly
-    std::vector<double> values;     ///< of those that pass
-    double usual = 0;               ///< the default
-    double best_single = 0;         ///< the best configuration that differs from the default in one parameter
-    double singles_together = 0;    ///< every parameter at its best single value (0: that fails)
-    double stages = 0;              ///< one parameter after the other, each kept at its best
+    std::vector<double> values;         ///< of those that pass
+    double usual = 0;                   ///< the default
+    double best_single = 0;             ///< the best configuration that differs from the default in one parameter
+    double singles_together = 0;        ///< every parameter at its best single value (0: that fails)
+    double stages = 0;                  ///< one parameter after the other, each kept at its best
     double best = 0;
     std::string best_text, stages_text;
 };

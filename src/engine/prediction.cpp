@@ -20,7 +20,7 @@ double value_of(const PredictedTrial& prediction, const Objective& objective) {
 }  // namespace
 
 std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations, std::size_t threads,
-                                const std::stop_token& stop) {
+                                    const std::stop_token& stop) {
     std::vector<PredictedTrial> result(configurations.size());
     std::atomic<std::size_t> next{0};
     std::exception_ptr error;
@@ -66,7 +66,7 @@ std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predic
 }
 
 std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem, const PredictionSearch& search,
-                                           const std::stop_token& stop) {
+                                               const std::stop_token& stop) {
     std::vector<PredictedTrial> found;
     std::set<std::uint64_t> seen;
     const auto try_all = [&](const std::vector<Configuration>& wanted) {
