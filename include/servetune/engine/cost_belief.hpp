@@ -16,7 +16,7 @@ namespace servetune {
 ///
 /// The value: the objective's metric by `quick_estimate`, of several workloads the weighted geometric mean; nothing for a metric that it does not
 /// estimate. The margin: how far the memory plan is from failing, in tenths of the device's memory (a plan's error is of that order), -3 to 3; -3 where
-/// the engine would refuse or is known not to start for another reason. Nothing is simulated: docs/performance.md has what one belief takes.
+/// the engine would refuse or is known not to start for another reason. Nothing is simulated.
 class CostBelief : public PriorMean {
 public:
     /// `evaluator` reads the commands and starts the engine on paper. `metric`: the objective's; `weights`: workload -> weight, the objective's.

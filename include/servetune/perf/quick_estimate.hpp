@@ -21,7 +21,7 @@ struct TrafficMeans {
     static TrafficMeans of(const SimulatedTraffic& traffic);
 };
 
-/// How fast a workload is served, in closed form: what `simulate` finds out step by step, some ten thousand times quicker and that much coarser.
+/// How fast a workload is served, in closed form: what `simulate` finds out step by step, in two or three steps, and coarser.
 struct QuickEstimate {
     double requests_per_second = 0;
     double input_tokens_per_second = 0;
@@ -44,7 +44,7 @@ struct QuickEstimate {
 ///     requests/s       X = replicas r / t, at most what the front ends take and (open loop) what arrives
 ///
 /// t: CostModel::step. Below saturation of an open loop B is what Little's law (1961) says: arrivals x time in the engine. A limited number of
-/// requests ends with half an answer's time in which places stay empty. docs/optimizer.md says how good it is. O(1), some microseconds.
+/// requests ends with half an answer's time in which places stay empty. tests/unit/knowledge_test.cpp holds it against the simulator. O(1).
 /// Throws UsageError where the chance of a guess is not known.
 QuickEstimate quick_estimate(const CostModel& cost, const TrafficMeans& traffic, const Arrival& arrival);
 
