@@ -23,17 +23,17 @@ using namespace servetune;
 constexpr std::size_t bars = 40;
 
 struct Landscape {
-    std::vector<Prediction> drawn;  ///< evenly
-    std::vector<double> values;     ///< of those that pass
-    double usual = 0;               ///< the default
-    double best_single = 0;         ///< the best configuration that differs from the default in one parameter
-    double singles_together = 0;    ///< every parameter at its best single value (0: that fails)
-    double stages = 0;              ///< one parameter after the other, each kept at its best
+    std::vector<PredictedTrial> drawn;  ///< evenly
+    std::vector<double> values;         ///< of those that pass
+    double usual = 0;                   ///< the default
+    double best_single = 0;             ///< the best configuration that differs from the default in one parameter
+    double singles_together = 0;        ///< every parameter at its best single value (0: that fails)
+    double stages = 0;                  ///< one parameter after the other, each kept at its best
     double best = 0;
     std::string best_text, stages_text;
 };
 
-double value_of(const Prediction& prediction, const Objective& objective) {
+double value_of(const PredictedTrial& prediction, const Objective& objective) {
     return passes(prediction, objective) ? std::get<Measurement>(prediction.outcome).metrics.at(objective.metric).value : 0;
 }
 
@@ -58,13 +58,13 @@ public:
         std::vector<Configuration> wanted;
         for (std::size_t i = 0; i < samples; ++i) wanted.push_back(problem_.feasible.sample(rng));
         result.drawn = predict(evaluator_, wanted, threads_);
-        for (const Prediction& prediction : result.drawn)
+        for (const PredictedTrial& prediction : result.drawn)
             if (const double value = value_of(prediction, problem_.objective); value > 0) result.values.push_back(value);
         const Configuration usual = problem_.space.default_configuration();
         result.usual = value(usual);
         one_at_a_time(result, usual);
         const auto found = search_predictions(evaluator_, problem_, {samples, 20, samples * 3, 7, threads_});
-        for (const Prediction* prediction : ranked(found, problem_.objective)) {
+        for (const PredictedTrial* prediction : ranked(found, problem_.objective)) {
             result.best = value_of(*prediction, problem_.objective);
             result.best_text = prediction->configuration.text();
             break;
@@ -84,13 +84,13 @@ private:
         result.best_single = result.usual;
         for (const Parameter& parameter : problem_.space.parameters()) {
             double best = result.usual;
-            for (const Prediction& p : predict(evaluator_, changes_of(problem_, usual, parameter), threads_))
+            for (const PredictedTrial& p : predict(evaluator_, changes_of(problem_, usual, parameter), threads_))
                 if (const double v = value_of(p, problem_.objective); v > best) {
                     best = v;
                     together[parameter.name] = *p.configuration.find(parameter.name);
                 }
             result.best_single = std::max(result.best_single, best);
-            for (const Prediction& p : predict(evaluator_, changes_of(problem_, incumbent, parameter), threads_))
+            for (const PredictedTrial& p : predict(evaluator_, changes_of(problem_, incumbent, parameter), threads_))
                 if (const double v = value_of(p, problem_.objective); v > kept) {
                     kept = v;
                     incumbent = p.configuration;
@@ -145,7 +145,7 @@ void print(const Landscape& land, const Problem& problem) {
     const auto n = static_cast<double>(land.drawn.size());
     std::map<std::string, std::size_t> failures;
     std::map<std::string, std::pair<std::size_t, std::size_t>> engines;  // failed, drawn
-    for (const Prediction& prediction : land.drawn) {
+    for (const PredictedTrial& prediction : land.drawn) {
         const auto* failure = std::get_if<Failure>(&prediction.outcome);
         if (failure != nullptr) ++failures[std::string(name_in(failure_kinds, failure->kind))];
         else if (!passes(prediction, problem.objective)) ++failures["limit broken"];

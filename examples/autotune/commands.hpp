@@ -26,7 +26,8 @@ struct StudyArguments {
 };
 
 struct RunArguments : StudyArguments {
-    std::optional<std::size_t> trials{};  ///< in place of the file's budget
+    std::optional<std::size_t> trials{};              ///< in place of the file's budget
+    std::vector<std::filesystem::path> learn_from{};  ///< earlier studies, beside the file's knowledge
     bool accept_changes = false;
     bool quiet = false;
 };
@@ -37,6 +38,11 @@ struct ValidateArguments : StudyArguments {
 
 struct StatusArguments : StudyArguments {
     bool rescue = false;  ///< copy what is readable of a damaged journal
+};
+
+struct ExplainArguments : StudyArguments {
+    std::optional<std::uint64_t> trial{};             ///< nothing: effects of the parameters
+    std::vector<std::filesystem::path> learn_from{};  ///< as the run had
 };
 
 struct RenderArguments : StudyArguments {
@@ -112,6 +118,7 @@ int run(const RunArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);
+int explain(const ExplainArguments& arguments);
 int render(const RenderArguments& arguments);
 int engines(const EnginesArguments& arguments);
 int audit(const AuditArguments& arguments);

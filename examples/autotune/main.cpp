@@ -77,6 +77,10 @@ int dispatch(int argc, char** argv) {
     add_directory(run_command, run_arguments);
     run_command->add_option("--trials", run_arguments.trials, "Told trials of the search, in place of the study's budget")
         ->check(CLI::PositiveNumber);
+    run_command
+        ->add_option("--learn-from", run_arguments.learn_from,
+                     "An earlier study's folder (or its study.db): what it measured, bayesian believes until it sees otherwise")
+        ->allow_extra_args(false);
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
                           "Go on although the study has changed since its journal was written");
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
@@ -93,6 +97,13 @@ int dispatch(int argc, char** argv) {
     status_command->add_flag("--rescue", status_arguments.rescue, "Copy what can still be read of a damaged journal to study.rescued.db");
     StudyArguments report_arguments;
     add_directory(add_study_command(app, "report", "The report of a study, as far as it is", report_arguments), report_arguments);
+    ExplainArguments explain_arguments;
+    CLI::App* explain_command = add_study_command(
+        app, "explain", "What a study's models say: what each parameter does and with which others, or why a trial was made",
+        explain_arguments);
+    add_directory(explain_command, explain_arguments);
+    explain_command->add_option("--trial", explain_arguments.trial, "What was expected of this one, by what was told before it");
+    explain_command->add_option("--learn-from", explain_arguments.learn_from, "As `run` had it")->allow_extra_args(false);
     RenderArguments render_arguments;
     CLI::App* render_command = add_study_command(app, "render", "The command of a configuration", render_arguments);
     render_command->add_option("--set", render_arguments.settings, "name=value; the rest keeps its default")->allow_extra_args(false);
@@ -159,6 +170,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);
+    if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("schema")) {
         fmt::print("{}", servetune::json_schema(schema_kind));

@@ -86,6 +86,9 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
+    if (!arguments.learn_from.empty() && file.strategy.name != "bayesian")
+        throw UsageError("--learn-from: the strategy '" + file.strategy.name + "' cannot learn from other studies, 'bayesian' can");
+    for (const std::filesystem::path& earlier : arguments.learn_from) file.knowledge.push_back({KnowledgeChoice::Kind::study, earlier});
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     std::optional<RunLog> log;  // once the folder is ours
@@ -96,6 +99,7 @@ int run(const RunArguments& arguments) {
     if (file.deploy) file.deploy->options.measure.say = say;
     if (file.attach) file.attach->options.measure.say = say;
     StudySetup setup = set_up(std::move(file), folder);
+    for (const std::string& source : setup.knowledge) say("knowledge: " + source);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;
     if (setup.file.starts_processes()) end_what_was_left(setup);

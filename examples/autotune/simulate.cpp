@@ -20,19 +20,19 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-double value_of(const Prediction& prediction, const std::string& metric) {
+double value_of(const PredictedTrial& prediction, const std::string& metric) {
     return std::get<Measurement>(prediction.outcome).metrics.find(metric)->second.value;
 }
 
 /// How many of the simulated ones would have failed, by kind.
-std::map<std::string, std::size_t> failures_of(const std::vector<Prediction>& predictions) {
+std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>& predictions) {
     std::map<std::string, std::size_t> result;
-    for (const Prediction& prediction : predictions)
+    for (const PredictedTrial& prediction : predictions)
         if (const auto* failure = std::get_if<Failure>(&prediction.outcome)) ++result[std::string(name_in(failure_kinds, failure->kind))];
     return result;
 }
 
-Json json_of(const StudyFile& file, const Objective& objective, const Prediction& prediction) {
+Json json_of(const StudyFile& file, const Objective& objective, const PredictedTrial& prediction) {
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     Json metrics = Json::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
@@ -43,8 +43,8 @@ Json json_of(const StudyFile& file, const Objective& objective, const Prediction
             {"metrics", metrics}};
 }
 
-void print_text(const StudyFile& file, const std::string& hardware, const Problem& problem, const std::vector<Prediction>& predictions,
-                const std::vector<const Prediction*>& best, std::size_t top, const SimulateEvaluator& evaluator) {
+void print_text(const StudyFile& file, const std::string& hardware, const Problem& problem, const std::vector<PredictedTrial>& predictions,
+                const std::vector<const PredictedTrial*>& best, std::size_t top, const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.metric;
     fmt::print("PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
     fmt::print("{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
@@ -54,7 +54,7 @@ void print_text(const StudyFile& file, const std::string& hardware, const Proble
         fmt::print("none of them serves within the limits\n");
         return;
     }
-    const Prediction& usual = predictions.front();
+    const PredictedTrial& usual = predictions.front();
     const bool default_serves = passes(usual, problem.objective);
     if (default_serves)
         fmt::print("  {:>12.6g}           the default: {}\n", value_of(usual, metric),
@@ -84,8 +84,8 @@ int simulate(const SimulateArguments& arguments) {
     if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) throw UsageError(why);
     const PredictionSearch search{arguments.configurations, 3, arguments.configurations * 4, arguments.seed,
                                   std::max(1U, std::thread::hardware_concurrency())};
-    std::vector<Prediction> predictions = search_predictions(*evaluator, problem, search, signals.token());
-    std::erase_if(predictions, [](const Prediction& p) { return p.configuration.entries().empty(); });  // not reached before a stop
+    std::vector<PredictedTrial> predictions = search_predictions(*evaluator, problem, search, signals.token());
+    std::erase_if(predictions, [](const PredictedTrial& p) { return p.configuration.entries().empty(); });  // not reached before a stop
     const auto best = ranked(predictions, file.objective);
     const std::string hardware = arguments.hardware.empty() ? file.hardware : arguments.hardware;
     if (arguments.json) {

@@ -13,15 +13,15 @@
 namespace servetune {
 namespace {
 
-double value_of(const Prediction& prediction, const Objective& objective) {
+double value_of(const PredictedTrial& prediction, const Objective& objective) {
     return std::get<Measurement>(prediction.outcome).metrics.find(objective.metric)->second.value;
 }
 
 }  // namespace
 
-std::vector<Prediction> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations, std::size_t threads,
-                                const std::stop_token& stop) {
-    std::vector<Prediction> result(configurations.size());
+std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations, std::size_t threads,
+                                    const std::stop_token& stop) {
+    std::vector<PredictedTrial> result(configurations.size());
     std::atomic<std::size_t> next{0};
     std::exception_ptr error;
     std::mutex guard;
@@ -45,18 +45,18 @@ std::vector<Prediction> predict(const SimulateEvaluator& evaluator, std::span<co
     return result;
 }
 
-bool passes(const Prediction& prediction, const Objective& objective) {
+bool passes(const PredictedTrial& prediction, const Objective& objective) {
     const auto* measurement = std::get_if<Measurement>(&prediction.outcome);
     if (measurement == nullptr || !measurement->metrics.contains(objective.metric)) return false;
     return std::all_of(objective.limits.begin(), objective.limits.end(),
                        [&](const Limit& limit) { return limit.holds(measurement->metrics).value_or(true); });
 }
 
-std::vector<const Prediction*> ranked(std::span<const Prediction> predictions, const Objective& objective) {
-    std::vector<const Prediction*> result;
-    for (const Prediction& prediction : predictions)
+std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predictions, const Objective& objective) {
+    std::vector<const PredictedTrial*> result;
+    for (const PredictedTrial& prediction : predictions)
         if (passes(prediction, objective)) result.push_back(&prediction);
-    std::sort(result.begin(), result.end(), [&](const Prediction* a, const Prediction* b) {
+    std::sort(result.begin(), result.end(), [&](const PredictedTrial* a, const PredictedTrial* b) {
         const double x = value_of(*a, objective);
         const double y = value_of(*b, objective);
         if (x != y) return objective.better(x, y);
@@ -65,16 +65,16 @@ std::vector<const Prediction*> ranked(std::span<const Prediction> predictions, c
     return result;
 }
 
-std::vector<Prediction> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem, const PredictionSearch& search,
-                                           const std::stop_token& stop) {
-    std::vector<Prediction> found;
+std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem, const PredictionSearch& search,
+                                               const std::stop_token& stop) {
+    std::vector<PredictedTrial> found;
     std::set<std::uint64_t> seen;
     const auto try_all = [&](const std::vector<Configuration>& wanted) {
         std::vector<Configuration> fresh;
         for (const Configuration& configuration : wanted)
             if (found.size() + fresh.size() < search.most && seen.insert(configuration.fingerprint().bits).second)
                 fresh.push_back(configuration);
-        for (Prediction& prediction : predict(evaluator, fresh, search.threads, stop)) found.push_back(std::move(prediction));
+        for (PredictedTrial& prediction : predict(evaluator, fresh, search.threads, stop)) found.push_back(std::move(prediction));
         return !fresh.empty() && !stop.stop_requested();
     };
     std::vector<Configuration> start{problem.space.default_configuration()};
@@ -89,7 +89,7 @@ std::vector<Prediction> search_predictions(const SimulateEvaluator& evaluator, c
         auto best = ranked(found, problem.objective);
         best.resize(std::min(best.size(), search.climbers));
         const auto next = std::find_if(best.begin(), best.end(),
-                                       [&](const Prediction* p) { return !climbed.contains(p->configuration.fingerprint().bits); });
+                                       [&](const PredictedTrial* p) { return !climbed.contains(p->configuration.fingerprint().bits); });
         if (next == best.end()) break;
         const Configuration from = (*next)->configuration;
         climbed.insert(from.fingerprint().bits);

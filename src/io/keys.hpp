@@ -139,6 +139,7 @@ inline constexpr std::array study{
     Key{"constraints", "list", "rules of this study, beside the engines' own"},
     Key{"arguments", "list of words, or engine -> list", "added to every command as they are"},
     Key{"strategy", "name or mapping", "how to search"},
+    Key{"knowledge", "list", "what `bayesian` believes before anything is measured (nothing)"},
     Key{"decision", "significant | published", "when a gain counts"},
     Key{"min_gain", "share", "below it a flag is not worth having (1%)"},
     Key{"noise_cv", "share", "run-to-run spread, assumed until measured (1%)"},
@@ -173,6 +174,11 @@ inline constexpr std::array bayesian{
     Key{"failures", "hybrid | classifier | penalty", "what a failed trial teaches: that alike ones fail, a bad value, or both (hybrid)"},
     Key{"additive", "bool", "parameters act one by one rather than together (false)"},
     Key{"explore_every", "integer", "one trial in so many goes where least is known; 0: none (12)"},
+};
+inline constexpr std::array knowledge{
+    Key{"cost_model", "{}", "what the cost model expects of each configuration; nothing where `hardware` or `model` are not known"},
+    Key{"study", "folder or file", "what an earlier study of the same metric has measured: its folder, or the journal in it"},
+    Key{"table", "file", "what others have measured of the same metric: CSV as for `replay`"},
 };
 inline constexpr std::array staged{
     Key{"compare_with", "incumbent | baseline", "what a stage's candidates are set on and compared with (incumbent)"},

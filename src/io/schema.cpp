@@ -41,6 +41,7 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
           {"load", "load"},
           {"constraints", "[]constraint"},
           {"strategy", "?strategy"},
+          {"knowledge", "[]knowledge"},
           {"budget", "budget"},
           {"evaluator", "evaluator"},
           {"published", "published"}}},
@@ -97,7 +98,7 @@ public:
             {"model", keys::model},         {"weights", keys::weights},     {"simulate", keys::simulate},
             {"load", keys::load},           {"attach", keys::attach},       {"deploy", keys::deploy},
             {"traits", keys::traits},       {"attention", keys::attention}, {"defect", keys::defect},
-            {"command", keys::command},     {"bayesian", keys::bayesian}};
+            {"command", keys::command},     {"bayesian", keys::bayesian},   {"knowledge", keys::knowledge}};
         return all;
     }
 

@@ -202,13 +202,18 @@ public:
         return statement.step() ? statement.text(0) : "";
     }
 
+    std::map<std::string, std::string> definition(const std::string& fingerprint) {
+        std::map<std::string, std::string> result;
+        Statement statement(*this, "SELECT path, text FROM definitions WHERE fingerprint = ?");
+        statement.bind(fingerprint);
+        while (statement.step()) result[statement.text(0)] = statement.text(1);
+        return result;
+    }
+
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {
         const std::string last = last_fingerprint();
         if (last == identity.fingerprint().text()) return;
-        std::map<std::string, std::string> old;
-        Statement statement(*this, "SELECT path, text FROM definitions WHERE fingerprint = ?");
-        statement.bind(last);
-        while (statement.step()) old[statement.text(0)] = statement.text(1);
+        const std::map<std::string, std::string> old = definition(last);
         std::string changes;
         for (const auto& [path, text] : old) {
             const auto now = identity.definition.find(path);
@@ -391,5 +396,7 @@ std::string SqliteJournal::study_name() const {
     Database::Statement statement(*database_, "SELECT name FROM study");
     return statement.step() ? statement.text(0) : "";
 }
+
+std::map<std::string, std::string> SqliteJournal::definition() const { return database_->definition(database_->last_fingerprint()); }
 
 }  // namespace servetune

@@ -168,6 +168,22 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
     return result;
 }
 
+std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
+    std::vector<KnowledgeChoice> result;
+    for (const Yaml& item : node.items()) {
+        item.check_keys(keys::knowledge);
+        if (item.entries().size() != 1) item.fail("one source wanted: cost_model, study or table");
+        const auto& [name, where] = item.entries().front();
+        if (name == "cost_model") {
+            where.check_keys({});
+            result.push_back({});
+        } else
+            result.push_back({name == "study" ? KnowledgeChoice::Kind::study : KnowledgeChoice::Kind::table,
+                              fs::path(item.file()).parent_path() / where.text()});
+    }
+    return result;
+}
+
 ReplayChoice read_replay(const Yaml& node) {
     ReplayChoice result;
     const fs::path folder = fs::path(node.file()).parent_path();
@@ -438,6 +454,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
     if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);
     study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);
+    if (const Yaml* knowledge = root.find("knowledge")) study.knowledge = read_knowledge(*knowledge);
     if (const Yaml* published = root.find("published")) {
         published->check_keys(keys::published);
         if (const Yaml* document = published->find("document")) study.document = document->text();

@@ -4,6 +4,7 @@
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/audit_context.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/knowledge.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/load/dataset.hpp"
@@ -81,10 +82,11 @@ std::string text_of(const Assignment& assignment) { return Configuration::of(ass
 
 namespace {
 
-std::unique_ptr<Strategy> strategy_of(const StrategyChoice& choice, std::size_t trials) {
+std::unique_ptr<Strategy> strategy_of(const StrategyChoice& choice, std::size_t trials, const Beliefs& beliefs) {
     if (choice.name == "bayesian") {
         Bayesian::Options options = choice.bayesian;
         options.trials = trials;
+        options.beliefs = beliefs;
         return std::make_unique<Bayesian>(std::move(options));
     }
     if (choice.name == "random") return std::make_unique<Random>();
@@ -183,7 +185,12 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     else if (file.attach) set_up_attached(setup, file);
     else if (file.command) set_up_command(setup, file, folder);
     else set_up_deployment(setup, file, folder);
-    setup.strategy = strategy_of(file.strategy, file.budget.trials);
+    if (file.strategy.name == "bayesian") {
+        GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space);
+        setup.beliefs = std::move(knowledge.beliefs);
+        setup.knowledge = std::move(knowledge.texts);
+    }
+    setup.strategy = strategy_of(file.strategy, file.budget.trials, setup.beliefs);
     setup.file = std::move(file);
     return setup;
 }
@@ -279,6 +286,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
             result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
         }
     }
+    for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
     result["command"] = advice(problem->space.default_configuration());
     if (file.replay)
         result["evaluator.replay"] =

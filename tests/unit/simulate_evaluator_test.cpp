@@ -154,7 +154,7 @@ TEST_CASE("simulate evaluator: a parallel prediction is the serial one") {
     const auto best = ranked(serial, ready.file.objective);
     REQUIRE_FALSE(best.empty());
     for (std::size_t i = 1; i < best.size(); ++i) CHECK(metric(best[i - 1]->outcome) >= metric(best[i]->outcome));
-    for (const Prediction* prediction : best) CHECK(passes(*prediction, ready.file.objective));
+    for (const PredictedTrial* prediction : best) CHECK(passes(*prediction, ready.file.objective));
 }
 
 TEST_CASE("simulate evaluator: a search finds no worse than the default, and a better chip gives at least as much") {

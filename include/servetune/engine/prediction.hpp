@@ -13,17 +13,17 @@
 namespace servetune {
 
 /// A configuration and what the simulator says of it.
-struct Prediction {
+struct PredictedTrial {
     Configuration configuration{};
     Outcome outcome{};
 };
 
 /// Each configuration's outcome over the objective's workloads, in their order; on `threads` threads, the answer does not depend on how many.
-std::vector<Prediction> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations, std::size_t threads = 1,
-                                const std::stop_token& stop = {});
+std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations,
+                                    std::size_t threads = 1, const std::stop_token& stop = {});
 
 /// Whether a prediction may be recommended: it served, and no limit of the objective is broken.
-bool passes(const Prediction& prediction, const Objective& objective);
+bool passes(const PredictedTrial& prediction, const Objective& objective);
 
 struct PredictionSearch {
     std::size_t configurations = 500;  ///< drawn evenly from the space, beside the default; about 10 ms each and thread
@@ -35,10 +35,10 @@ struct PredictionSearch {
 
 /// Looks for the configurations of which the simulator expects most: the default first, then as drawn, then the climbs, each configuration once. What is
 /// found is a guess about a guess; measure it.
-std::vector<Prediction> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem, const PredictionSearch& search = {},
-                                           const std::stop_token& stop = {});
+std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem,
+                                               const PredictionSearch& search = {}, const std::stop_token& stop = {});
 
 /// Those that pass, best first; ties by fingerprint.
-std::vector<const Prediction*> ranked(std::span<const Prediction> predictions, const Objective& objective);
+std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predictions, const Objective& objective);
 
 }  // namespace servetune

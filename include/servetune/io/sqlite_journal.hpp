@@ -55,6 +55,8 @@ public:
 
     /// Of the study it belongs to.
     [[nodiscard]] std::string study_name() const;
+    /// What that study last ran under (StudySetup::definition()).
+    [[nodiscard]] std::map<std::string, std::string> definition() const;
 
     static constexpr int schema_version = 2;
 

@@ -66,6 +66,13 @@ struct CommandChoice {
     CommandEvaluator::Options options{};
 };
 
+/// `knowledge:`, one source: what is believed before anything is measured.
+struct KnowledgeChoice {
+    enum class Kind { cost_model, study, table };
+    Kind kind = Kind::cost_model;
+    std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
+};
+
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
 struct StudyFile {
     std::filesystem::path file;
@@ -79,7 +86,8 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::optional<ReplayChoice> replay;  ///< exactly one of these five
+    std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only
+    std::optional<ReplayChoice> replay;      ///< exactly one of these five
     std::optional<SimulateChoice> simulate;
     std::optional<DeployChoice> deploy;
     std::optional<AttachChoice> attach;
@@ -113,9 +121,11 @@ struct StudySetup {
     std::unique_ptr<Problem> problem;
     std::unique_ptr<Strategy> strategy;
     std::unique_ptr<Evaluator> evaluator;
+    Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
+    std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
-    /// Everything that decides what the study does, as `path -> text`: parameters, constraints, objective, strategy, workloads,
-    /// table. Not the budget: a longer run of the same study is the same study.
+    /// Everything that decides what the study does, as `path -> text`: parameters, constraints, objective, strategy, knowledge,
+    /// workloads, table. Not the budget: a longer run of the same study is the same study.
     [[nodiscard]] std::map<std::string, std::string> definition() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model, {}, 0});

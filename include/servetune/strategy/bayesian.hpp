@@ -37,6 +37,9 @@ public:
     [[nodiscard]] std::string name() const override { return "bayesian"; }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
+    /// The models that an ask after this history decides by. `geometry` must outlive them.
+    [[nodiscard]] LearnedModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
+
     /// How many trials of the end confirm: a tenth of the budget, at least 2.
     [[nodiscard]] std::size_t reserve() const { return std::max<std::size_t>(2, (options_.trials + 9) / 10); }
 
@@ -46,7 +49,6 @@ private:
         CandidateScore score;
     };
     [[nodiscard]] const Candidates& candidates(const Problem& problem) const;
-    [[nodiscard]] LearnedModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
     [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<Lesson>& lessons) const;

@@ -46,6 +46,8 @@ public:
     [[nodiscard]] std::optional<std::size_t> incumbent() const { return incumbent_; }
     /// Of each lesson, standardised.
     [[nodiscard]] const std::vector<Prediction>& of_lessons() const { return of_lessons_; }
+    /// What is believed of some points as the objective's experts take it: one row each, one column a source.
+    [[nodiscard]] Eigen::MatrixXd believed(const std::vector<std::vector<PriorBelief>>& beliefs) const { return columns(beliefs); }
     /// In units of the standardised objective.
     [[nodiscard]] double noise_variance() const { return objective_->experts().front().process.noise_variance(); }
 

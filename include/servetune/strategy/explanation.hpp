@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/strategy/bayesian.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// A number and its 95 % interval.
+struct CredibleInterval {
+    double value = 0;
+    double low = 0;
+    double high = 0;
+};
+
+/// What the models expected of a configuration, by all that had been told when it was asked.
+struct Expectation {
+    CredibleInterval objective{};           ///< in the objective's unit, without the noise of a measurement
+    double deviation = 0;                   ///< standard deviation of the same, in its unit
+    std::optional<double> best{};           ///< the best posterior mean then; nothing: nothing had passed
+    std::optional<double> expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above
+    double chance_works = 1;                ///< to give a number
+    double chance_limits = 1;               ///< to keep all limits
+    double belief_weight = 0;               ///< of the experts that use knowledge, 0 to 1
+};
+
+/// One trial: why it was asked, what was expected and what came of it.
+struct TrialExplanation {
+    const Trial* trial = nullptr;
+    std::size_t told_before = 0;            ///< trials that the models had learned from
+    std::optional<Expectation> expected{};  ///< nothing where nothing had been told
+    std::optional<double> measured{};       ///< the objective
+};
+
+/// One level of a parameter against its default, the other parameters as in a sample of the space.
+struct Effect {
+    std::string parameter;
+    Value level;
+    CredibleInterval gain{};  ///< share: 0.02 is 2 % better
+    std::size_t pairs = 0;    ///< configurations compared, with the level and with the default
+};
+
+/// Two changes together against the sum (of logarithms) of each alone.
+struct Interaction {
+    std::array<std::string, 2> parameters;
+    std::array<Value, 2> levels;
+    CredibleInterval gain{};  ///< beyond what each gives alone
+};
+
+/// What a history says of parameters, by the models that `Bayesian` fits to it. Whatever strategy asked the trials.
+///
+/// Effects and interactions are linear in ln(objective), so they have exact posteriors: of weights w over configurations the mean w'm and the variance w'Cw, C
+/// the joint posterior covariance, of each expert, mixed. They are averages over an even sample of the space (partial dependence; Friedman 2001), not over the
+/// configurations that were tried, and differences within pairs that differ in nothing else. An interval that holds 0 says: not known.
+class Explanation {
+public:
+    static constexpr double normal_95 = 1.959963984540054;
+    static constexpr std::size_t most_pairs = 100;       ///< of an effect: a covariance is O(pairs^2)
+    static constexpr std::size_t most_fours = 24;        ///< of an interaction, each of four configurations
+    static constexpr std::size_t most_interactions = 5;  ///< the strongest
+    static constexpr std::size_t most_drawn = 2000;      ///< of which those count in which the parameter is active and the change allowed
+
+    /// All must outlive it. `beliefs`: those of `bayesian`'s options.
+    Explanation(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs)
+        : problem_(problem), trials_(search_history(problem, trials)), bayesian_(bayesian), beliefs_(beliefs), geometry_(problem.space) {}
+
+    /// Throws UsageError where there is no such trial of the search.
+    [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
+    /// Of all that was told: every level of every parameter but the defaults, in the space's order. Empty where nothing was measured.
+    [[nodiscard]] std::vector<Effect> effects() const;
+    /// The strongest first. Of each parameter its best and its worst level but the default are looked at.
+    [[nodiscard]] std::vector<Interaction> interactions(const std::vector<Effect>& effects) const;
+
+private:
+    struct Contrast {
+        std::vector<EncodedPoint> points{};
+        std::vector<std::vector<PriorBelief>> beliefs{};
+        std::vector<double> weights{};
+        std::size_t terms = 0;
+    };
+    [[nodiscard]] std::vector<Trial> before(const Trial& asked) const;
+    [[nodiscard]] std::vector<Configuration> sample() const;
+    using Changes = std::vector<std::pair<Assignment, double>>;
+    [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const;
+    [[nodiscard]] static double mean(const LearnedModel& model, const Contrast& contrast);
+    [[nodiscard]] CredibleInterval posterior(const LearnedModel& model, const Contrast& contrast) const;
+    [[nodiscard]] std::optional<LearnedModel> model() const;  ///< of all; nothing where nothing was measured
+
+    const Problem& problem_;
+    std::vector<Trial> trials_;
+    const Bayesian& bayesian_;
+    const Beliefs& beliefs_;
+    LevelGeometry geometry_;
+};
+
+/// The history as it was when a trial was asked: what was told later was under way.
+inline std::vector<Trial> Explanation::before(const Trial& asked) const {
+    std::vector<Trial> result;
+    for (const Trial& trial : trials_) {
+        if (trial.id >= asked.id) continue;
+        result.push_back(trial);
+        if (trial.told_at && asked.asked_at > 0 && *trial.told_at > asked.asked_at) result.back().outcome = {};
+    }
+    return result;
+}
+
+inline TrialExplanation Explanation::trial(std::uint64_t id) const {
+    const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) { return trial.id == id; });
+    if (found == trials_.end())
+        throw UsageError("there is no trial " + std::to_string(id) + " of the search; there are " + std::to_string(trials_.size()));
+    TrialExplanation result;
+    result.trial = &*found;
+    const Standings alone(std::span<const Trial>(&*found, 1), problem_.objective, problem_.decision);
+    if (!alone.all().front().values.empty()) result.measured = alone.all().front().values.front();
+
+    const std::vector<Trial> history = before(*found);
+    for (const Trial& trial : history) result.told_before += trial.told() ? 1 : 0;
+    if (result.told_before == 0) return result;
+    const LearnedModel model = bayesian_.learned(problem_, Standings(history, problem_.objective, problem_.decision), geometry_);
+    const CandidateScore score = model.scores({geometry_.encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
+    Expectation& expected = result.expected.emplace();
+    const double sd = std::sqrt(score.objective.variance);
+    const auto ends = std::minmax(
+        {model.scale().value(score.objective.mean - normal_95 * sd), model.scale().value(score.objective.mean + normal_95 * sd)});
+    expected.objective = {model.scale().value(score.objective.mean), ends.first, ends.second};
+    expected.deviation = expected.objective.value * model.scale().spread() * sd;  // of a logarithm, to first order
+    if (model.incumbent()) {
+        expected.best = model.scale().value(model.of_lessons()[*model.incumbent()].mean);
+        expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
+    }
+    expected.chance_works = std::exp(score.log_works);
+    expected.chance_limits = std::exp(score.log_limits);
+    expected.belief_weight = model.objective().belief_weight();
+    return result;
+}
+
+inline std::optional<LearnedModel> Explanation::model() const {
+    const Standings standings(trials_, problem_.objective, problem_.decision);
+    const auto& all = standings.all();
+    if (std::all_of(all.begin(), all.end(), [](const Standing& one) { return one.values.empty(); })) return std::nullopt;
+    return bayesian_.learned(problem_, standings, geometry_);
+}
+
+/// All of a small space, else an even draw, always the same one.
+inline std::vector<Configuration> Explanation::sample() const {
+    std::vector<Configuration> result;
+    if (problem_.feasible.finite() && problem_.feasible.size() <= static_cast<double>(most_drawn)) {
+        problem_.feasible.for_each([&](const Configuration& configuration) { return result.push_back(configuration), true; });
+        return result;
+    }
+    Rng rng(fingerprint_of(Candidates::key_of(problem_)).bits);
+    std::set<Configuration> drawn;
+    for (std::size_t i = 0; i < 2 * most_drawn && drawn.size() < most_drawn; ++i)
+        if (Configuration one = problem_.feasible.sample(rng); drawn.insert(one).second) result.push_back(std::move(one));
+    return result;
+}
+
+/// Each configuration of the sample in several variants with weights that add to 0; only where all of them are feasible. At most `most` of them.
+inline Explanation::Contrast Explanation::contrast(const std::vector<Configuration>& sample, const Changes& changes,
+                                                   std::size_t most) const {
+    Contrast result;
+    for (const Configuration& configuration : sample) {
+        if (result.terms >= most) break;
+        std::vector<Configuration> variants;
+        for (const auto& [change, weight] : changes) {
+            const auto active_in = [&, &wanted = change](const Configuration& where) {
+                return std::all_of(wanted.begin(), wanted.end(), [&](const auto& entry) { return where.find(entry.first) != nullptr; });
+            };
+            if (!active_in(configuration)) break;
+            Assignment values = configuration.assignment();
+            for (const auto& [name, value] : change) values[name] = value;
+            Configuration variant = problem_.space.completed(values);
+            if (!active_in(variant) || !problem_.space.feasible(variant)) break;
+            variants.push_back(std::move(variant));
+        }
+        if (variants.size() < changes.size()) continue;
+        ++result.terms;
+        for (std::size_t i = 0; i < variants.size(); ++i) {
+            result.points.push_back(geometry_.encode(variants[i]));
+            result.beliefs.push_back(beliefs_.of(variants[i]));
+            result.weights.push_back(changes[i].second);
+        }
+    }
+    for (double& weight : result.weights) weight /= static_cast<double>(result.terms);
+    return result;
+}
+
+/// Standardised: more is better.
+inline double Explanation::mean(const LearnedModel& model, const Contrast& contrast) {
+    const std::vector<Prediction> predictions = model.objective().mixed(contrast.points, model.believed(contrast.beliefs));
+    double sum = 0;
+    for (std::size_t i = 0; i < predictions.size(); ++i) sum += contrast.weights[i] * predictions[i].mean;
+    return sum;
+}
+
+inline CredibleInterval Explanation::posterior(const LearnedModel& model, const Contrast& contrast) const {
+    const auto m = static_cast<Eigen::Index>(contrast.points.size());
+    const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(contrast.weights.data(), m);
+    const Eigen::MatrixXd believed = model.believed(contrast.beliefs);
+    const auto& experts = model.objective().experts();
+    const DistanceTables to_data = distance_tables(geometry_, experts.front().process.data().points, contrast.points);
+    const DistanceTables among = distance_tables(geometry_, contrast.points, contrast.points);
+    double mean = 0, square = 0;
+    for (const Expert& expert : experts) {
+        const Eigen::MatrixXd regressors = Surrogate::regressors(expert, believed);
+        const std::vector<Prediction> predictions = expert.process.predict(to_data, regressors);
+        double own = 0;
+        for (Eigen::Index i = 0; i < m; ++i) own += weights(i) * predictions[static_cast<std::size_t>(i)].mean;
+        const double variance = weights.dot(expert.process.posterior_covariance(to_data, among, regressors) * weights);
+        mean += expert.weight * own;
+        square += expert.weight * (std::max(variance, 0.0) + own * own);
+    }
+    const double sd = std::sqrt(std::max(square - mean * mean, 0.0));
+    const double spread = model.scale().spread();
+    return {std::expm1(spread * mean), std::expm1(spread * (mean - normal_95 * sd)), std::expm1(spread * (mean + normal_95 * sd))};
+}
+
+inline std::vector<Effect> Explanation::effects() const {
+    std::vector<Effect> result;
+    const std::optional<LearnedModel> learned = model();
+    if (!learned) return result;
+    const std::vector<Configuration> drawn = sample();
+    for (const Parameter& parameter : problem_.space.parameters()) {
+        std::vector<Value> levels;
+        for (std::size_t i = 0; i < parameter.level_count(); ++i) levels.push_back(parameter.level(i));
+        constexpr std::array quartiles{0.0, 0.25, 0.5, 0.75, 1.0};
+        if (parameter.continuous())
+            for (const double at : quartiles) levels.emplace_back(parameter.at_position(at));
+        for (const Value& level : levels) {
+            if (level == parameter.default_value) continue;
+            const Contrast pairs =
+                contrast(drawn, {{{{parameter.name, level}}, 1.0}, {{{parameter.name, parameter.default_value}}, -1.0}}, most_pairs);
+            if (pairs.terms > 0) result.push_back({parameter.name, level, posterior(*learned, pairs), pairs.terms});
+        }
+    }
+    return result;
+}
+
+inline std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& effects) const {
+    std::vector<Interaction> result;
+    const std::optional<LearnedModel> learned = model();
+    if (!learned) return result;
+    std::vector<std::vector<const Effect*>> looked_at;  // of each parameter: best and worst
+    for (auto from = effects.begin(); from != effects.end();) {
+        const auto to = std::find_if(from, effects.end(), [&](const Effect& effect) { return effect.parameter != from->parameter; });
+        const auto [worst, best] =
+            std::minmax_element(from, to, [](const Effect& a, const Effect& b) { return a.gain.value < b.gain.value; });
+        looked_at.push_back({&*best});
+        if (worst != best) looked_at.back().push_back(&*worst);
+        from = to;
+    }
+    const std::vector<Configuration> drawn = sample();
+    struct Candidate {
+        const Effect *a = nullptr, *b = nullptr;
+        Contrast contrast{};
+        double size = 0;
+    };
+    const auto usual = [&](const Effect& effect) -> const Value& { return problem_.space.at(effect.parameter).default_value; };
+    std::vector<Candidate> candidates;
+    for (std::size_t i = 0; i < looked_at.size(); ++i)
+        for (std::size_t j = i + 1; j < looked_at.size(); ++j) {
+            std::optional<Candidate> strongest;
+            for (const Effect* a : looked_at[i])
+                for (const Effect* b : looked_at[j]) {
+                    const Value& usual_a = usual(*a);
+                    const Value& usual_b = usual(*b);
+                    Contrast four = contrast(drawn,
+                                             {{{{a->parameter, a->level}, {b->parameter, b->level}}, 1.0},
+                                              {{{a->parameter, a->level}, {b->parameter, usual_b}}, -1.0},
+                                              {{{a->parameter, usual_a}, {b->parameter, b->level}}, -1.0},
+                                              {{{a->parameter, usual_a}, {b->parameter, usual_b}}, 1.0}},
+                                             most_fours);
+                    if (four.terms == 0) break;
+                    const double size = std::abs(mean(*learned, four));
+                    if (!strongest || size > strongest->size) strongest = Candidate{a, b, std::move(four), size};
+                }
+            if (strongest) candidates.push_back(std::move(*strongest));
+        }
+    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.size > b.size; });
+    candidates.resize(std::min(candidates.size(), most_interactions));
+    for (const Candidate& candidate : candidates)
+        result.push_back({{candidate.a->parameter, candidate.b->parameter},
+                          {candidate.a->level, candidate.b->level},
+                          posterior(*learned, candidate.contrast)});
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a history says of parameters, and what was expected of a trial when it was asked.
+#include "servetune/strategy/explanation.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/strategy/random.hpp"
+#include "support/test.hpp"
+#include "support/tuning_task.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::string metric = TuningTask::metric;
+
+struct Explained {
+    TuningTask task{};
+    Problem problem{TuningTask::space(), {metric}, {}};
+    std::vector<Trial> trials;
+    Bayesian bayesian{};
+    Beliefs beliefs{};
+    Explanation explanation;
+
+    explicit Explained(std::vector<Trial> history) : trials(std::move(history)), explanation(problem, trials, bayesian, beliefs) {}
+    static Explained searched(std::size_t trials) {
+        const Problem problem(TuningTask::space(), {metric}, {});
+        return Explained(TuningTask().searched(problem, Random(), trials, 7));
+    }
+};
+
+const Effect& of(const std::vector<Effect>& effects, const std::string& parameter, const Value& level) {
+    const auto found =
+        std::find_if(effects.begin(), effects.end(), [&](const Effect& e) { return e.parameter == parameter && e.level == level; });
+    REQUIRE(found != effects.end());
+    return *found;
+}
+
+}  // namespace
+
+TEST_CASE("explain: main effects and their intervals are those of the job, from the trials of any strategy") {
+    const Explained explained = Explained::searched(60);
+    const std::vector<Effect> effects = explained.explanation.effects();
+    CHECK(effects.size() == 3 + 5 + 6 + 1 + 6);  // every level but the defaults
+    const Effect& torch = of(effects, "backend", "torch");
+    CHECK(torch.gain.value == Approx(std::exp(-0.4) - 1).margin(0.1));
+    CHECK(torch.gain.high < 0);
+    const Effect& flashinfer = of(effects, "backend", "flashinfer");
+    CHECK(flashinfer.gain.value == Approx(std::exp(0.12) - 1).margin(0.08));
+    for (const Effect& effect : effects) {
+        CHECK(effect.gain.low <= effect.gain.value);
+        CHECK(effect.gain.value <= effect.gain.high);
+        CHECK(effect.pairs > 0);
+    }
+    // More trials tell more.
+    const Explained fewer = Explained::searched(12);
+    const Effect& unsure = of(fewer.explanation.effects(), "backend", "torch");
+    CHECK(unsure.gain.high - unsure.gain.low > torch.gain.high - torch.gain.low);
+}
+
+TEST_CASE("explain: parameters that act together are found") {
+    const Explained explained = Explained::searched(150);  // a ridge where tokens is 32 times seqs
+    const auto interactions = explained.explanation.interactions(explained.explanation.effects());
+    REQUIRE(!interactions.empty());
+    CHECK(interactions.size() <= Explanation::most_interactions);
+    CHECK(interactions.front().parameters == std::array<std::string, 2>{"seqs", "tokens"});
+    CHECK((interactions.front().gain.low > 0 || interactions.front().gain.high < 0));
+}
+
+TEST_CASE("explain: what was expected of a trial rests on what was told before it") {
+    Explained explained = Explained::searched(30);
+    const TrialExplanation last = explained.explanation.trial(29);
+    REQUIRE(last.expected);
+    CHECK(last.told_before == 29);
+    CHECK(last.trial->why == "drawn at random");
+    CHECK(last.expected->objective.low < last.expected->objective.value);
+    CHECK(last.expected->objective.value < last.expected->objective.high);
+    CHECK(last.expected->deviation > 0);
+    CHECK(last.expected->best.value() > 0);
+    CHECK(last.expected->expected_gain.value() >= 0);
+    CHECK(last.expected->chance_works <= 1);
+    // The default is measured with 1 % noise: asked again it is known well.
+    auto trials = explained.trials;
+    trials.push_back({30, explained.problem.space.default_configuration()});
+    const Explained again(trials);
+    const Expectation known = again.explanation.trial(30).expected.value();
+    CHECK(known.objective.value == Approx(explained.task.truth(trials.front().configuration)).epsilon(0.05));
+    CHECK(known.chance_works > 0.7);
+    // What is told later does not matter: neither trials after it, nor those under way then.
+    auto shorter = explained.trials;
+    shorter.resize(20);
+    const Explained then(shorter);
+    CHECK(then.explanation.trial(19).expected->objective.value == explained.explanation.trial(19).expected->objective.value);
+    auto overlapping = shorter;
+    for (std::size_t i = 0; i < overlapping.size(); ++i) {
+        overlapping[i].asked_at = 100 + static_cast<double>(i);
+        overlapping[i].told_at = overlapping[i].asked_at + 1.5;  // two at a time
+    }
+    CHECK(Explained(overlapping).explanation.trial(19).told_before == 18);
+
+    CHECK_FALSE(explained.explanation.trial(0).expected);
+    CHECK(message_of<UsageError>([&] { (void)explained.explanation.trial(99); }) == "there is no trial 99 of the search; there are 30");
+}
+
+TEST_CASE("explain: one that crashes is expected to where its like have crashed, and nothing measured explains nothing") {
+    const Explained explained = Explained::searched(60);
+    std::vector<double> crashed;
+    std::vector<double> served;
+    for (std::uint64_t id = 30; id < 60; ++id) {
+        const TrialExplanation one = explained.explanation.trial(id);
+        (one.measured ? served : crashed).push_back(one.expected.value().chance_works);
+    }
+    REQUIRE(!crashed.empty());
+    REQUIRE(!served.empty());
+    const auto mean = [](const std::vector<double>& values) {
+        double sum = 0;
+        for (const double value : values) sum += value;
+        return sum / static_cast<double>(values.size());
+    };
+    CHECK(mean(crashed) < mean(served));
+
+    const Explained nothing({Trial{0, explained.problem.space.default_configuration(), "", 0, "", Failure{FailureKind::hung, "no"}}});
+    CHECK(nothing.explanation.effects().empty());
+    CHECK(nothing.explanation.interactions({}).empty());
+}

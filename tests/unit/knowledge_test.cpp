@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known before anything is measured: the cost model, earlier studies, tables; what it gains and what it costs when it is wrong.
+#include "servetune/io/knowledge.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/engine/cost_belief.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/strategy/bayesian.hpp"
+#include "servetune/strategy/earlier_results.hpp"
+#include "servetune/strategy/random.hpp"
+#include "support/test.hpp"
+#include "support/tuning_task.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <numeric>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
+const std::string metric = TuningTask::metric;
+
+double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
+std::vector<double> ranks(const std::vector<double>& values) {
+    std::vector<std::size_t> order(values.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return values[a] < values[b]; });
+    std::vector<double> result(values.size());
+    for (std::size_t i = 0; i < order.size(); ++i) result[order[i]] = static_cast<double>(i);
+    return result;
+}
+
+double correlation(const std::vector<double>& a, const std::vector<double>& b) {
+    const auto n = static_cast<double>(a.size());
+    const double mean_a = std::accumulate(a.begin(), a.end(), 0.0) / n;
+    const double mean_b = std::accumulate(b.begin(), b.end(), 0.0) / n;
+    double both = 0, of_a = 0, of_b = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        both += (a[i] - mean_a) * (b[i] - mean_b);
+        of_a += (a[i] - mean_a) * (a[i] - mean_a);
+        of_b += (b[i] - mean_b) * (b[i] - mean_b);
+    }
+    return both / std::sqrt(of_a * of_b);
+}
+
+/// A study of the toy space that was run: FOLDER/study.db with these trials.
+std::filesystem::path journal_of(const TemporaryFolder& folder, const std::vector<Trial>& trials,
+                                 const std::string& aim = "maximize " + metric) {
+    const std::filesystem::path place = folder.path() / "earlier";
+    SqliteJournal journal = SqliteJournal::open(place, {"earlier", {{"objective", aim}}, "1"});
+    for (const Trial& trial : trials) {
+        Trial asked = trial;
+        asked.outcome = {};
+        journal.asked(asked);
+        journal.started(trial.id, 1);
+        if (trial.told()) journal.told(trial.id, trial.outcome, 2);
+    }
+    return place;
+}
+
+/// A study of vLLM on an H100 that is replayed from a table, with this knowledge.
+std::string vllm_study(const std::string& knowledge, const std::string& model = "Qwen/Qwen3-8B") {
+    return "study: own\nmodel: " + model +
+           "\nhardware: h100-sxm\nengine: vllm\nworkloads: [{workload: w, use: random, input_tokens: 512, output_tokens: 64, requests: "
+           "100}]\n"
+           "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+           "space: {max_num_seqs: {choice: [16, 64, 256, 1024]}, max_num_batched_tokens: {choice: [2048, 8192]}}\n"
+           "evaluator: {replay: t.csv}\nstrategy: bayesian\nknowledge: " +
+           knowledge + "\n";
+}
+const std::string vllm_table =
+    "max_num_seqs,max_num_batched_tokens,status,total_tokens_per_second\n16,2048,ok,1000\n64,2048,ok,2000\n256,2048,ok,3000\n"
+    "1024,2048,ok,2500\n16,8192,ok,1100\n64,8192,ok,2100\n256,8192,ok,3300\n1024,8192,out_of_memory,\n";
+
+StudySetup ready(const TemporaryFolder& folder, const std::string& text) {
+    folder.write("t.csv", vllm_table);
+    return set_up(load_study(folder.write("study.yaml", text), Catalogue(root)), folder.path() / "out");
+}
+
+std::string refusal(const TemporaryFolder& folder, const std::string& knowledge) {
+    std::string message = message_of<Error>([&] { (void)ready(folder, vllm_study(knowledge)); });
+    const std::string place = folder.path().string();
+    for (auto at = message.find(place); at != std::string::npos; at = message.find(place)) message.replace(at, place.size(), "DIR");
+    return message;
+}
+
+class Believed : public PriorMean {
+public:
+    explicit Believed(std::function<double(const Configuration&)> log_value) : log_value_(std::move(log_value)) {}
+    [[nodiscard]] std::string name() const override { return "what is believed"; }
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
+        return {log_value_(configuration), std::nullopt};
+    }
+
+private:
+    std::function<double(const Configuration&)> log_value_;
+};
+
+Bayesian with(std::shared_ptr<const PriorMean> source, std::size_t trials) {
+    Bayesian::Options options;
+    options.trials = trials;
+    if (source) options.beliefs = Beliefs({std::move(source)});
+    return Bayesian(options);
+}
+
+}  // namespace
+
+TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator does") {
+    const StudyFile study = load_study(root / "studies" / "simulated-h100.yaml", Catalogue(root));
+    const Problem problem(SearchSpace(study.composition->parameters(), study.composition->constraints()), study.objective, study.decision);
+    const auto evaluator = simulated(study);
+    const CostBelief belief(simulated(study), study.objective.metric, study.weighted_workloads());
+    Rng rng(4);
+    std::vector<double> quick;
+    std::vector<double> slow;
+    std::size_t refused_wrongly = 0;
+    while (slow.size() < 50) {
+        const Configuration configuration = problem.feasible.sample(rng);
+        const PriorBelief believed = belief.belief(configuration);
+        const Outcome outcome = evaluator->predicted(configuration);
+        const auto* measurement = std::get_if<Measurement>(&outcome);
+        if (measurement == nullptr || measurement->metrics.at("success_ratio").value < 1) continue;
+        REQUIRE(believed.log_value);
+        refused_wrongly += believed.margin.value() < 0 ? 1 : 0;
+        quick.push_back(*believed.log_value);
+        slow.push_back(std::log(measurement->metrics.at(study.objective.metric).value));
+    }
+    CHECK(correlation(ranks(quick), ranks(slow)) > 0.8);
+    CHECK(refused_wrongly <= 5);
+    std::vector<double> off;
+    for (std::size_t i = 0; i < quick.size(); ++i) off.push_back(std::abs(quick[i] - slow[i]));
+    CHECK(median(off) < 0.25);
+}
+
+TEST_CASE("knowledge: the cost model says less than nothing of what would not start, and nothing of what it does not know") {
+    const TemporaryFolder folder;
+    const StudySetup setup = ready(folder, vllm_study("[{cost_model: {}}]"));
+    REQUIRE(setup.beliefs.size() == 1);
+    const Configuration usual = setup.problem->space.default_configuration();
+    const PriorBelief belief = setup.beliefs[0].belief(usual);
+    REQUIRE(belief.log_value);
+    CHECK(belief.margin.value() > 0);
+    CHECK(std::exp(*belief.log_value) > 1000);
+    CHECK(setup.definition().at("knowledge[0]").starts_with("the cost model ("));
+
+    const StudySetup unknown = ready(folder, vllm_study("[{cost_model: {}}]", "org/nobody-knows"));
+    CHECK(unknown.beliefs.size() == 0);
+    CHECK(unknown.definition().at("knowledge[0]").starts_with("the cost model knows nothing here: "));
+    const StudySetup none = ready(folder, vllm_study("[]"));
+    CHECK(none.definition().count("knowledge[0]") == 0);
+
+    MemoryPlan plan;
+    plan.device_bytes = 100;
+    plan.cache_bytes = 30;
+    plan.free_bytes = 5;
+    plan.cache_bytes_per_token = 1;
+    CHECK(memory_margin(plan, 10) == Approx(0.5));
+    CHECK(memory_margin(plan, 28) == Approx(0.2));
+    plan.missing_bytes = 12;
+    CHECK(memory_margin(plan, 10) == Approx(-1.2));
+    plan.missing_bytes = 90;
+    CHECK(memory_margin(plan, 10) == -3);
+}
+
+TEST_CASE("knowledge: an earlier study is matched by concept and by name; what it does not know makes no difference") {
+    const TuningTask task;
+    const Problem earlier(TuningTask::space(), {metric}, {});
+    const std::vector<Trial> trials = task.searched(earlier, Random(), 60, 3);
+    SearchSpace now({Parameter::choice("backend", {"fa3", "flashinfer", "fresh"}),
+                     Parameter::integer("max_running", 16, 2048, Scale::log2).with_default(256), Parameter::boolean("more")});
+    std::vector<Parameter> parameters = now.parameters();
+    parameters[1].concept_name = "max_concurrent_sequences";
+    now = SearchSpace(parameters);
+    const EarlierResults known("the study 'earlier'", trials, {{"seqs", "max_concurrent_sequences"}}, {metric}, {}, now);
+    CHECK(known.shared() == std::vector<std::string>{"backend", "max_concurrent_sequences"});
+    const auto at = [&](const Assignment& values) { return known.belief(now.completed(values)).log_value.value(); };
+    CHECK(at({{"more", true}}) == at({{"more", false}}));
+    CHECK(at({{"backend", "flashinfer"}}) > at({}));
+    CHECK(at({{"max_running", std::int64_t{256}}}) > at({{"max_running", std::int64_t{32}}}));
+    CHECK(std::isfinite(at({{"backend", "fresh"}, {"max_running", std::int64_t{2048}}})));
+    CHECK_FALSE(known.belief(now.default_configuration()).margin);
+    // Tokens is not ours: it stays at the earlier default of 8192, where the truth is known.
+    CHECK(at({}) == Approx(std::log(task.truth(earlier.space.default_configuration()))).margin(0.1));
+    // Pure: the same history makes the same belief.
+    const EarlierResults again("the study 'earlier'", trials, {{"seqs", "max_concurrent_sequences"}}, {metric}, {}, now);
+    CHECK(again.belief(now.default_configuration()).log_value == known.belief(now.default_configuration()).log_value);
+}
+
+TEST_CASE("knowledge: less is better, reals, unset levels and many rows") {
+    SearchSpace space({Parameter::real("share", 0.5, 1), Parameter::integer("n", 1, 64).or_unset()});
+    std::vector<Trial> trials;
+    Rng rng(2);
+    for (std::size_t i = 0; i < 700; ++i) {
+        const Configuration configuration = i == 0 ? space.default_configuration() : FeasibleSet(space).sample(rng);
+        const double share = TuningTask::number(configuration, "share");
+        const double n = TuningTask::number(configuration, "n");  // unset: 0
+        trials.push_back({i, configuration, "", 0, "", Measurement{{{"latency_mean_seconds", {2 - share + 0.001 * n}}}}});
+    }
+    const EarlierResults known("a table", trials, {}, {"latency_mean_seconds", Direction::minimize}, {}, space);
+    for (const double share : {0.5, 0.6, 0.85, 1.0})
+        CHECK(known.belief(space.completed({{"share", share}})).log_value.value() == Approx(std::log(2 - share)).margin(0.03));
+}
+
+TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
+    const TemporaryFolder folder;
+    CHECK(refusal(folder, "[{study: nowhere}]") == "there is no study in DIR/nowhere: its folder wanted, or the study.db in it");
+    folder.write("empty/readme", "");
+    CHECK(refusal(folder, "[{study: empty}]") == "there is no journal DIR/empty/study.db; has the study been run?");
+    CHECK(refusal(folder, "[{table: nothing.csv}]") == "cannot read DIR/nothing.csv: No such file or directory");
+    folder.write("other.csv", "max_num_seqs,status,output_tokens_per_second\n8,ok,100\n16,ok,110\n");
+    CHECK(refusal(folder, "[{table: other.csv}]") ==
+          "the table DIR/other.csv has no metric 'total_tokens_per_second'; it has: output_tokens_per_second");
+    folder.write("loads.csv", "max_num_seqs,workload,status,total_tokens_per_second\n8,chat,ok,100\n16,chat,ok,110\n");
+    CHECK(refusal(folder, "[{table: loads.csv}]") ==
+          "the table DIR/loads.csv has no configuration under all of this study's workloads; it has: chat");
+    folder.write("alien.csv", "x,status,total_tokens_per_second\n8,ok,100\n16,ok,110\n");
+    CHECK(refusal(folder, "[{table: alien.csv}]") ==
+          "the table DIR/alien.csv has varied no parameter that this study has too; it varied: x");
+    CHECK(refusal(folder, "[{study: a, table: b}]") ==
+          "DIR/study.yaml:10:13: 'knowledge[0]': one source wanted: cost_model, study or table");
+    CHECK(refusal(folder, "[{stdy: a}]") == "DIR/study.yaml:10:13: 'knowledge[0].stdy': unknown key; known: study, table, cost_model");
+    CHECK(refusal(folder, "{cost_model: {}}").find("'knowledge': a list wanted") != std::string::npos);
+}
+
+TEST_CASE("knowledge: journals of another aim and without a measurement are refused") {
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    {
+        const TemporaryFolder folder;
+        (void)journal_of(folder, {}, "minimize latency_mean_seconds");
+        CHECK(refusal(folder, "[{study: earlier}]") ==
+              "the study 'earlier' in DIR/earlier was to minimize latency_mean_seconds, this one is to maximize total_tokens_per_second: "
+              "it can teach "
+              "nothing about that");
+    }
+    {
+        const TemporaryFolder folder;
+        (void)journal_of(folder, {Trial{0, problem.space.default_configuration()}});
+        CHECK(refusal(folder, "[{study: earlier/study.db}]") == "the study 'earlier' in DIR/earlier has measured nothing yet");
+    }
+    const TemporaryFolder folder;
+    (void)journal_of(folder, task.searched(problem, Random(), 5, 1));
+    CHECK(refusal(folder, "[{study: earlier}]") ==
+          "the study 'earlier' in DIR/earlier has varied no parameter that this study has too; it varied: backend, guesses, method, seqs, "
+          "tokens");
+}
+
+TEST_CASE("knowledge: a table and a journal teach a study, and are part of what it is") {
+    const TemporaryFolder folder;
+    folder.write("earlier.csv",
+                 "max_num_seqs,workload,status,total_tokens_per_second\n16,w,ok,1000\n64,w,ok,2000\n256,w,ok,3000\n1024,w,ok,2500\n");
+    const StudySetup setup = ready(folder, vllm_study("[{table: earlier.csv}]"));
+    REQUIRE(setup.beliefs.size() == 1);
+    const auto at = [&](std::int64_t seqs) {
+        return setup.beliefs[0].belief(setup.problem->space.completed({{"max_num_seqs", seqs}})).log_value.value();
+    };
+    CHECK(at(16) < at(64));
+    CHECK(at(64) < at(256));
+    CHECK(setup.definition().at("knowledge[0]").starts_with("a table of 4 configurations ("));
+    folder.write("earlier.csv",
+                 "max_num_seqs,workload,status,total_tokens_per_second\n16,w,ok,1000\n64,w,ok,1\n256,w,ok,30\n1024,w,ok,25\n");
+    const StudySetup changed = ready(folder, vllm_study("[{table: earlier.csv}]"));
+    CHECK(changed.definition().at("knowledge[0]") != setup.definition().at("knowledge[0]"));
+    // Concepts come from the engine files: SGLang calls it something else.
+    const auto concepts = concepts_of(
+        {Trial{0, Configuration::of({{"sglang.max_running_requests", std::int64_t{8}}, {"max_num_seqs", std::int64_t{8}}, {"x", true}})}},
+        Catalogue(root));
+    CHECK(concepts.at("sglang.max_running_requests") == concepts.at("max_num_seqs"));
+    CHECK(concepts.count("x") == 0);
+}
+
+TEST_CASE("knowledge: an earlier study of a like job saves trials") {
+    const TuningTask before(0.5);
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    std::vector<double> knowing;
+    std::vector<double> blank;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        const auto source =
+            std::make_shared<EarlierResults>("the study 'earlier'", before.searched(problem, Random(), 40, 100 + seed),
+                                             std::map<std::string, std::string>{}, problem.objective, problem.decision, problem.space);
+        const auto until = [&](const std::shared_ptr<const PriorMean>& knowledge) {
+            const auto history = task.searched(problem, with(knowledge, 20), 20, seed);
+            for (std::size_t n = 1; n <= history.size(); ++n)
+                if (task.regret(problem, {history.begin(), history.begin() + static_cast<std::ptrdiff_t>(n)}) < 0.05)
+                    return static_cast<double>(n);
+            return 21.0;
+        };
+        knowing.push_back(until(source));
+        blank.push_back(until(nullptr));
+    }
+    INFO("trials to within 5 %: " << median(knowing) << " against " << median(blank));
+    CHECK(median(knowing) < median(blank));
+}
+
+TEST_CASE("knowledge: wrong knowledge does not make the found optimum clearly worse") {
+    const TuningTask task;
+    const Problem problem(TuningTask::space(), {metric}, {});
+    const auto regret_with = [&](const std::shared_ptr<const PriorMean>& knowledge) {
+        std::vector<double> regrets;
+        for (std::uint64_t seed = 0; seed < 3; ++seed)
+            regrets.push_back(task.regret(problem, task.searched(problem, with(knowledge, 25), 25, seed)));
+        return median(regrets);
+    };
+    const double blank = regret_with(nullptr);
+    const auto flipped = [&](const Configuration& c) { return -std::log(task.truth(c)); };
+    const auto constant = [](const Configuration&) { return 8.0; };
+    const auto garbage = [](const Configuration& c) { return 8 + static_cast<double>(c.fingerprint().bits % 1000) / 500; };
+    for (const auto& wrong : {std::function<double(const Configuration&)>(flipped), {constant}, {garbage}})
+        CHECK(regret_with(std::make_shared<Believed>(wrong)) < blank + 0.04);
+}
