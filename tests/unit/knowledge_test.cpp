@@ -212,7 +212,7 @@ TEST_CASE("knowledge: less is better, reals, unset levels and many rows") {
 TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     const TemporaryFolder folder;
     CHECK(refusal(folder, "[{study: nowhere}]") == "there is no study in DIR/nowhere: its folder wanted, or the study.db in it");
-    folder.write("empty/readme", "");
+    std::filesystem::create_directory(folder.path() / "empty");
     CHECK(refusal(folder, "[{study: empty}]") == "there is no journal DIR/empty/study.db; has the study been run?");
     CHECK(refusal(folder, "[{table: nothing.csv}]") == "cannot read DIR/nothing.csv: No such file or directory");
     folder.write("other.csv", "max_num_seqs,status,output_tokens_per_second\n8,ok,100\n16,ok,110\n");
@@ -225,8 +225,8 @@ TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     CHECK(refusal(folder, "[{table: alien.csv}]") ==
           "the table DIR/alien.csv has varied no parameter that this study has too; it varied: x");
     CHECK(refusal(folder, "[{study: a, table: b}]") ==
-          "DIR/study.yaml:10:13: 'knowledge[0]': one source wanted: cost_model, study or table");
-    CHECK(refusal(folder, "[{stdy: a}]") == "DIR/study.yaml:10:13: 'knowledge[0].stdy': unknown key; known: study, table, cost_model");
+          "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, study or table");
+    CHECK(refusal(folder, "[{stdy: a}]") == "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table, cost_model");
     CHECK(refusal(folder, "{cost_model: {}}").find("'knowledge': a list wanted") != std::string::npos);
 }
 
