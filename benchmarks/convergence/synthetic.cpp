@@ -54,7 +54,7 @@ Task::Definition engine_like() {
         const double draft = is(c, "speculation", "draft") ? 6 : 0;
         const double spare = 80 * (1 - number(c, "memory")) - 0.25 * activations / parallel;
         const double cache = 80 * number(c, "memory") - (weights + draft) / parallel - activations / parallel;
-        if (cache < 14 || spare < 0) return crash(FailureKind::out_of_memory);
+        if (cache < 24 || spare < 0) return crash(FailureKind::out_of_memory);
         if (draft > 0 && is(c, "weights", "int4") && parallel > 1) return crash(FailureKind::unsupported);
         const double batch = std::min(number(c, "seqs"), cache * 9 * parallel);
         double value = 400 * std::pow(batch, 0.55) / (1 + batch / 2500);
@@ -96,7 +96,7 @@ Task::Definition tangled() {
             for (std::size_t a = 0; a < 6; ++a)
                 for (std::size_t b = 0; b < 6; ++b) {
                     tables->pair[p][q][a][b] = 0.05 * rng.normal();
-                    tables->dead[p][q][a][b] = rng.uniform() < 0.022;
+                    tables->dead[p][q][a][b] = rng.uniform() < 0.04;
                 }
     task.truth = [tables](const Configuration& c) -> Outcome {
         std::array<std::size_t, 6> at{};
