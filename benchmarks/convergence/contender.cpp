@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "contender.hpp"
+
+#include "servetune/strategy/bayesian.hpp"
+#include "servetune/strategy/local_search.hpp"
+#include "servetune/strategy/quasi_random.hpp"
+#include "servetune/strategy/random.hpp"
+#include "servetune/strategy/staged.hpp"
+
+#include <functional>
+#include <map>
+
+namespace servetune::convergence {
+namespace {
+
+using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, std::size_t budget)>;
+
+Maker bayesian(FailureLesson failures, bool additive) {
+    return [=](const Problem&, std::size_t budget) {
+        Bayesian::Options options;
+        options.trials = budget;
+        options.learning.failures = failures;
+        options.learning.additive = additive;
+        return std::make_unique<Bayesian>(options);
+    };
+}
+
+const std::map<std::string, Maker>& makers() {
+    static const std::map<std::string, Maker> map{
+        {"random", [](const Problem&, std::size_t) { return std::make_unique<Random>(); }},
+        {"quasi_random", [](const Problem&, std::size_t) { return std::make_unique<QuasiRandom>(); }},
+        {"local_search", [](const Problem&, std::size_t) { return std::make_unique<LocalSearch>(); }},
+        {"staged", [](const Problem& problem, std::size_t) { return staged_over(problem.space); }},
+        {"bayesian",
+         [](const Problem& problem, std::size_t budget) {
+             const Bayesian::Options shipped;
+             return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, budget);
+         }},
+        {"bayesian_hybrid", bayesian(FailureLesson::hybrid, false)},
+        {"bayesian_classifier", bayesian(FailureLesson::classifier, false)},
+        {"bayesian_penalty", bayesian(FailureLesson::penalty, false)},
+        {"bayesian_additive", bayesian(FailureLesson::hybrid, true)},
+    };
+    return map;
+}
+
+class Own : public Contender {
+public:
+    explicit Own(Maker maker) : maker_(std::move(maker)) {}
+    void begin(const Problem& problem, std::size_t budget, std::uint64_t seed) override {
+        problem_ = &problem;
+        seed_ = seed;
+        strategy_ = maker_(problem, budget);
+    }
+    Asked ask(std::span<const Trial> history) override {
+        Rng rng(derive_seed(derive_seed(seed_, 1), history.size()));
+        const Answer answer = strategy_->ask(*problem_, history, rng);
+        if (const auto* proposal = std::get_if<Proposal>(&answer)) return {proposal->configuration, proposal->why};
+        return {};
+    }
+
+private:
+    Maker maker_;
+    const Problem* problem_ = nullptr;
+    std::uint64_t seed_ = 0;
+    std::unique_ptr<Strategy> strategy_{};
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> staged_over(const SearchSpace& space) {
+    Staged::Options options;
+    for (const std::size_t i : space.parents_first()) options.stages.push_back({space.parameters()[i].name, {space.parameters()[i].name}});
+    return std::make_unique<Staged>(std::move(options));
+}
+
+std::vector<std::string> own_contenders() {
+    std::vector<std::string> names;
+    for (const auto& [name, maker] : makers()) names.push_back(name);
+    return names;
+}
+
+std::string name_of_contender(const std::string& described) { return described.substr(0, described.find('=')); }
+
+std::unique_ptr<Contender> contender(const std::string& described) {
+    if (const std::size_t equals = described.find('='); equals != std::string::npos)
+        return peer(described.substr(0, equals), described.substr(equals + 1));
+    const auto found = makers().find(described);
+    if (found == makers().end()) throw UsageError("no contender '" + described + "'; a program is written NAME=command");
+    return std::make_unique<Own>(found->second);
+}
+
+}  // namespace servetune::convergence

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+// Who is compared: a strategy of ours, or a program that speaks JSON lines.
+#pragma once
+
+#include "servetune/strategy/strategy.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace servetune::convergence {
+
+/// Chooses the trials of one run after the other; used by one thread.
+class Contender {
+public:
+    virtual ~Contender() = default;
+    virtual void begin(const Problem& problem, std::size_t budget, std::uint64_t seed) = 0;
+    struct Asked {
+        std::optional<Configuration> configuration{};  ///< nothing: it is done
+        std::string why{};
+        std::size_t infeasible = 0;  ///< answers that broke a known constraint; they cost no trial
+    };
+    /// The history's last trial was told since the last ask. It is never empty: trial 0 is the default, whatever the contender.
+    virtual Asked ask(std::span<const Trial> history) = 0;
+};
+
+/// `NAME`: one of `own_contenders()`. `NAME=program words...`: a peer. Throws UsageError.
+std::unique_ptr<Contender> contender(const std::string& described);
+std::string name_of_contender(const std::string& described);
+std::vector<std::string> own_contenders();
+
+/// The program is started at the first `begin` and serves all runs of this object.
+std::unique_ptr<Contender> peer(const std::string& name, const std::string& command);
+
+/// One parameter after the other in the order of the space, each winner kept: the published method without anybody's knowledge of the order.
+std::unique_ptr<Strategy> staged_over(const SearchSpace& space);
+
+}  // namespace servetune::convergence

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast strategies find what is good, side by side: README.md says how it is judged.
+#include "servetune/io/files.hpp"
+#include "summary.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <thread>
+
+namespace {
+
+using namespace servetune;
+using namespace servetune::convergence;
+namespace fs = std::filesystem;
+
+constexpr const char* usage =
+    "convergence tasks   [options]          what the tasks are like\n"
+    "convergence run     [options]          runs what FILE does not have yet\n"
+    "convergence summary --results FILE     prints tables; --against NAME: the reference of the paired differences\n"
+    "convergence plot    --results FILE --out FOLDER   one picture for each task and noise\n"
+    "options: --results FILE  --tables FOLDER  --study FILE  --cache FOLDER  --tasks A,B  --contenders A,B  --peer NAME=COMMAND (again)\n"
+    "         --noise 0.01,0.03  --budgets 20,40  --seeds N  --first-seed N  --jobs N\n";
+
+struct Options {
+    std::string command;
+    fs::path results = "convergence.csv", tables, study, cache = ".", out = ".";
+    std::vector<std::string> tasks, contenders, peers;
+    std::vector<double> noises{0.03};
+    std::vector<std::size_t> budgets{20, 40};
+    std::size_t seeds = 20, first_seed = 1, jobs = 1;
+    std::string against;
+};
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> parts;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(',', at), text.size());
+        parts.push_back(text.substr(at, end - at));
+        at = end + 1;
+    }
+    return parts;
+}
+
+std::size_t whole(const std::string& text) {
+    const auto number = integer_of(text);
+    if (!number || *number < 0) throw UsageError("a whole number wanted, got '" + text + "'");
+    return static_cast<std::size_t>(*number);
+}
+
+Options options_of(int argc, char** argv) {
+    Options options;
+    if (argc < 2) throw UsageError(usage);
+    options.command = argv[1];
+    for (int i = 2; i + 1 < argc; i += 2) {
+        const std::string name = argv[i];
+        const std::string value = argv[i + 1];
+        if (name == "--results") options.results = value;
+        else if (name == "--tables") options.tables = value;
+        else if (name == "--study") options.study = value;
+        else if (name == "--cache") options.cache = value;
+        else if (name == "--out") options.out = value;
+        else if (name == "--tasks") options.tasks = split(value);
+        else if (name == "--contenders") options.contenders = split(value);
+        else if (name == "--peer") options.peers.push_back(value);
+        else if (name == "--against") options.against = value;
+        else if (name == "--seeds") options.seeds = whole(value);
+        else if (name == "--first-seed") options.first_seed = whole(value);
+        else if (name == "--jobs") options.jobs = std::max<std::size_t>(1, whole(value));
+        else if (name == "--noise") {
+            options.noises.clear();
+            for (const std::string& part : split(value)) options.noises.push_back(real_of(part).value());
+        } else if (name == "--budgets") {
+            options.budgets.clear();
+            for (const std::string& part : split(value)) options.budgets.push_back(whole(part));
+        } else throw UsageError("unknown option " + name + "\n" + usage);
+    }
+    if (argc % 2 != 0) throw UsageError(std::string("the last option has no value\n") + usage);
+    return options;
+}
+
+std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
+    std::vector<Task::Definition> definitions = synthetic_tasks();
+    if (!options.tables.empty())
+        for (Task::Definition& definition : table_tasks(options.tables)) definitions.push_back(std::move(definition));
+    const auto wanted = [&](const std::string& name) {
+        return options.tasks.empty() || std::find(options.tasks.begin(), options.tasks.end(), name) != options.tasks.end();
+    };
+    if (!options.study.empty() && wanted("simulated_h100"))
+        definitions.push_back(simulated_task(options.study, options.cache, options.jobs));
+    std::vector<std::unique_ptr<Task>> tasks;
+    for (Task::Definition& definition : definitions)
+        if (wanted(definition.name)) tasks.push_back(std::make_unique<Task>(std::move(definition)));
+    for (const std::string& name : options.tasks)
+        if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task->name() == name; }))
+            throw UsageError("no task '" + name + "'; tables need --tables, the simulated study --study");
+    return tasks;
+}
+
+void describe(const Options& options) {
+    fmt::print("| task | configurations | fail | good | what it is |\n|---|---:|---:|---:|---|\n");
+    for (const auto& task : tasks_of(options))
+        fmt::print("| {} | {} | {:.1f} % | {:.3f} %{} | {} |\n", task->name(), task->configurations(), task->failing_share() * 100,
+                   task->good_share() * 100, task->success_share() > 0 ? fmt::format(" (best {:g} %)", task->success_share() * 100) : "",
+                   task->what());
+}
+
+void run_all(const Options& options) {
+    const auto tasks = tasks_of(options);
+    std::vector<std::string> contenders = options.contenders.empty() ? own_contenders() : options.contenders;
+    if (!options.contenders.empty() && options.contenders.front() == "none") contenders.clear();
+    contenders.insert(contenders.end(), options.peers.begin(), options.peers.end());
+    std::set<RunKey> done;
+    for (const Run& run : read_runs(options.results)) done.insert(run.key);
+    struct Job {
+        const Task* task;
+        std::string contender;
+        RunKey key;
+    };
+    std::vector<Job> jobs;
+    for (std::size_t seed = options.first_seed; seed < options.first_seed + options.seeds;
+         ++seed)  // outermost: a run that is cut short is fair
+        for (const auto& task : tasks)
+            for (const double noise : options.noises)
+                for (const std::size_t budget : options.budgets)
+                    for (const std::string& contender : contenders) {
+                        RunKey key{task->name(), name_of_contender(contender), noise, budget, seed};
+                        if (!done.contains(key)) jobs.push_back({task.get(), contender, std::move(key)});
+                    }
+    fmt::print(stderr, "{} runs to do, {} done before\n", jobs.size(), done.size());
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex;
+    std::string problem;
+    const auto work = [&] {
+        std::map<std::string, std::unique_ptr<Contender>> mine;  // a peer's process serves all runs of one thread
+        try {
+            for (std::size_t i = next++; i < jobs.size(); i = next++) {
+                const Job& job = jobs[i];
+                auto& one = mine[job.contender];
+                if (!one) one = contender(job.contender);
+                const Run result = run(*job.task, *one, job.key);
+                const std::lock_guard lock(mutex);
+                append_run(options.results, result);
+            }
+        } catch (const std::exception& error) {
+            const std::lock_guard lock(mutex);
+            problem = error.what();
+            next = jobs.size();
+        }
+    };
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 1; i < options.jobs; ++i) threads.emplace_back(work);
+    work();
+    threads.clear();
+    if (!problem.empty()) throw UsageError(problem);
+}
+
+void plot(const Options& options) {
+    const std::vector<Run> runs = read_runs(options.results);
+    std::set<std::pair<std::string, double>> pictures;
+    for (const Run& run : runs) pictures.emplace(run.key.task, run.key.noise_cv);
+    for (const auto& [task, noise] : pictures)
+        write_file(options.out / fmt::format("convergence-{}-{:g}.svg", task, noise * 100), svg_of(runs, task, noise));
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    try {
+        const Options options = options_of(argc, argv);
+        if (options.command == "tasks") describe(options);
+        else if (options.command == "run") run_all(options);
+        else if (options.command == "summary") fmt::print("{}", summary_of(read_runs(options.results), options.against));
+        else if (options.command == "plot") plot(options);
+        else throw UsageError(usage);
+    } catch (const Error& error) {
+        fmt::print(stderr, "convergence: {}\n", error.what());
+        return 2;
+    }
+    return 0;
+}

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optuna: `optuna_peer.py tpe|gp fail|worst`.
+
+Ordered parameters are integers, the position of the level; all others categorical. A failed trial is told as FAIL, which Optuna's samplers do not look at, or as
+the worst value seen so far. A configuration that breaks a known constraint is told as FAIL. The default is trial 0.
+"""
+
+import sys
+
+import optuna
+from driver import active, serve
+
+optuna.logging.set_verbosity(optuna.logging.ERROR)
+which, failures = sys.argv[1], sys.argv[2]
+
+
+def sampler(seed):
+    if which == "tpe":
+        return optuna.samplers.TPESampler(multivariate=True, group=True, seed=seed)
+    if which == "gp":
+        if not hasattr(optuna.samplers, "GPSampler"):
+            raise SystemExit("Optuna " + optuna.__version__ + " has no GPSampler")
+        return optuna.samplers.GPSampler(seed=seed)
+    raise SystemExit("tpe or gp wanted, got " + which)
+
+
+class OptunaPeer:
+    def __init__(self, space, direction, budget, seed):
+        import warnings
+
+        warnings.simplefilter("ignore")
+        self.space = space
+        self.worse = min if direction == "maximize" else max
+        self.study = optuna.create_study(direction=direction, sampler=sampler(seed))
+        self.asked = None
+        self.values = []
+
+    def suggest(self, trial):
+        configuration = {}
+        for parameter in self.space:
+            if not active(parameter, configuration):
+                continue
+            levels = parameter["values"]
+            if len(levels) == 1:
+                place = 0
+            elif parameter["ordered"]:
+                place = trial.suggest_int(parameter["name"], 0, len(levels) - 1)
+            else:
+                place = trial.suggest_categorical(parameter["name"], list(range(len(levels))))
+            configuration[parameter["name"]] = levels[place]
+        return configuration
+
+    def ask(self):
+        trial = self.study.ask()
+        configuration = self.suggest(trial)
+        self.asked = trial, configuration
+        return configuration
+
+    def tell(self, configuration, value, failed, infeasible):
+        if self.asked is None or self.asked[1] != configuration:
+            places = {p["name"]: p["values"].index(configuration[p["name"]]) for p in self.space if p["name"] in configuration}
+            self.study.enqueue_trial(places)
+            trial = self.study.ask()
+            self.suggest(trial)
+        else:
+            trial = self.asked[0]
+        self.asked = None
+        if value is not None:
+            self.values.append(value)
+            self.study.tell(trial, value)
+        elif failed and failures == "worst" and self.values:
+            self.study.tell(trial, self.worse(self.values))
+        else:
+            self.study.tell(trial, state=optuna.trial.TrialState.FAIL)
+
+
+serve(OptunaPeer)

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "run.hpp"
+
+#include "servetune/io/files.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/study/recommendation.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <fstream>
+#include <set>
+
+namespace servetune::convergence {
+namespace {
+
+const std::vector<std::string> columns{
+    "task",       "contender",   "noise_cv",         "budget",  "seed",  "trials",           "crashes",           "repeats",
+    "infeasible", "ask_seconds", "last_ask_seconds", "arrived", "trace", "regret_best_mean", "regret_recommended"};
+
+char letter_of(const std::string& why, bool repeated) {
+    if (repeated) return 'r';
+    if (why.empty()) return 'p';
+    if (why.starts_with("far from") || why.starts_with("best by")) return 's';
+    if (why.starts_with("expected to gain")) return 'g';
+    if (why.starts_with("to learn")) return 'l';
+    return 'p';
+}
+
+double median_of_last(const std::vector<double>& values, std::size_t count) {
+    std::vector<double> last(values.end() - static_cast<std::ptrdiff_t>(std::min(count, values.size())), values.end());
+    if (last.empty()) return 0;
+    std::sort(last.begin(), last.end());
+    return last[last.size() / 2];
+}
+
+std::string joined(const std::vector<double>& curve) {
+    std::string text;
+    for (const double value : curve) text += fmt::format("{}{:.5g}", text.empty() ? "" : " ", value);
+    return text;
+}
+
+std::vector<double> split(const std::string& text) {
+    std::vector<double> curve;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::size_t end = std::min(text.find(' ', at), text.size());
+        curve.push_back(real_of(std::string_view(text).substr(at, end - at)).value());
+        at = end + 1;
+    }
+    return curve;
+}
+
+}  // namespace
+
+Run run(const Task& task, Contender& contender, const RunKey& key) {
+    using Clock = std::chrono::steady_clock;
+    const auto seconds_since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
+    const std::shared_ptr<const Problem> problem = task.problem(key.noise_cv, key.seed);
+    Run result{key};
+    std::vector<double> asks;
+    auto start = Clock::now();
+    contender.begin(*problem, key.budget, key.seed);
+    result.ask_seconds = seconds_since(start);
+    std::vector<Trial> history;
+    std::set<Configuration> seen;
+    while (history.size() < key.budget) {
+        Contender::Asked asked{problem->space.default_configuration(), "the default", 0};
+        if (!history.empty()) {
+            start = Clock::now();
+            asked = contender.ask(history);
+            asks.push_back(seconds_since(start));
+            result.ask_seconds += asks.back();
+        }
+        result.infeasible += asked.infeasible;
+        if (!asked.configuration) break;
+        Trial trial{history.size(), *asked.configuration, {}, key.seed, asked.why};
+        const Outcome outcome = task.measured(*asked.configuration, key.noise_cv, key.seed, trial.id);
+        const bool crashed = std::holds_alternative<Failure>(outcome);
+        const bool repeated = !seen.insert(*asked.configuration).second;
+        trial.outcome = outcome;
+        const char letter = history.empty() ? 'd' : letter_of(asked.why, repeated);
+        result.trace += crashed ? static_cast<char>(std::toupper(letter)) : letter;
+        result.crashes += crashed ? 1 : 0;
+        result.repeats += repeated ? 1 : 0;
+        history.push_back(std::move(trial));
+        const Recommendation recommendation = recommend(*problem, history);
+        result.regret_best_mean.push_back(recommendation.best ? task.regret(*recommendation.best) : 1);
+        result.regret_recommended.push_back(recommendation.best ? task.regret(recommendation.recommended) : 1);
+        if (result.arrived == 0 && recommendation.best && task.good(*recommendation.best)) result.arrived = history.size();
+    }
+    result.trials = history.size();
+    result.last_ask_seconds = median_of_last(asks, 5);
+    return result;
+}
+
+double at_trial(const std::vector<double>& curve, std::size_t trial) {
+    return curve.empty() || trial == 0 ? 1 : curve[std::min(trial, curve.size()) - 1];
+}
+
+std::vector<Run> read_runs(const std::filesystem::path& file) {
+    std::vector<Run> runs;
+    if (!std::filesystem::exists(file)) return runs;
+    for (const CsvRow& row : parse_csv(read_file(file), file.string())) {
+        if (row.cells.size() != columns.size() || row.cells[0] == columns[0]) continue;  // a header, or a line cut short
+        const auto whole = [&](std::size_t i) { return static_cast<std::size_t>(integer_of(row.cells[i]).value()); };
+        const auto real = [&](std::size_t i) { return real_of(row.cells[i]).value(); };
+        Run run{{row.cells[0], row.cells[1], real(2), whole(3), static_cast<std::uint64_t>(whole(4))}};
+        run.trials = whole(5);
+        run.crashes = whole(6);
+        run.repeats = whole(7);
+        run.infeasible = whole(8);
+        run.ask_seconds = real(9);
+        run.last_ask_seconds = real(10);
+        run.arrived = whole(11);
+        run.trace = row.cells[12];
+        run.regret_best_mean = split(row.cells[13]);
+        run.regret_recommended = split(row.cells[14]);
+        runs.push_back(std::move(run));
+    }
+    return runs;
+}
+
+void append_run(const std::filesystem::path& file, const Run& run) {
+    const bool fresh = !std::filesystem::exists(file);
+    std::ofstream out(file, std::ios::app);
+    if (fresh) out << csv_line(columns);
+    out << csv_line({run.key.task, run.key.contender, text_of(run.key.noise_cv), std::to_string(run.key.budget),
+                     std::to_string(run.key.seed), std::to_string(run.trials), std::to_string(run.crashes), std::to_string(run.repeats),
+                     std::to_string(run.infeasible), fmt::format("{:.6g}", run.ask_seconds), fmt::format("{:.6g}", run.last_ask_seconds),
+                     std::to_string(run.arrived), run.trace, joined(run.regret_best_mean), joined(run.regret_recommended)});
+    out.flush();
+    if (!out) throw IoError("cannot write " + file.string());
+}
+
+}  // namespace servetune::convergence

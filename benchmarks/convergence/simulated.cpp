@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes and cache; all else as by default.
+#include "servetune/io/files.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/io/study_file.hpp"
+#include "task.hpp"
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <thread>
+
+namespace servetune::convergence {
+namespace {
+
+const std::set<std::string> kept{"engine",
+                                 "quantization",
+                                 "memory_fraction",
+                                 "vllm.max_num_seqs",
+                                 "vllm.max_num_batched_tokens",
+                                 "vllm.kv_cache_dtype",
+                                 "sglang.max_running_requests",
+                                 "sglang.chunked_prefill_size",
+                                 "sglang.kv_cache_dtype",
+                                 "tensorrt-llm.max_batch_size",
+                                 "tensorrt-llm.max_num_tokens",
+                                 "tensorrt-llm.kv_cache_dtype"};
+
+using Truths = std::map<Configuration, Outcome>;
+
+/// Lines of `configuration TAB outcome`; the first says of which study.
+Truths read_truths(const std::filesystem::path& file, const std::string& header) {
+    Truths truths;
+    if (!std::filesystem::exists(file)) return truths;
+    std::istringstream lines(read_file(file));
+    std::string line;
+    if (!std::getline(lines, line) || line != header) return truths;  // of another study
+    while (std::getline(lines, line)) {
+        const std::size_t tab = line.find('\t');
+        if (tab != std::string::npos) truths.emplace(configuration_from_json(line.substr(0, tab)), outcome_from_json(line.substr(tab + 1)));
+    }
+    return truths;
+}
+
+/// In their order, on `threads` threads.
+std::vector<Outcome> predicted(const SimulateEvaluator& evaluator, const std::vector<Configuration>& configurations, std::size_t threads) {
+    std::vector<Outcome> outcomes(configurations.size());
+    std::vector<std::jthread> workers;
+    for (std::size_t worker = 0; worker < threads; ++worker)
+        workers.emplace_back([&, worker] {
+            for (std::size_t i = worker; i < configurations.size(); i += threads) outcomes[i] = evaluator.predicted(configurations[i]);
+        });
+    workers.clear();
+    return outcomes;
+}
+
+/// The objective, the limits' metrics and the verdict; a hundred other metrics are dropped.
+Outcome reduced(Outcome outcome, const Objective& objective) {
+    if (auto* failure = std::get_if<Failure>(&outcome)) return Failure{failure->kind, failure->message};
+    const auto& measurement = std::get<Measurement>(outcome);
+    Measurement result{{}, {measurement.validity.verdict, {}}};
+    const auto keep = [&](const std::string& name) {
+        for (const auto& [key, metric] : measurement.metrics)
+            if (key == name || key.starts_with(name + "@")) result.metrics.emplace(key, Metric{metric.value, {}});
+    };
+    keep(objective.metric);
+    for (const Limit& limit : objective.limits) keep(limit.metric);
+    return result;
+}
+
+}  // namespace
+
+Task::Definition simulated_task(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads) {
+    StudyFile file = load_study(study, Catalogue::standard());
+    if (file.simulate) file.simulate->noise = {};  // the truth
+    const SearchSpace whole(file.composition->parameters(), file.composition->constraints());
+    Task::Definition task;
+    task.name = "simulated_h100";
+    task.what = "a part of the simulated H100 study: three engines, weights, memory, batch sizes, cache";
+    task.objective = file.objective;
+    task.own_default = true;
+    for (const Parameter& parameter : whole.parameters())
+        if (kept.contains(parameter.name)) task.parameters.push_back(parameter);
+    for (const Constraint& constraint : whole.constraints()) {
+        const auto names = names_of(constraint);
+        if (std::all_of(names.begin(), names.end(), [](const std::string& name) { return kept.contains(name); }))
+            task.constraints.push_back(constraint);
+    }
+    const SearchSpace part(task.parameters, task.constraints);
+    std::string header = "truth of " + fingerprint_of(read_file(study)).text() + " over";
+    for (const Parameter& parameter : part.parameters()) header += " " + parameter.name + "(" + parameter.domain_text() + ")";
+    const std::filesystem::path store = cache / "simulated_h100.truth";
+    auto truths = std::make_shared<Truths>(read_truths(store, header));
+    if (truths->empty()) {
+        const auto evaluator = simulated(file);
+        std::vector<Configuration> parts;
+        std::vector<Configuration> wholes;
+        FeasibleSet(part).for_each([&](const Configuration& configuration) {
+            parts.push_back(configuration);
+            wholes.push_back(whole.completed(configuration.assignment()));
+            return true;
+        });
+        const std::vector<Outcome> outcomes = predicted(*evaluator, wholes, threads);
+        std::string text = header + "\n";
+        for (std::size_t i = 0; i < parts.size(); ++i) {
+            const Outcome& outcome = truths->emplace(parts[i], reduced(outcomes[i], file.objective)).first->second;
+            text += json_of(parts[i]) + "\t" + json_of(outcome) + "\n";
+        }
+        write_file(store, text);
+    }
+    task.truth = [truths](const Configuration& configuration) { return truths->at(configuration); };
+    return task;
+}
+
+}  // namespace servetune::convergence

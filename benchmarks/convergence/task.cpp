@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "task.hpp"
+
+#include "servetune/trial/standings.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace servetune::convergence {
+namespace {
+
+constexpr std::uint64_t default_stream = 0x64656661756c74;  // apart from the noise's streams, which are trial numbers
+
+bool passing(const Outcome& outcome, const Objective& objective) {
+    const auto* measurement = std::get_if<Measurement>(&outcome);
+    if (measurement == nullptr || measurement->validity.verdict == Verdict::unsound) return false;
+    return std::none_of(objective.limits.begin(), objective.limits.end(),
+                        [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
+}
+
+}  // namespace
+
+Task::Task(Definition definition) : definition_(std::move(definition)) {
+    const SearchSpace space(definition_.parameters, definition_.constraints);
+    const FeasibleSet feasible(space);
+    const Objective& objective = definition_.objective;
+    std::vector<double> values;
+    feasible.for_each([&](const Configuration& configuration) {
+        ++configurations_;
+        const Outcome outcome = definition_.truth(configuration);
+        if (passing(outcome, objective)) values.push_back(std::get<Measurement>(outcome).metrics.at(objective.metric).value);
+        return true;
+    });
+    if (values.empty()) throw SpaceError(definition_.name + ": no configuration passes");
+    std::sort(values.begin(), values.end(), [&](double a, double b) { return objective.better(a, b); });
+    best_ = values.front();
+    const auto count = static_cast<double>(configurations_);
+    failing_share_ = 1 - static_cast<double>(values.size()) / count;
+    if (definition_.success_share > 0) {
+        const auto last = static_cast<std::size_t>(std::ceil(definition_.success_share * static_cast<double>(values.size()))) - 1;
+        good_regret_ = 1 - 1 / (1 + objective.gain(best_, values[last])) + 1e-12;
+    }
+    std::size_t good = 0;
+    for (const double value : values) good += 1 - 1 / (1 + objective.gain(best_, value)) <= good_regret_ ? 1 : 0;
+    good_share_ = static_cast<double>(good) / count;
+}
+
+std::shared_ptr<const Problem> Task::problem(double noise_cv, std::uint64_t seed) const {
+    const std::pair key{noise_cv, definition_.own_default ? 0 : seed};
+    const std::lock_guard lock(mutex_);
+    auto& problem = problems_[key];
+    if (problem) return problem;
+    std::vector<Parameter> parameters = definition_.parameters;
+    if (!definition_.own_default) {
+        const SearchSpace space(parameters, definition_.constraints);
+        const FeasibleSet feasible(space);
+        Rng rng(derive_seed(seed, default_stream));
+        Configuration drawn = feasible.sample(rng);
+        while (!passing(definition_.truth(drawn), definition_.objective)) drawn = feasible.sample(rng);
+        for (Parameter& parameter : parameters)
+            if (const Value* value = drawn.find(parameter.name)) parameter.default_value = *value;
+    }
+    Decision decision;
+    decision.noise_cv = noise_cv;
+    problem = std::make_shared<const Problem>(SearchSpace(std::move(parameters), definition_.constraints), definition_.objective, decision);
+    return problem;
+}
+
+Outcome Task::measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const {
+    Outcome outcome = definition_.truth(configuration);
+    if (auto* measurement = std::get_if<Measurement>(&outcome)) {
+        Rng rng(derive_seed(seed, trial));
+        const auto metric = measurement->metrics.find(definition_.objective.metric);
+        if (metric != measurement->metrics.end()) metric->second.value *= std::exp(noise_cv * rng.normal());
+    }
+    return outcome;
+}
+
+double Task::regret(const Configuration& configuration) const { return regret_of(definition_.truth(configuration)); }
+
+double Task::regret_of(const Outcome& outcome) const {
+    if (!passing(outcome, definition_.objective)) return 1;
+    const double value = std::get<Measurement>(outcome).metrics.at(definition_.objective.metric).value;
+    return 1 - 1 / (1 + definition_.objective.gain(best_, value));
+}
+
+}  // namespace servetune::convergence

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an optimiser is measured on: a space with a known truth.
+#pragma once
+
+#include "servetune/strategy/strategy.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune::convergence {
+
+/// A space, an objective, and what every feasible configuration truly is. Thread-safe once made.
+class Task {
+public:
+    struct Definition {
+        std::string name;
+        std::string what;  ///< one sentence for people
+        std::vector<Parameter> parameters;
+        std::vector<Constraint> constraints{};  ///< known to every optimiser
+        Objective objective{};
+        std::function<Outcome(const Configuration&)> truth{};  ///< without noise
+        double success_share = 0;  ///< 0: a configuration is good within 5 % of the best; else: among this share of those that pass
+        bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
+    };
+
+    /// Looks at every configuration to know the best. Throws SpaceError when none passes.
+    explicit Task(Definition definition);
+
+    [[nodiscard]] const std::string& name() const { return definition_.name; }
+    [[nodiscard]] const std::string& what() const { return definition_.what; }
+    [[nodiscard]] std::size_t configurations() const { return configurations_; }
+    [[nodiscard]] double failing_share() const { return failing_share_; }
+    [[nodiscard]] double good_share() const { return good_share_; }  ///< of all configurations
+    [[nodiscard]] double best() const { return best_; }
+    [[nodiscard]] double success_share() const { return definition_.success_share; }
+
+    /// The problem that one seed poses: its default configuration, and this noise told to the optimiser as the assumed one.
+    [[nodiscard]] std::shared_ptr<const Problem> problem(double noise_cv, std::uint64_t seed) const;
+    /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has the same noise for every optimiser. What limits bound is
+    /// told without noise, so that no configuration passes by luck.
+    [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const;
+    /// 1 - rate / best rate; 1 for one that does not pass.
+    [[nodiscard]] double regret(const Configuration& configuration) const;
+    [[nodiscard]] bool good(const Configuration& configuration) const { return regret(configuration) <= good_regret_; }
+
+private:
+    [[nodiscard]] double regret_of(const Outcome& outcome) const;
+
+    Definition definition_;
+    std::size_t configurations_ = 0;
+    double failing_share_ = 0, good_share_ = 0, best_ = 0, good_regret_ = 0.05;
+    mutable std::mutex mutex_;
+    mutable std::map<std::pair<double, std::uint64_t>, std::shared_ptr<const Problem>> problems_;
+};
+
+/// Functions made up here, the optimum known by listing (synthetic.cpp says what each is like).
+std::vector<Task::Definition> synthetic_tasks();
+/// Of the folder's NAME.csv; those that are absent are left out. Throws IoError, ParseError.
+std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder);
+/// A part of the simulated study; the truth is kept in a file of `cache`. `threads`: to fill it.
+Task::Definition simulated_task(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads);
+
+}  // namespace servetune::convergence
