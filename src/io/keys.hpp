@@ -171,7 +171,8 @@ inline constexpr std::array strategy{
     Key{"bayesian", "mapping", "models of what was measured decide; for 10 to 60 trials of spaces too large to list"},
 };
 inline constexpr std::array bayesian{
-    Key{"failures", "hybrid | classifier | penalty", "what a failed trial teaches: that alike ones fail, a bad value, or both (hybrid)"},
+    Key{"failures", "hybrid | classifier | penalty",
+        "what a failed trial teaches: that alike ones fail, a bad value, or both (classifier)"},
     Key{"additive", "bool", "parameters act one by one rather than together (false)"},
     Key{"explore_every", "integer", "one trial in so many goes where least is known; 0: none (12)"},
 };
