@@ -428,15 +428,15 @@ TEST_CASE("a pool is predicted as its points are") {
 }
 
 TEST_CASE("output scale: order is kept, everything can be undone, the bad tail is compressed") {
-    const OutputScale scale(Direction::maximize, {100, 110, 120, 130, 1}, 0.01);
+    const OutputScale scale(true, {100, 110, 120, 130, 1}, 0.01);
     for (const double value : {1e-6, 1.0, 100.0, 129.0, 1e9}) CHECK(scale.value(scale.scaled(value)) == Approx(value).epsilon(1e-9));
     CHECK(scale.scaled(110) == Approx(0).margin(1e-12));
     CHECK(scale.scaled(130) > scale.scaled(120));
     CHECK(scale.scaled(1) < scale.scaled(2));
     CHECK(scale.scaled(1) > -7);  // forty spreads below
-    const OutputScale times(Direction::minimize, {2, 3, 4}, 0.01);
+    const OutputScale times(false, {2, 3, 4}, 0.01);
     CHECK(times.scaled(2) > times.scaled(4));
     CHECK(times.value(times.scaled(2.5)) == Approx(2.5));
-    CHECK(OutputScale(Direction::maximize, {5, 5, 5}, 0.02).spread() >= 0.02);
-    CHECK(OutputScale(Direction::maximize, {}, 0.02).spread() == Approx(0.1));
+    CHECK(OutputScale(true, {5, 5, 5}, 0.02).spread() >= 0.02);
+    CHECK(OutputScale(true, {}, 0.02).spread() == Approx(0.1));
 }

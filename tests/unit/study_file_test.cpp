@@ -82,7 +82,8 @@ TEST_CASE("bad input: wrong types and values") {
           "DIR/study.yaml:9:11: 'min_gain': a share such as 1% or 0.01 wanted, got 'much'");
     CHECK(study_error("others: default", "others: none") == "DIR/study.yaml:9:9: 'others': search or default wanted, got 'none'");
     CHECK(study_error("strategy: exhaustive", "strategy: exhaustiv") ==
-          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, staged, random, local_search, quasi_random");
+          "DIR/study.yaml:10:11: 'strategy': 'exhaustiv' is no strategy; known: exhaustive, staged, random, bayesian, local_search, "
+          "quasi_random");
     CHECK(
         study_error("{maximize: total_tokens_per_second}", "{maximize: total_tokens_per_second, limits: [\"success_ratio > 1\"]}") ==
         "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or 'metric <= number', got 'success_ratio > 1'");

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/trial/objective.hpp"
-
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
@@ -19,8 +17,7 @@ public:
     static constexpr double usual_spread = 0.1;
 
     /// `values`: positive, measured so far; may be empty. `least_spread`: of the logarithm, what noise alone would give.
-    OutputScale(Direction direction, const std::vector<double>& values, double least_spread)
-        : sign_(direction == Direction::maximize ? 1 : -1) {
+    OutputScale(bool more_is_better, const std::vector<double>& values, double least_spread) : sign_(more_is_better ? 1 : -1) {
         std::vector<double> logs;
         for (const double value : values) logs.push_back(sign_ * std::log(value));
         if (logs.empty()) return;

@@ -88,11 +88,12 @@ inline double median_of(std::vector<double> values) {
 
 inline LearnedModel::LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv,
                                   const Options& options, std::uint64_t seed)
-    : geometry_(geometry), lessons_(std::move(lessons)), scale_(problem.objective.direction, {}, 0) {
+    : geometry_(geometry), lessons_(std::move(lessons)), scale_(problem.objective.direction == Direction::maximize, {}, 0) {
     std::vector<double> values;
     for (const Lesson& lesson : lessons_)
         if (lesson.value) values.push_back(*lesson.value);
-    scale_ = OutputScale(problem.objective.direction, values, 2 * noise_cv);  // a spread of noise alone would make noise worth learning
+    scale_ = OutputScale(problem.objective.direction == Direction::maximize, values,
+                         2 * noise_cv);  // a spread of noise alone would make noise worth learning
     learn_objective(noise_cv, options, derive_seed(seed, 1));
     learn_limits(problem.objective.limits.size(), options, derive_seed(seed, 2));
     learn_what_works(options);
