@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,13 @@ public:
     /// The trials of a study by `strategy`, the default first.
     [[nodiscard]] std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
                                               double cv = 0.01) const {
+        return searched(problem, strategy, trials, seed,
+                        [&](const Configuration& configuration, Rng& noise) { return measured(configuration, cv, noise); });
+    }
+    /// The same where something else answers.
+    using Answering = std::function<Outcome(const Configuration&, Rng&)>;
+    [[nodiscard]] static std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials,
+                                                     std::uint64_t seed, const Answering& answer) {
         Rng noise(derive_seed(seed, 1));
         Rng draws(derive_seed(seed, 2));
         std::vector<Trial> history;
@@ -67,7 +75,7 @@ public:
                 trial.configuration = proposal->configuration;
                 trial.why = proposal->why;
             }
-            trial.outcome = measured(trial.configuration, cv, noise);
+            trial.outcome = answer(trial.configuration, noise);
             history.push_back(std::move(trial));
         }
         return history;

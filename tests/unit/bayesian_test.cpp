@@ -4,6 +4,7 @@
 #include "servetune/strategy/random.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "support/test.hpp"
+#include "support/tuning_task.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,70 +18,21 @@ using namespace servetune::test;
 
 namespace {
 
-const std::string metric = "total_tokens_per_second";
+const std::string& metric = TuningTask::metric;
+using Answering = TuningTask::Answering;
 
-/// 1536 configurations of five parameters, one conditional.
-SearchSpace engine_space() {
-    return SearchSpace({Parameter::choice("backend", {"fa3", "flashinfer", "triton", "torch"}),
-                        Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
-                        Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
-                        Parameter::choice("method", {"none", "ngram"}), Parameter::integer("guesses", 1, 7).when("method", {"ngram"})});
-}
-
-double number(const Configuration& configuration, const char* name) {
-    const Value* value = configuration.find(name);
-    return value == nullptr ? 0 : number_of(*value).value_or(0);
-}
-
-/// Tokens a second: a ridge where tokens is 32 times seqs, a back end that is best, guesses that help a little; much memory fails.
-double truth(const Configuration& configuration) {
-    const double seqs = std::log2(number(configuration, "seqs"));
-    const double tokens = std::log2(number(configuration, "tokens"));
-    const std::string backend = text_of(*configuration.find("backend"));
-    const double by_backend = backend == "fa3" ? 0 : backend == "flashinfer" ? 0.12 : backend == "triton" ? -0.1 : -0.4;
-    const double guesses = number(configuration, "guesses");
-    return 5000 * std::exp(by_backend - 0.04 * std::pow(seqs - 9, 2) - 0.03 * std::pow(tokens - seqs - 5, 2) +
-                           (guesses > 0 ? 0.06 - 0.015 * std::pow(guesses - 3, 2) : 0));
-}
-bool fails(const Configuration& configuration) {
-    return std::log2(number(configuration, "seqs")) + std::log2(number(configuration, "tokens")) > 24;
-}
-
-using Answering = std::function<Outcome(const Configuration&, Rng&)>;
-
-std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
-                            const Answering& answer) {
-    Rng noise(derive_seed(seed, 1));
-    Rng draws(derive_seed(seed, 2));
-    std::vector<Trial> history;
-    while (history.size() < trials) {
-        Trial trial{history.size(), problem.space.default_configuration()};
-        if (!history.empty()) {
-            const Answer next = strategy.ask(problem, history, draws);
-            const auto* proposal = std::get_if<Proposal>(&next);
-            if (proposal == nullptr) break;
-            trial.configuration = proposal->configuration;
-        }
-        trial.outcome = answer(trial.configuration, noise);
-        history.push_back(std::move(trial));
-    }
-    return history;
-}
+SearchSpace engine_space() { return TuningTask::space(); }
+double number(const Configuration& configuration, const char* name) { return TuningTask::number(configuration, name); }
+double truth(const Configuration& configuration) { return TuningTask().truth(configuration); }
+bool fails(const Configuration& configuration) { return TuningTask::fails(configuration); }
+double best_of(const Problem& problem) { return TuningTask().best(problem); }
 
 Answering noisy(double cv) {
-    return [cv](const Configuration& configuration, Rng& rng) -> Outcome {
-        if (fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
-        return Measurement{{{metric, {truth(configuration) * std::exp(cv * rng.normal())}}}};
-    };
+    return [cv](const Configuration& configuration, Rng& rng) { return TuningTask().measured(configuration, cv, rng); };
 }
-
-double best_of(const Problem& problem) {
-    double best = 0;
-    problem.feasible.for_each([&](const Configuration& configuration) {
-        if (!fails(configuration)) best = std::max(best, truth(configuration));
-        return true;
-    });
-    return best;
+std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
+                            const Answering& answer) {
+    return TuningTask::searched(problem, strategy, trials, seed, answer);
 }
 
 double median(std::vector<double> values) {

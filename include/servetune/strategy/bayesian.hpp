@@ -21,7 +21,7 @@ namespace servetune {
 
 /// Bayesian optimisation for 10 to 60 dear, noisy trials of which many may fail.
 ///
-/// A few trials fill the space (start_design.hpp). Then each ask fits models to all that was told (learned_model.hpp) and takes the feasible configuration with the
+/// A few trials change the default here and there (start_design.hpp). Then each ask fits models to all that was told (learned_model.hpp) and takes the feasible configuration with the
 /// largest
 ///
 ///     ln alpha = ln EI + ln P(works) + sum_j ln P(limit j is kept)
@@ -113,7 +113,7 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
                                                rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits)};
 }
 
-/// What is believed best, once; then what is farthest from all that was tried.
+/// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from everything.
 inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Candidates& all, const std::vector<Lesson>& lessons) const {
     std::vector<EncodedPoint> tried;
     for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
@@ -198,6 +198,8 @@ inline std::optional<Bayesian::Choice> Bayesian::best_new(const LearnedModel& mo
     for (std::size_t i = 0; i < scores.size(); ++i) choices.push_back({std::move(configurations[i]), scores[i]});
     if (explore && !choices.empty()) return choices.front();
     if (!all.listed()) climb(model, problem, all, seen, choices);
+    const auto unlikely = [&](const Choice& one) { return one.score.log_works < std::log(least_chance); };
+    if (!std::all_of(choices.begin(), choices.end(), unlikely)) std::erase_if(choices, unlikely);  // the last resort only
     const auto best = std::max_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
         return a.score.total() < b.score.total() || (a.score.total() == b.score.total() && b.configuration < a.configuration);
     });

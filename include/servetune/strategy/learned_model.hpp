@@ -35,7 +35,7 @@ class LearnedModel {
 public:
     using Options = LearningOptions;
 
-    /// `geometry` must outlive it. `noise_cv`: of one measurement; `measured`: whether replicates say so.
+    /// `geometry` must outlive it. `noise_cv`: of one measurement.
     LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv,
                  const Options& options, std::uint64_t seed);
 
