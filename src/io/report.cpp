@@ -104,7 +104,8 @@ private:
                  fmt::format("{:g} %", problem_.decision.min_gain * 100));
         if (result_.default_passes && !result_.keep_default) {
             line(
-                "The gain's 95 % interval is {} to {} with a noise of {:.1f} % per measurement{}; the probability that this is the best of "
+                "The gain's 95 % interval, as wide as the choice among all that were tried makes it, is {} to {} with a noise of {:.1f} % per "
+                "measurement{}; the probability that this is the best of "
                 "the {} configurations that pass is {:.0f} %.\n",
                 percent(result_.gain.low), percent(result_.gain.high), view_.standings.noise() * 100,
                 problem_.replicates_inform ? "" : " (assumed: every configuration was measured once)",

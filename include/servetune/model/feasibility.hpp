@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/normal.hpp"
 #include "servetune/model/kernel.hpp"
 
 #include <Eigen/Cholesky>
@@ -69,7 +70,7 @@ public:
         return inverse * root_weights_.asDiagonal();
     }
     /// Chosen so that a configuration of which nothing is known works with the prior's chance.
-    [[nodiscard]] double prior_mean() const { return quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
+    [[nodiscard]] double prior_mean() const { return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
 
     /// At m points. `tables`: n x m distances to the data.
     [[nodiscard]] Eigen::VectorXd probabilities(const DistanceTables& tables, const Eigen::VectorXd& offsets) const {
@@ -84,17 +85,6 @@ public:
             result(j) = 0.5 * std::erfc(-latent(j) / std::sqrt(2 * (1 + variance)));
         }
         return result;
-    }
-
-    /// Phi^-1, by bisection: it is asked once.
-    static double quantile(double p) {
-        double low = -9;
-        double high = 9;
-        for (int i = 0; i < 80; ++i) {
-            const double middle = 0.5 * (low + high);
-            (0.5 * std::erfc(-middle / std::sqrt(2.0)) < p ? low : high) = middle;
-        }
-        return 0.5 * (low + high);
     }
 
 private:

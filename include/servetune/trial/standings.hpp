@@ -6,7 +6,9 @@
 #include "servetune/trial/trial.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -47,10 +49,21 @@ public:
     }
     /// The relative noise of one measurement that the estimates use.
     [[nodiscard]] double noise() const { return noise_; }
+    /// Of the measurements after the first, that a configuration was not picked for; nothing where there are none.
+    [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing) const {
+        if (standing.values.size() < 2) return std::nullopt;
+        return estimate_of(std::span(standing.values).subspan(1));
+    }
     /// The passing configuration with the best mean (ties: the one asked first); null when none passes.
     [[nodiscard]] const Standing* best() const;
 
 private:
+    [[nodiscard]] Estimate estimate_of(std::span<const double> values) const {
+        double sum = 0;
+        for (const double value : values) sum += value;
+        const auto n = static_cast<double>(values.size());
+        return {sum / n, noise_ / std::sqrt(n), values.size()};
+    }
     static void judge(Standing& standing, const Objective& objective, const Decision& decision);
 
     std::vector<Standing> standings_;
@@ -76,13 +89,8 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         replicates.push_back(standing.values);
     }
     noise_ = pooled_noise(decision.noise_cv, replicates);
-    for (Standing& standing : standings_) {
-        const auto n = static_cast<double>(standing.values.size());
-        if (n == 0) continue;
-        double sum = 0;
-        for (const double value : standing.values) sum += value;
-        standing.estimate = {sum / n, noise_ / std::sqrt(n), standing.values.size()};
-    }
+    for (Standing& standing : standings_)
+        if (!standing.values.empty()) standing.estimate = estimate_of(standing.values);
 }
 
 inline void Standings::judge(Standing& standing, const Objective& objective, const Decision& decision) {
