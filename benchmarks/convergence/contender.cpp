@@ -39,7 +39,7 @@ const std::map<std::string, Maker>& makers() {
         {"bayesian_hybrid", bayesian(FailureLesson::hybrid, false)},
         {"bayesian_classifier", bayesian(FailureLesson::classifier, false)},
         {"bayesian_penalty", bayesian(FailureLesson::penalty, false)},
-        {"bayesian_additive", bayesian(FailureLesson::hybrid, true)},
+        {"bayesian_additive", bayesian(Bayesian::Options().learning.failures, true)},
     };
     return map;
 }
@@ -80,11 +80,16 @@ std::vector<std::string> own_contenders() {
     return names;
 }
 
-std::string name_of_contender(const std::string& described) { return described.substr(0, described.find('=')); }
+std::string name_of_contender(const std::string& described) { return described.substr(0, described.find_first_of("~=")); }
+
+bool knows_budget(const std::string& described) {
+    const std::size_t equals = described.find('=');
+    return equals == std::string::npos ? described.starts_with("bayesian") : equals > 0 && described[equals - 1] == '~';
+}
 
 std::unique_ptr<Contender> contender(const std::string& described) {
     if (const std::size_t equals = described.find('='); equals != std::string::npos)
-        return peer(described.substr(0, equals), described.substr(equals + 1));
+        return peer(name_of_contender(described), described.substr(equals + 1));
     const auto found = makers().find(described);
     if (found == makers().end()) throw UsageError("no contender '" + described + "'; a program is written NAME=command");
     return std::make_unique<Own>(found->second);

@@ -30,6 +30,8 @@ public:
 /// `NAME`: one of `own_contenders()`. `NAME=program words...`: a peer. Throws UsageError.
 std::unique_ptr<Contender> contender(const std::string& described);
 std::string name_of_contender(const std::string& described);
+/// Whether it does otherwise with another budget: our Bayesian strategies. `NAME~=program`: a peer that looks at its budget.
+bool knows_budget(const std::string& described);
 std::vector<std::string> own_contenders();
 
 /// The program is started at the first `begin` and serves all runs of this object.

@@ -122,17 +122,25 @@ void run_all(const Options& options) {
         const Task* task;
         std::string contender;
         RunKey key;
+        std::vector<std::size_t> looks;  ///< ascending; the last is the budget
     };
     std::vector<Job> jobs;
     for (std::size_t seed = options.first_seed; seed < options.first_seed + options.seeds;
          ++seed)  // outermost: a run that is cut short is fair
         for (const auto& task : tasks)
             for (const double noise : options.noises)
-                for (const std::size_t budget : options.budgets)
-                    for (const std::string& contender : contenders) {
-                        RunKey key{task->name(), name_of_contender(contender), noise, budget, seed};
-                        if (!done.contains(key)) jobs.push_back({task.get(), contender, std::move(key)});
-                    }
+                for (const std::string& contender : contenders) {
+                    std::vector<std::size_t> missing;
+                    for (const std::size_t budget : options.budgets)
+                        if (!done.contains({task->name(), name_of_contender(contender), noise, budget, seed})) missing.push_back(budget);
+                    std::sort(missing.begin(), missing.end());
+                    const auto add = [&](std::vector<std::size_t> looks) {
+                        jobs.push_back({task.get(), contender, {task->name(), name_of_contender(contender), noise, looks.back(), seed}, looks});
+                    };
+                    if (!knows_budget(contender) && !missing.empty()) add(std::move(missing));
+                    else
+                        for (const std::size_t budget : missing) add({budget});
+                }
     fmt::print(stderr, "{} runs to do, {} done before\n", jobs.size(), done.size());
     std::atomic<std::size_t> next = 0;
     std::mutex mutex;
@@ -144,9 +152,9 @@ void run_all(const Options& options) {
                 const Job& job = jobs[i];
                 auto& one = mine[job.contender];
                 if (!one) one = contender(job.contender);
-                const Run result = run(*job.task, *one, job.key);
+                const std::vector<Run> results = run(*job.task, *one, job.key, job.looks);
                 const std::lock_guard lock(mutex);
-                append_run(options.results, result);
+                for (const Run& result : results) append_run(options.results, result);
             }
         } catch (const std::exception& error) {
             const std::lock_guard lock(mutex);

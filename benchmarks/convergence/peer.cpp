@@ -18,8 +18,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Answers that break a known constraint cost no trial, up to this many for one ask; after that the run ends as if the peer were done.
-constexpr std::size_t most_rejections = 1000;
+/// Answers that break a known constraint cost no trial; after so many for one ask an even draw of what is possible is measured in the peer's place, which it is told.
+constexpr std::size_t most_rejections = 20;
 
 Json json_value(const Value& value) {
     if (is_unset(value)) return nullptr;
@@ -65,6 +65,7 @@ public:
         if (process_ < 0) start();
         problem_ = &problem;
         told_ = 0;
+        seed_ = seed;
         send({{"space", json_space(problem.space)},
               {"direction", problem.objective.direction == Direction::maximize ? "maximize" : "minimize"},
               {"budget", budget},
@@ -86,6 +87,8 @@ public:
             }
             send({{"tell", {{"configuration", answer.at("configuration")}, {"infeasible", true}}}});
         }
+        Rng rng(derive_seed(seed_, history.size()));
+        asked.configuration = problem_->feasible.sample(rng);
         return asked;
     }
 
@@ -144,6 +147,7 @@ private:
     std::string command_;
     const Problem* problem_ = nullptr;
     std::size_t told_ = 0;
+    std::uint64_t seed_ = 0;
     pid_t process_ = -1;
     std::FILE* to_ = nullptr;
     std::FILE* from_ = nullptr;

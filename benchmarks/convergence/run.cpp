@@ -54,7 +54,7 @@ std::vector<double> split(const std::string& text) {
 
 }  // namespace
 
-Run run(const Task& task, Contender& contender, const RunKey& key) {
+std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks) {
     using Clock = std::chrono::steady_clock;
     const auto seconds_since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
     const std::shared_ptr<const Problem> problem = task.problem(key.noise_cv, key.seed);
@@ -65,7 +65,15 @@ Run run(const Task& task, Contender& contender, const RunKey& key) {
     result.ask_seconds = seconds_since(start);
     std::vector<Trial> history;
     std::set<Configuration> seen;
+    std::vector<Run> looked;
+    const auto look = [&](std::size_t budget) {
+        looked.push_back(result);
+        looked.back().key.budget = budget;
+        looked.back().trials = history.size();
+        looked.back().last_ask_seconds = median_of_last(asks, 5);
+    };
     while (history.size() < key.budget) {
+        if (looked.size() < looks.size() && history.size() == looks[looked.size()]) look(history.size());
         Contender::Asked asked{problem->space.default_configuration(), "the default", 0};
         if (!history.empty()) {
             start = Clock::now();
@@ -90,9 +98,8 @@ Run run(const Task& task, Contender& contender, const RunKey& key) {
         result.regret_recommended.push_back(recommendation.best ? task.regret(recommendation.recommended) : 1);
         if (result.arrived == 0 && recommendation.best && task.good(*recommendation.best)) result.arrived = history.size();
     }
-    result.trials = history.size();
-    result.last_ask_seconds = median_of_last(asks, 5);
-    return result;
+    while (looked.size() < looks.size()) look(looks[looked.size()]);
+    return looked;
 }
 
 double at_trial(const std::vector<double>& curve, std::size_t trial) {

@@ -6,6 +6,8 @@
 #include "task.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <mutex>
 #include <set>
 #include <sstream>
 #include <thread>
@@ -37,21 +39,10 @@ Truths read_truths(const std::filesystem::path& file, const std::string& header)
     if (!std::getline(lines, line) || line != header) return truths;  // of another study
     while (std::getline(lines, line)) {
         const std::size_t tab = line.find('\t');
-        if (tab != std::string::npos) truths.emplace(configuration_from_json(line.substr(0, tab)), outcome_from_json(line.substr(tab + 1)));
+        if (tab == std::string::npos || line.back() != '}') continue;  // cut short: computed again
+        truths.emplace(configuration_from_json(line.substr(0, tab)), outcome_from_json(line.substr(tab + 1)));
     }
     return truths;
-}
-
-/// In their order, on `threads` threads.
-std::vector<Outcome> predicted(const SimulateEvaluator& evaluator, const std::vector<Configuration>& configurations, std::size_t threads) {
-    std::vector<Outcome> outcomes(configurations.size());
-    std::vector<std::jthread> workers;
-    for (std::size_t worker = 0; worker < threads; ++worker)
-        workers.emplace_back([&, worker] {
-            for (std::size_t i = worker; i < configurations.size(); i += threads) outcomes[i] = evaluator.predicted(configurations[i]);
-        });
-    workers.clear();
-    return outcomes;
 }
 
 /// The objective, the limits' metrics and the verdict; a hundred other metrics are dropped.
@@ -91,23 +82,28 @@ Task::Definition simulated_task(const std::filesystem::path& study, const std::f
     for (const Parameter& parameter : part.parameters()) header += " " + parameter.name + "(" + parameter.domain_text() + ")";
     const std::filesystem::path store = cache / "simulated_h100.truth";
     auto truths = std::make_shared<Truths>(read_truths(store, header));
-    if (truths->empty()) {
-        const auto evaluator = simulated(file);
-        std::vector<Configuration> parts;
-        std::vector<Configuration> wholes;
-        FeasibleSet(part).for_each([&](const Configuration& configuration) {
-            parts.push_back(configuration);
-            wholes.push_back(whole.completed(configuration.assignment()));
-            return true;
+    if (truths->empty()) write_file(store, header + "\n");
+    std::vector<Configuration> missing;
+    FeasibleSet(part).for_each([&](const Configuration& configuration) {
+        if (!truths->contains(configuration)) missing.push_back(configuration);
+        return true;
+    });
+    const auto evaluator = simulated(file);
+    std::ofstream out(store, std::ios::app);
+    out << '\n';  // after a line that was cut short
+    std::mutex mutex;
+    std::vector<std::jthread> workers;
+    for (std::size_t worker = 0; worker < threads; ++worker)
+        workers.emplace_back([&, worker] {
+            for (std::size_t i = worker; i < missing.size(); i += threads) {
+                const Outcome outcome = reduced(evaluator->predicted(whole.completed(missing[i].assignment())), file.objective);
+                const std::lock_guard lock(mutex);
+                out << json_of(missing[i]) << '\t' << json_of(outcome) << std::endl;  // what is found is kept, whatever ends this
+                truths->emplace(missing[i], outcome);
+            }
         });
-        const std::vector<Outcome> outcomes = predicted(*evaluator, wholes, threads);
-        std::string text = header + "\n";
-        for (std::size_t i = 0; i < parts.size(); ++i) {
-            const Outcome& outcome = truths->emplace(parts[i], reduced(outcomes[i], file.objective)).first->second;
-            text += json_of(parts[i]) + "\t" + json_of(outcome) + "\n";
-        }
-        write_file(store, text);
-    }
+    workers.clear();
+    if (!out) throw IoError("cannot write " + store.string());
     task.truth = [truths](const Configuration& configuration) { return truths->at(configuration); };
     return task;
 }

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+// What one ask of the Bayesian strategy costs: everything fitted anew after a result, and only one more trial under way.
+#include "servetune/strategy/bayesian.hpp"
+
+#include <benchmark/benchmark.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace {
+
+using namespace servetune;
+
+/// Ten parameters like an engine's: 10^5 configurations, or with more levels 10^6.
+SearchSpace space(bool million) {
+    std::vector<Parameter> parameters{Parameter::integer("seqs", 32, million ? 2048 : 1024, Scale::log2).with_default(256),
+                                      Parameter::integer("tokens", 1024, million ? 131072 : 32768, Scale::log2).with_default(8192),
+                                      Parameter::choice("memory", {0.7, 0.8, 0.85, 0.9, 0.95}, true),
+                                      Parameter::choice("backend", {"fa3", "flashinfer", "triton"}),
+                                      Parameter::choice("cache", {"auto", "fp8"}),
+                                      Parameter::choice("mode", {"a", "b"}),
+                                      Parameter::choice("graph", {false, true}),
+                                      Parameter::choice("overlap", {false, true}),
+                                      Parameter::choice("method", {"none", "ngram"}),
+                                      Parameter::integer("guesses", 1, million ? 8 : 5).when("method", {"ngram"})};
+    if (million) parameters.push_back(Parameter::choice("order", {"fcfs", "priority", "lpm", "dfs"}));
+    return SearchSpace(std::move(parameters));
+}
+
+double number(const Configuration& configuration, const char* name) {
+    const Value* value = configuration.find(name);
+    return value == nullptr ? 0 : number_of(*value).value_or(0);
+}
+
+std::vector<Trial> history_of(const Problem& problem, std::size_t trials) {
+    Rng rng(7);
+    std::vector<Trial> history;
+    for (std::size_t i = 0; i < trials; ++i) {
+        Configuration configuration = i == 0 ? problem.space.default_configuration() : problem.feasible.sample(rng);
+        const double seqs = std::log2(number(configuration, "seqs"));
+        const double tokens = std::log2(number(configuration, "tokens"));
+        Trial trial{i, std::move(configuration)};
+        if (seqs + tokens > 23) trial.outcome = Failure{FailureKind::out_of_memory, "no room"};
+        else
+            trial.outcome = Measurement{{{"total_tokens_per_second",
+                                          {5000 * std::exp(-0.04 * (seqs - 9) * (seqs - 9) - 0.03 * (tokens - 13) * (tokens - 13) + 0.03 * rng.normal())}}}};
+        history.push_back(std::move(trial));
+    }
+    return history;
+}
+
+/// `state.range(0)`: trials told; `state.range(1)`: 1 for 10^6 configurations.
+struct Study {
+    explicit Study(const benchmark::State& state)
+        : problem(space(state.range(1) == 1), {}, {Decision::Rule::significant, 0.01, 0.03}),
+          history(history_of(problem, static_cast<std::size_t>(state.range(0)))), strategy(options()) {}
+    static Bayesian::Options options() {
+        Bayesian::Options options;
+        options.trials = 1'000'000;  // never the confirming end
+        return options;
+    }
+    Problem problem;
+    std::vector<Trial> history;
+    Bayesian strategy;
+};
+
+void ask_after_a_result(benchmark::State& state) {
+    Study study(state);
+    Rng rng(1);
+    benchmark::DoNotOptimize(study.strategy.ask(study.problem, study.history, rng));  // lists the candidates, once for a study
+    for (auto _ : state) {
+        study.history.back().outcome = Measurement{{{"total_tokens_per_second", {5000 * std::exp(0.03 * rng.normal())}}}};
+        benchmark::DoNotOptimize(study.strategy.ask(study.problem, study.history, rng));
+    }
+    state.counters["configurations"] = study.problem.feasible.size();
+}
+
+void ask_with_one_more_under_way(benchmark::State& state) {
+    Study study(state);
+    Rng rng(1);
+    for (auto _ : state) {
+        state.PauseTiming();
+        const Answer answer = study.strategy.ask(study.problem, study.history, rng);
+        study.history.push_back({study.history.size(), std::get<Proposal>(answer).configuration});
+        state.ResumeTiming();
+        benchmark::DoNotOptimize(study.strategy.ask(study.problem, study.history, rng));
+        state.PauseTiming();
+        study.history.pop_back();
+        state.ResumeTiming();
+    }
+    state.counters["configurations"] = study.problem.feasible.size();
+}
+
+void listing_the_candidates(benchmark::State& state) {
+    Study study(state);
+    for (auto _ : state) benchmark::DoNotOptimize(std::make_unique<Candidates>(study.problem, Beliefs{}, CandidateOptions{}));
+    state.counters["configurations"] = study.problem.feasible.size();
+}
+
+BENCHMARK(listing_the_candidates)->Args({0, 0})->Args({0, 1})->Unit(benchmark::kMillisecond);
+BENCHMARK(ask_after_a_result)->Args({20, 0})->Args({60, 0})->Args({60, 1})->Args({300, 0})->Args({1000, 0})->Unit(benchmark::kMillisecond);
+BENCHMARK(ask_with_one_more_under_way)->Args({60, 0})->Args({60, 1})->Unit(benchmark::kMillisecond);
+
+}  // namespace
+
+BENCHMARK_MAIN();
