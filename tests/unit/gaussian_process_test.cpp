@@ -393,6 +393,44 @@ TEST_CASE("expected improvement: against brute force, and far out against its se
     CHECK(log_normal_cdf(9) == Approx(0).margin(1e-15));
 }
 
+TEST_CASE("expected gain: what one more measurement does to the better of two posterior means, by simulated measurements") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 12);
+    const auto others = points_of(space, geometry, 5, 9);
+    Observations data = observations_of(points, 0);
+    data.noise_factors(3) = 0.5;
+    constexpr double noise = 0.2;
+    const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions()), noise);
+    constexpr Eigen::Index incumbent = 3;
+    const double best = process.predict(distance_tables(geometry, points, {points[incumbent]}), Eigen::MatrixXd::Ones(1, 1)).front().mean;
+    for (const EncodedPoint& other : others) {
+        const DistanceTables tables = distance_tables(geometry, points, {other});
+        const Prediction prediction = process.predict(tables, Eigen::MatrixXd::Ones(1, 1)).front();
+        const double covariance =
+            process.cross_covariance(tables, Eigen::MatrixXd::Ones(1, 1)).col(0).dot(process.covariance_weights(incumbent));
+        const std::vector<EncodedPoint> pair{other, points[incumbent]};
+        const Eigen::MatrixXd joint = process.posterior_covariance(distance_tables(geometry, points, pair),
+                                                                   distance_tables(geometry, pair, pair), Eigen::MatrixXd::Ones(2, 1));
+        CHECK(std::abs(covariance - joint(0, 1)) < 1e-8);
+        Rng rng(4);
+        double sum = 0;
+        constexpr int draws = 4000;
+        for (int i = 0; i < draws; ++i) {
+            GaussianProcess after = process;
+            const double told = prediction.mean + std::sqrt(prediction.variance + noise) * rng.normal();
+            after.append(tables, other, told, 1, Eigen::RowVectorXd::Ones(1));
+            std::vector<EncodedPoint> known = points;
+            known.push_back(other);
+            const auto means = after.predict(distance_tables(geometry, known, pair), Eigen::MatrixXd::Ones(2, 1));
+            sum += std::max(means[0].mean, means[1].mean) - means[1].mean;
+        }
+        const double gain = std::exp(log_expected_gain(prediction, best, covariance, noise));
+        CHECK(gain == Approx(sum / draws).epsilon(0.15).margin(1e-3));
+        CHECK(gain < std::exp(log_expected_improvement(prediction, best)));
+    }
+}
+
 TEST_CASE("a pool is predicted as its points are") {
     const SearchSpace space({Parameter::choice("backend", {"x", "y", "z"}), Parameter::integer("seqs", 16, 1024, Scale::log2),
                              Parameter::real("share", 0, 1), Parameter::boolean("graphs")});
@@ -407,7 +445,13 @@ TEST_CASE("a pool is predicted as its points are") {
         for (const double additive : {0.0, 0.4}) {
             const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions(), additive),
                                           0.05);
-            const PoolPredictions fast = predict_pool(PoolModel::of(process), geometry, pool, {});
+            PoolModel model = PoolModel::of(process);
+            model.covariance_weights = process.covariance_weights(7);
+            const PoolPredictions fast = predict_pool(model, geometry, pool, {});
+            const Eigen::VectorXd covariances =
+                process.cross_covariance(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1)).transpose() *
+                process.covariance_weights(7);
+            CHECK((fast.covariances.cast<double>() - covariances).cwiseAbs().maxCoeff() < 2e-4);
             const auto exact = process.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1));
             for (Eigen::Index i = 0; i < 1100; ++i) {
                 CHECK(std::abs(static_cast<double>(fast.means(i)) - exact[static_cast<std::size_t>(i)].mean) < 2e-4);

@@ -61,6 +61,7 @@ struct PoolModel {
     Eigen::MatrixXd regressors{};
     Eigen::VectorXd coefficient_mean{};
     Eigen::VectorXd coefficient_variance{};
+    Eigen::VectorXd covariance_weights{};  ///< n, or empty: of GaussianProcess::covariance_weights
 
     static PoolModel of(const GaussianProcess& process) {
         const Observations& data = process.data();
@@ -90,6 +91,7 @@ struct PoolModel {
 struct PoolPredictions {
     Eigen::VectorXf means;
     Eigen::VectorXf variances;
+    Eigen::VectorXf covariances{};  ///< with the observation that the model's covariance weights are of; empty: they are not given
 };
 
 /// Means and variances over a whole pool, in single precision: good to 1e-4 of the prior's standard deviation, enough to rank; the best are to be
@@ -101,6 +103,7 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
     const auto count = static_cast<Eigen::Index>(pool.size());
     const KernelParameters& kernel = model.kernel;
     PoolPredictions result{Eigen::VectorXf(count), Eigen::VectorXf(count)};
+    if (model.covariance_weights.size() > 0) result.covariances.resize(count);
 
     // For each dimension and level: the scaled distance to each observation, and the additive part's covariance with it.
     const bool additive = kernel.additive_variance > 0 && geometry.dimensions() > 0;
@@ -118,6 +121,7 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
     }
     const Eigen::MatrixXf half_inverse = model.half.cast<float>();
     const Eigen::VectorXf weights = model.weights.cast<float>();
+    const Eigen::VectorXf covariance_weights = model.covariance_weights.cast<float>();
     const Eigen::MatrixXf linear = (model.regressors * model.coefficient_variance.asDiagonal()).cast<float>();
     const Eigen::VectorXf coefficient_mean = model.coefficient_mean.cast<float>();
     const Eigen::VectorXf coefficient_variance = model.coefficient_variance.cast<float>();
@@ -157,6 +161,8 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
         covariances.noalias() += linear * h.transpose();
         result.means.segment(from, width).noalias() = h * coefficient_mean;
         result.means.segment(from, width).noalias() += covariances.transpose() * weights;
+        if (result.covariances.size() > 0)
+            result.covariances.segment(from, width).noalias() = covariances.transpose() * covariance_weights;
         Eigen::RowVectorXf seen = Eigen::RowVectorXf::Zero(width);
         if (n > 0) seen = (half_inverse.triangularView<Eigen::Lower>() * covariances).eval().colwise().squaredNorm();  // Eigen divides by n
         const auto prior = static_cast<float>(kernel.prior_variance());

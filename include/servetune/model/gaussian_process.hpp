@@ -112,6 +112,12 @@ public:
         return {data_.coefficient_mean(p) + prior * column.dot(weights_), std::max(prior - prior * prior * seen, 0.0)};
     }
 
+    /// With the covariances k(x) of a point with the data: k(x)'w is the posterior covariance of f(x) with f at observation i. For k(x, x_i) is k(x)'e_i, and
+    /// (K + noise)^-1 (K e_i) = e_i - s_n^2 v_i (K + noise)^-1 e_i.
+    [[nodiscard]] Eigen::VectorXd covariance_weights(Eigen::Index i) const {
+        return noise_variance_ * data_.noise_factors(i) * solve(Eigen::VectorXd::Unit(size(), i));
+    }
+
     /// One more observation in O(n^2) in place of O(n^3): a row of the factor (L^-1 c and what is left of its variance). `tables`: n x 1 distances to it,
     /// `regressors`: 1 x p. A point that the others determine to rounding is given the smallest variance that the factor can hold.
     void append(const DistanceTables& tables, const EncodedPoint& point, double value, double noise_factor,

@@ -92,6 +92,16 @@ public:
         for (const Expert& expert : experts_) result.push_back(expert.process.predict(tables, regressors(expert, beliefs)));
         return result;
     }
+    /// Each expert's posterior covariances of m points with observation i.
+    [[nodiscard]] std::vector<Eigen::VectorXd> covariances(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs,
+                                                           Eigen::Index i) const {
+        std::vector<Eigen::VectorXd> result;
+        const DistanceTables tables = distance_tables(*geometry_, experts_.front().process.data().points, points);
+        for (const Expert& expert : experts_)
+            result.emplace_back(expert.process.cross_covariance(tables, regressors(expert, beliefs)).transpose() *
+                                expert.process.covariance_weights(i));
+        return result;
+    }
     /// Of the mixture: mean, and variance within and between the experts.
     [[nodiscard]] std::vector<Prediction> mixed(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs) const {
         const auto each = predict(points, beliefs);

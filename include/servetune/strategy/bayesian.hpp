@@ -24,9 +24,10 @@ namespace servetune {
 /// A few trials change the default here and there (start_design.hpp). Then each ask fits models to all that was told (learned_model.hpp) and takes the feasible configuration with the
 /// largest
 ///
-///     ln alpha = ln EI + ln P(works) + sum_j ln P(limit j is kept)
+///     ln alpha = ln G + ln P(works) + sum_j ln P(limit j is kept)
 ///
-/// of all there are (candidates.hpp), EI being over the best posterior mean, never over the best number seen. Measuring one of the best again competes with
+/// of all there are (candidates.hpp), G being what one measurement is expected to gain (`log_expected_gain`) over the best posterior mean, never over the best number
+/// seen. Measuring one of the best again competes with
 /// that; the last tenth of the budget does nothing else. One ask in `explore_every` looks where the model knows least among what may be best.
 /// A pure function of the history: what is kept from ask to ask changes its speed only.
 class Bayesian : public Strategy {
@@ -108,7 +109,7 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
     if (replicate && !explore && replicate->second > choice->score.total())
         return Proposal{model.lessons()[replicate->first].configuration, "again: whether it is the best is worth more than a new one"};
     const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
-    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") + ": ln EI " +
+    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") + ": ln gain " +
                                                rounded(choice->score.log_improvement) + ", ln P(works) " +
                                                rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits)};
 }

@@ -23,8 +23,10 @@ public:
         const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
+            const bool keep = problem.feasible.size() <= static_cast<double>(options.kept_at_most);
             problem.feasible.for_each([&](const Configuration& configuration) {
                 add(configuration, beliefs);
+                if (keep) configurations_.push_back(configuration);
                 return true;
             });
             return;
@@ -53,7 +55,7 @@ public:
     [[nodiscard]] const CandidatePool& pool() const { return pool_; }
     [[nodiscard]] bool listed() const { return listed_; }
     [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
-        return listed_ ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
+        return configurations_.empty() ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {

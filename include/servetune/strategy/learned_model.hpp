@@ -21,7 +21,7 @@ namespace servetune {
 
 /// What decides about one configuration.
 struct CandidateScore {
-    double log_improvement = 0;  ///< ln EI over the incumbent; where there is none 0.3 ln of the standard deviation: to learn
+    double log_improvement = 0;  ///< ln of what measuring it is expected to gain over the incumbent; where there is none 0.3 ln of the standard deviation: to learn
     double log_works = 0;        ///< ln P(it gives a number)
     double log_limits = 0;       ///< sum over the limits of ln P(kept)
     Prediction objective{};      ///< standardised, more is better
@@ -78,6 +78,7 @@ private:
     std::unique_ptr<FeasibilityModel> works_{};  ///< null: nothing failed yet
     std::vector<Prediction> of_lessons_{};
     std::optional<std::size_t> incumbent_{};
+    Eigen::Index observed_ = 0;  ///< the incumbent, among the objective's observations
 };
 
 inline double median_of(std::vector<double> values) {
@@ -206,6 +207,9 @@ inline void LearnedModel::find_incumbent() {
     of_lessons_ = objective_->mixed(points, columns(beliefs));
     for (std::size_t i = 0; i < lessons_.size(); ++i)
         if (lessons_[i].passes && (!incumbent_ || of_lessons_[i].mean > of_lessons_[*incumbent_].mean)) incumbent_ = i;
+    if (!incumbent_) return;
+    const std::vector<EncodedPoint>& observed = objective_->experts().front().process.data().points;
+    observed_ = std::find(observed.begin(), observed.end(), lessons_[*incumbent_].point) - observed.begin();
 }
 
 inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<EncodedPoint>& points,
@@ -218,6 +222,8 @@ inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<Encode
     if (incumbent_)
         for (const auto& at_incumbent : objective_->predict({lessons_[*incumbent_].point}, columns({lessons_[*incumbent_].beliefs})))
             best.push_back(at_incumbent.front().mean);
+    std::vector<Eigen::VectorXd> covariances;
+    if (incumbent_) covariances = objective_->covariances(points, believed, observed_);
     constexpr double worth_learning = 0.3;  // of ln sd, where nothing passes yet: what may pass comes first
     for (std::size_t i = 0; i < points.size(); ++i) {
         result[i].objective = mixed[i];
@@ -226,8 +232,11 @@ inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<Encode
             continue;
         }
         double sum = 0;
-        for (std::size_t e = 0; e < each.size(); ++e)
-            sum += objective_->experts()[e].weight * std::exp(std::max(log_expected_improvement(each[e][i], best[e]), -700.0));
+        for (std::size_t e = 0; e < each.size(); ++e) {
+            const Expert& expert = objective_->experts()[e];
+            const double gain = log_expected_gain(each[e][i], best[e], covariances[e](static_cast<Eigen::Index>(i)), expert.process.noise_variance());
+            sum += expert.weight * std::exp(std::max(gain, -700.0));
+        }
         result[i].log_improvement = std::log(std::max(sum, 1e-300));
     }
     for (const LimitModel& limit : limits_) {
@@ -256,7 +265,9 @@ inline Eigen::VectorXf LearnedModel::ranking(const Candidates& candidates, doubl
         for (std::size_t i = 0; i < pool.size(); ++i) beliefs.push_back(candidates.beliefs(i));
         regressors = Surrogate::regressors(expert, columns(beliefs)).cast<float>();
     }
-    const PoolPredictions objective = predict_pool(PoolModel::of(expert.process), geometry_, pool, regressors);
+    PoolModel process = PoolModel::of(expert.process);
+    if (incumbent_) process.covariance_weights = expert.process.covariance_weights(observed_);
+    const PoolPredictions objective = predict_pool(process, geometry_, pool, regressors);
     double best = 0;
     if (incumbent_)
         best = objective_->predict({lessons_[*incumbent_].point}, columns({lessons_[*incumbent_].beliefs})).front().front().mean;
@@ -264,7 +275,8 @@ inline Eigen::VectorXf LearnedModel::ranking(const Candidates& candidates, doubl
     for (Eigen::Index i = 0; i < count; ++i) {
         const Prediction prediction{static_cast<double>(objective.means(i)), static_cast<double>(objective.variances(i))};
         const double log_sd = 0.5 * std::log(prediction.variance);
-        double score = incumbent_ ? log_expected_improvement(prediction, best) : 0.3 * log_sd;
+        double score = incumbent_ ? log_expected_gain(prediction, best, static_cast<double>(objective.covariances(i)), expert.process.noise_variance())
+                                  : 0.3 * log_sd;
         if (explore && incumbent_) score = prediction.mean + std::sqrt(prediction.variance) >= best ? log_sd : log_sd - 100;
         result(i) = static_cast<float>(score);
     }
