@@ -12,6 +12,12 @@
 
 namespace servetune {
 
+/// One of several answers to several goals: none that passes is better in one of them without being worse in another, by the means.
+struct FrontPoint {
+    Configuration configuration;
+    std::vector<Estimate> estimates;  ///< of each goal, the leading one first
+};
+
 /// What a history says should be served, and how sure that is.
 struct Recommendation {
     Configuration default_configuration;
@@ -24,6 +30,7 @@ struct Recommendation {
     double p_best = 0;                   ///< probability that `recommended` is truly the best of all passing ones
     std::vector<Configuration> tied{};   ///< other passing ones whose 95 % interval against `recommended` holds 0
     std::vector<std::string> unknown{};  ///< limits that could not be judged on `recommended`
+    std::vector<FrontPoint> front{};     ///< where there are several goals; the best in the leading one first
 };
 
 /// How many parameters `configuration` sets away from the default configuration; what its command has more than the default's.
@@ -56,6 +63,9 @@ inline bool only_unsound(const Standing& standing, const Problem& problem) {
 /// configuration that only drops settings from it and loses less than is worth having replaces it, fewest settings first. A flag
 /// whose effect is not worth having is thus never recommended. A default whose measurement is unsound stays recommended: that
 /// another is better cannot be concluded from it.
+///
+/// Of several goals the leading one decides who is best; worth having is then what is worth it in any of them, so that neither the default nor a smaller
+/// command replaces a configuration that is as good in the leading goal and clearly better in another.
 inline Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
     const Standings standings(history, problem.objective, problem.decision);
     Recommendation result{problem.space.default_configuration()};
@@ -65,23 +75,34 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const Standing* best = standings.best();
     if (best == nullptr) return result;
     result.best = best->configuration;
+    const std::vector<Goal> goals = problem.objective.goals();
+    if (problem.objective.several())
+        for (const Standing* standing : standings.front()) {
+            FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});
+            for (std::size_t k = 0; k < goals.size(); ++k) point.estimates.push_back(standing->of_goal(k));
+        }
     result.default_unsound = base != nullptr && only_unsound(*base, problem);
     if (result.default_unsound) return result;
 
     const auto gain = [&](const Standing& a, const Standing& b) { return gain_between(problem.objective, a.estimate, b.estimate); };
+    const auto worth_having = [&](const Standing& a, const Standing& b) {
+        for (std::size_t k = 0; k < goals.size(); ++k)
+            if (worth_it(problem.decision, gain_between(goals[k], a.of_goal(k), b.of_goal(k)))) return true;
+        return false;
+    };
     const Standing* winner = best;
-    if (result.default_passes && !worth_it(problem.decision, gain(*best, *base))) winner = base;
+    if (result.default_passes && !worth_having(*best, *base)) winner = base;
     const Standing* smallest = winner;
     for (const Standing& candidate : standings.all()) {
         if (!candidate.passes() || !is_reduction_of(problem.space, candidate.configuration, winner->configuration)) continue;
-        if (worth_it(problem.decision, gain(*winner, candidate))) continue;
+        if (worth_having(*winner, candidate)) continue;
         const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
         const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
         if (fewer < fewest || (fewer == fewest && problem.objective.better(candidate.estimate.mean, smallest->estimate.mean)))
             smallest = &candidate;
     }
     // Dropping settings must not drop the gain itself.
-    if (result.default_passes && smallest != base && !worth_it(problem.decision, gain(*smallest, *base))) smallest = winner;
+    if (result.default_passes && smallest != base && !worth_having(*smallest, *base)) smallest = winner;
 
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;

@@ -26,6 +26,10 @@ struct Estimate {
     double mean = 0;
     double relative_error = 0;  ///< standard error / mean
     std::size_t replicates = 0;
+
+    /// Where the truth lies with 95 %, its logarithm taken as normal; 1.96 is the normal's 97.5 % point.
+    [[nodiscard]] double low() const { return mean * std::exp(-1.959964 * relative_error); }
+    [[nodiscard]] double high() const { return mean * std::exp(1.959964 * relative_error); }
 };
 
 /// A relative gain with its 95 % interval.
@@ -39,10 +43,15 @@ struct Gain {
 
 /// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both added in squares; 1.96 is the
 /// normal's 97.5 % point.
-inline Gain gain_between(const Objective& objective, const Estimate& candidate, const Estimate& base) {
-    const double value = objective.gain(candidate.mean, base.mean);
+inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base) {
+    const double value = goal.gain(candidate.mean, base.mean);
     const double spread = 1.959964 * std::hypot(candidate.relative_error, base.relative_error);
     return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1};
+}
+
+/// In the leading goal.
+inline Gain gain_between(const Objective& objective, const Estimate& candidate, const Estimate& base) {
+    return gain_between(objective.leading(), candidate, base);
 }
 
 /// Whether `gain` is enough to change a configuration for it.
