@@ -43,8 +43,9 @@ std::vector<Trial> history_of(const Problem& problem, std::size_t trials) {
         Trial trial{i, std::move(configuration)};
         if (seqs + tokens > 23) trial.outcome = Failure{FailureKind::out_of_memory, "no room"};
         else
-            trial.outcome = Measurement{{{"total_tokens_per_second",
-                                          {5000 * std::exp(-0.04 * (seqs - 9) * (seqs - 9) - 0.03 * (tokens - 13) * (tokens - 13) + 0.03 * rng.normal())}}}};
+            trial.outcome = Measurement{
+                {{"total_tokens_per_second",
+                  {5000 * std::exp(-0.04 * (seqs - 9) * (seqs - 9) - 0.03 * (tokens - 13) * (tokens - 13) + 0.03 * rng.normal())}}}};
         history.push_back(std::move(trial));
     }
     return history;
@@ -54,7 +55,8 @@ std::vector<Trial> history_of(const Problem& problem, std::size_t trials) {
 struct Study {
     explicit Study(const benchmark::State& state)
         : problem(space(state.range(1) == 1), {}, {Decision::Rule::significant, 0.01, 0.03}),
-          history(history_of(problem, static_cast<std::size_t>(state.range(0)))), strategy(options()) {}
+          history(history_of(problem, static_cast<std::size_t>(state.range(0)))),
+          strategy(options()) {}
     static Bayesian::Options options() {
         Bayesian::Options options;
         options.trials = 1'000'000;  // never the confirming end

@@ -135,7 +135,8 @@ void run_all(const Options& options) {
                         if (!done.contains({task->name(), name_of_contender(contender), noise, budget, seed})) missing.push_back(budget);
                     std::sort(missing.begin(), missing.end());
                     const auto add = [&](std::vector<std::size_t> looks) {
-                        jobs.push_back({task.get(), contender, {task->name(), name_of_contender(contender), noise, looks.back(), seed}, looks});
+                        jobs.push_back(
+                            {task.get(), contender, {task->name(), name_of_contender(contender), noise, looks.back(), seed}, looks});
                     };
                     if (!knows_budget(contender) && !missing.empty()) add(std::move(missing));
                     else

@@ -77,7 +77,7 @@ void print_trial(const TrialExplanation& trial, const Objective& objective) {
                    figure(expected.objective.value), figure(expected.deviation), figure(expected.objective.low),
                    figure(expected.objective.high), trial.told_before,
                    expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
-        if (expected.best)
+        if (expected.best && expected.expected_gain)
             fmt::print("            expected improvement {:.3g} % over the best then, {}\n", 100 * *expected.expected_gain,
                        figure(*expected.best));
         fmt::print("            works with a chance of {:.0f} %, keeps the limits with {:.0f} %\n", 100 * expected.chance_works,

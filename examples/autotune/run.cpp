@@ -72,9 +72,13 @@ void print_conclusion(const StudySetup& setup, const Summary& summary, const std
         if (result.default_unsound)
             fmt::print("nothing can be concluded, the default's own measurement is unsound; until it is measured again, keep\n\n");
         else if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
+        else if (result.keep_default && result.front.size() > 1)
+            fmt::print("keep the default, unless another trade is worth more to you:\n\n");
         else if (result.keep_default) fmt::print("keep the default: nothing measured gains {:g} %\n\n", setup.file.decision.min_gain * 100);
         else fmt::print("recommended, {} over the default:\n\n", percent(result.gain.value));
-        fmt::print("  {}\n\nreport: {}\n", setup.advice(result.recommended), (folder / "report.md").string());
+        fmt::print("  {}\n\n", setup.advice(result.recommended));
+        if (!result.front.empty()) fmt::print("{} on the front of the goals, each with its command in the report\n", result.front.size());
+        fmt::print("report: {}\n", (folder / "report.md").string());
     }
 }
 

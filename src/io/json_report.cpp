@@ -4,17 +4,50 @@
 #include "servetune/io/report.hpp"
 
 namespace servetune {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Metrics are plain numbers here; standard errors are in the journal.
+Json metrics_of(const ReportView& view, const Configuration& configuration, std::string_view workload = "") {
+    Json object = Json::object();
+    if (const Measurement* measurement = view.measured(configuration, workload))
+        for (const auto& [name, metric] : measurement->metrics) object[name] = metric.value;
+    return object;
+}
+
+/// Of several goals: which they are, and what no other one beats in all of them.
+void add_front(Json& object, const ReportView& view) {
+    const std::vector<Goal> goals = view.setup.file.objective.goals();
+    object["goals"] = Json::array();
+    for (const Goal& goal : goals)
+        object["goals"].push_back(
+            {{"metric", goal.metric}, {"direction", goal.direction == Direction::maximize ? "maximize" : "minimize"}});
+    object["front"] = Json::array();
+    for (const FrontPoint& point : view.recommendation.front) {
+        const Command command = view.setup.command(point.configuration);
+        Json estimates = Json::object();
+        for (std::size_t k = 0; k < goals.size(); ++k) {
+            const Estimate& estimate = point.estimates[k];
+            estimates[goals[k].metric] = {
+                {"value", estimate.mean}, {"low", estimate.low()}, {"high", estimate.high()}, {"measurements", estimate.replicates}};
+        }
+        object["front"].push_back({{"configuration", to_json(point.configuration)},
+                                   {"argv", command.argv},
+                                   {"environment", command.environment},
+                                   {"command", command.text()},
+                                   {"estimates", estimates},
+                                   {"metrics", metrics_of(view, point.configuration)}});
+    }
+}
+
+}  // namespace
 
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
-    using Json = nlohmann::ordered_json;
     const ReportView view(setup, trials);
     const Recommendation& result = view.recommendation;
-    // Metrics are plain numbers here; standard errors are in the journal.
     const auto metrics = [&](const Configuration& configuration, std::string_view workload = "") {
-        Json object = Json::object();
-        if (const Measurement* measurement = view.measured(configuration, workload))
-            for (const auto& [name, metric] : measurement->metrics) object[name] = metric.value;
-        return object;
+        return metrics_of(view, configuration, workload);
     };
     std::size_t told = 0;
     std::size_t failed = 0;
@@ -63,6 +96,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["study"] = setup.file.name;
     object["strategy"] = setup.file.strategy.name;
     object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
+    if (setup.file.objective.several()) add_front(object, view);
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
     object["pending"] = pending;
     const Measurement* of_default = view.measured(result.default_configuration);

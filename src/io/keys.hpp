@@ -158,8 +158,8 @@ inline constexpr std::array preset{
     Key{"space", "mapping", "engine -> entries as under a study's `space`", true},
 };
 inline constexpr std::array objective{
-    Key{"maximize", "metric", "the more the better"},
-    Key{"minimize", "metric", "the less the better"},
+    Key{"maximize", "metric or metrics", "the more the better; the first metric written leads"},
+    Key{"minimize", "metric or metrics", "the less the better"},
     Key{"limits", "list of text", "`metric >= number` or `metric <= number`"},
 };
 inline constexpr std::array strategy{

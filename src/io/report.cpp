@@ -35,6 +35,7 @@ public:
         line("# {}: {}{}\n", file_.name, file_.model, file_.hardware.empty() ? "" : " on " + file_.hardware);
         conclusion();
         before_and_after();
+        front();
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
         refused();
@@ -91,12 +92,19 @@ private:
                  view_.standings.find(result_.default_configuration) == nullptr
                      ? "not measured"
                      : view_.standings.find(result_.default_configuration)->refused);
+        else if (result_.keep_default && problem_.objective.several())
+            line(
+                "**Keep the default**, unless another trade is worth more to you (see the front below). What is best in {} gains the {} "
+                "that "
+                "a change is worth in none of the goals{}.\n",
+                problem_.objective.metric, fmt::format("{:g} %", problem_.decision.min_gain * 100),
+                problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
         else if (result_.keep_default)
             line("**Keep the default.** Nothing that was measured gains the {} that a change is worth{}.\n",
                  fmt::format("{:g} %", problem_.decision.min_gain * 100),
                  problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
         else
-            line("**Recommended: {} over the default** ({}).\n", percent(result_.gain.value),
+            line("**Recommended: {}{} over the default** ({}).\n", percent(result_.gain.value), in_leading(),
                  difference(result_.recommended, result_.default_configuration));
         line("```bash\n{}\n```\n", setup_.advice(result_.recommended));
         if (problem_.decision.rule == Decision::Rule::published)
@@ -104,7 +112,8 @@ private:
                  fmt::format("{:g} %", problem_.decision.min_gain * 100));
         if (result_.default_passes && !result_.keep_default) {
             line(
-                "The gain's 95 % interval, as wide as the choice among all that were tried makes it, is {} to {} with a noise of {:.1f} % per "
+                "The gain's 95 % interval, as wide as the choice among all that were tried makes it, is {} to {} with a noise of {:.1f} % "
+                "per "
                 "measurement{}; the probability that this is the best of "
                 "the {} configurations that pass is {:.0f} %.\n",
                 percent(result_.gain.low), percent(result_.gain.high), view_.standings.noise() * 100,
@@ -115,7 +124,7 @@ private:
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
         if (!result_.tied.empty()) {
-            line("Not distinguishable from it at that noise:\n");
+            line("Not distinguishable from it{} at that noise:\n", in_leading());
             for (const Configuration& tied : result_.tied)
                 line("- {} ({})", difference(tied, result_.default_configuration), objective_of(*view_.standings.find(tied)));
             out_ += '\n';
@@ -132,6 +141,58 @@ private:
                 "is recommended.\n",
                 objective_of(best), difference(best.configuration, result_.recommended), gain_text(mean_of(best), mean_of(chosen)));
         }
+    }
+
+    /// Which goal a single figure is of, where there are several.
+    [[nodiscard]] std::string in_leading() const { return problem_.objective.several() ? " in " + problem_.objective.metric : ""; }
+
+    /// Of several goals: what no other one beats in all of them, as a table and with the commands.
+    void front() {
+        if (result_.front.empty()) return;
+        const std::vector<Goal> goals = problem_.objective.goals();
+        line("## The front\n");
+        line(
+            "{} of the {} configurations that pass: each is better than any other in at least one goal, by the means, or equal in all. "
+            "Which trade "
+            "is worth it, measurements do not say; what is best in {} stands first.\n",
+            result_.front.size(),
+            std::count_if(view_.standings.all().begin(), view_.standings.all().end(), [](const Standing& s) { return s.passes(); }),
+            problem_.objective.metric);
+        std::string header = "| | setting |";
+        std::string rule = "|---:|---|";
+        for (const Goal& goal : goals) {
+            header += " " + goal.text() + " | 95 % |";
+            rule += "---:|---:|";
+        }
+        line("{} {} | {} | measured |", header, companions[0].second, companions[1].second);
+        line("{}---:|---:|---:|", rule);
+        const auto row = [&](const std::string& name, const Configuration& configuration, const std::vector<Estimate>& estimates) {
+            std::string cells;
+            for (std::size_t k = 0; k < goals.size(); ++k)
+                cells += fmt::format(" {} | {} to {} |", number(goals[k].metric, estimates[k].mean),
+                                     number(goals[k].metric, estimates[k].low()), number(goals[k].metric, estimates[k].high()));
+            const Measurement* measurement = view_.measured(configuration);
+            line("| {} | {} |{} {} | {} | {} |", name, cell(difference(configuration, result_.default_configuration)), cells,
+                 milliseconds(measurement, companions[0].first), milliseconds(measurement, companions[1].first),
+                 estimates.front().replicates);
+        };
+        bool has_default = false;
+        for (std::size_t i = 0; i < result_.front.size(); ++i) {
+            const FrontPoint& point = result_.front[i];
+            row(std::to_string(i + 1), point.configuration, point.estimates);
+            has_default = has_default || point.configuration == result_.default_configuration;
+        }
+        if (result_.default_passes && !has_default) {
+            std::vector<Estimate> estimates;
+            for (std::size_t k = 0; k < goals.size(); ++k)
+                estimates.push_back(view_.standings.find(result_.default_configuration)->of_goal(k));
+            row("beaten", result_.default_configuration, estimates);
+        }
+        out_ += '\n';
+        for (std::size_t i = 0; i < result_.front.size(); ++i)
+            line("{}. {}{}\n\n```bash\n{}\n```\n", i + 1, difference(result_.front[i].configuration, result_.default_configuration),
+                 result_.front[i].configuration == result_.recommended ? " (recommended)" : "",
+                 setup_.advice(result_.front[i].configuration));
     }
 
     void before_and_after() {

@@ -66,6 +66,8 @@ Json of_type(std::string_view type) {
     }
     if (type == "text" || type == "path" || type == "expression" || type == "metric" || type == "name or file" || type == "version")
         return {{"type", Json::array({"string", "number"})}};
+    if (type == "metric or metrics")
+        return {{"anyOf", Json::array({of_type("metric"), {{"type", "array"}, {"items", of_type("metric")}, {"minItems", 1}}})}};
     return Json::object();
 }
 

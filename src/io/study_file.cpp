@@ -44,10 +44,21 @@ std::vector<std::string> texts(const Yaml& node) {
 
 Objective read_objective(const Yaml& node) {
     node.check_keys(keys::objective);
-    const Yaml* maximize = node.find("maximize");
-    const Yaml* minimize = node.find("minimize");
-    if ((maximize == nullptr) == (minimize == nullptr)) node.fail("an objective is either maximize or minimize, with one metric");
-    Objective result{(maximize != nullptr ? maximize : minimize)->text(), maximize != nullptr ? Direction::maximize : Direction::minimize};
+    std::vector<Goal> goals;  // in the file's order: the first one leads
+    for (const auto& [key, value] : node.entries()) {
+        if (key != "maximize" && key != "minimize") continue;
+        const Direction direction = key == "maximize" ? Direction::maximize : Direction::minimize;
+        if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
+        for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
+            const std::string metric = item.text();
+            if (std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == metric; }))
+                item.fail("'" + metric + "' is a goal already");
+            goals.push_back({metric, direction});
+        }
+    }
+    if (goals.empty()) node.fail("an objective has a goal: maximize or minimize, with a metric or a list of metrics");
+    Objective result{goals.front().metric, goals.front().direction};
+    result.further.assign(goals.begin() + 1, goals.end());
     if (const Yaml* limits = node.find("limits"))
         for (const Yaml& limit : limits->items()) {
             try {

@@ -12,7 +12,9 @@
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
 #include "servetune/strategy/quasi_random.hpp"
+#include "servetune/traffic/benchmark_result.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -47,10 +49,31 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
     for (const MeasuredTable::Row& row : table.rows)
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
             for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
-    if (metrics.contains(file.objective.metric)) return;
     const std::vector<std::string> known(metrics.begin(), metrics.end());
-    throw ParseError(file.file.string() + ": 'objective': " + table.source + " has no metric '" + file.objective.metric +
-                     "'; it has: " + listed(nearest_first(file.objective.metric, known)));
+    for (const Goal& goal : file.objective.goals())
+        if (!metrics.contains(goal.metric))
+            throw ParseError(file.file.string() + ": 'objective': " + table.source + " has no metric '" + goal.metric +
+                             "'; it has: " + listed(nearest_first(goal.metric, known)));
+}
+
+/// Of what our own load test, real or simulated, measures; a workload's own figure is `name@workload`.
+void check_objective_of_load_test(const StudyFile& file) {
+    std::vector<std::string> known{"success_ratio"};
+    const BenchmarkResult none;
+    for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
+    for (const Goal& goal : file.objective.goals()) {
+        const std::string name = goal.metric.substr(0, goal.metric.find('@'));
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
+                             "'; it has: " + listed(nearest_first(name, known)));
+    }
+}
+
+void check_strategy(const StudyFile& file) {
+    const std::string& name = file.strategy.name;
+    if (file.objective.several() && (name == "staged" || name == "local_search"))
+        throw UsageError(file.file.string() + ": 'objective': the strategy " + name +
+                         " compares one number, and there are several goals; bayesian, quasi_random, random and exhaustive take them");
 }
 
 std::string text_of(const Workload& workload) {
@@ -179,6 +202,8 @@ void set_up_command(StudySetup& setup, StudyFile& file, const std::filesystem::p
 }  // namespace
 
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
+    check_strategy(file);
+    if (!file.replay && !file.command) check_objective_of_load_test(file);
     StudySetup setup;
     if (file.replay) set_up_replay(setup, file);
     else if (file.simulate) set_up_simulation(setup, file);
@@ -250,17 +275,17 @@ std::string StudySetup::advice(const Configuration& configuration) const {
 }
 
 std::map<std::string, std::string> StudySetup::definition() const {
-    std::map<std::string, std::string> result{
-        {"study", file.name},
-        {"model", file.model},
-        {"hardware", file.hardware},
-        {"seed", std::to_string(file.seed)},
-        {"audit", file.audit},
-        {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
-        {"min_gain", servetune::text_of(file.decision.min_gain)},
-        {"noise_cv", servetune::text_of(file.decision.noise_cv)},
-        {"objective", (file.objective.direction == Direction::maximize ? "maximize " : "minimize ") + file.objective.metric},
-        {"strategy", file.strategy.name}};
+    std::map<std::string, std::string> result{{"study", file.name},
+                                              {"model", file.model},
+                                              {"hardware", file.hardware},
+                                              {"seed", std::to_string(file.seed)},
+                                              {"audit", file.audit},
+                                              {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
+                                              {"min_gain", servetune::text_of(file.decision.min_gain)},
+                                              {"noise_cv", servetune::text_of(file.decision.noise_cv)},
+                                              {"objective", file.objective.leading().text()},
+                                              {"strategy", file.strategy.name}};
+    for (const Goal& goal : file.objective.further) result["objective"] += ", " + goal.text();
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
         result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
     for (const Parameter& parameter : problem->space.parameters()) {

@@ -161,8 +161,7 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
         covariances.noalias() += linear * h.transpose();
         result.means.segment(from, width).noalias() = h * coefficient_mean;
         result.means.segment(from, width).noalias() += covariances.transpose() * weights;
-        if (result.covariances.size() > 0)
-            result.covariances.segment(from, width).noalias() = covariances.transpose() * covariance_weights;
+        if (result.covariances.size() > 0) result.covariances.segment(from, width).noalias() = covariances.transpose() * covariance_weights;
         Eigen::RowVectorXf seen = Eigen::RowVectorXf::Zero(width);
         if (n > 0) seen = (half_inverse.triangularView<Eigen::Lower>() * covariances).eval().colwise().squaredNorm();  // Eigen divides by n
         const auto prior = static_cast<float>(kernel.prior_variance());

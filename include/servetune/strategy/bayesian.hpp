@@ -78,7 +78,7 @@ inline LearnedModel Bayesian::learned(const Problem& problem, const Standings& s
     std::size_t told = 0;
     for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
     const std::uint64_t seed = derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told);
-    return {problem, std::move(lessons), geometry, standings.noise(), options_.learning, seed};
+    return {problem, std::move(lessons), geometry, standings.noises(), options_.learning, seed};
 }
 
 inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const {
@@ -109,7 +109,8 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
     if (replicate && !explore && replicate->second > choice->score.total())
         return Proposal{model.lessons()[replicate->first].configuration, "again: whether it is the best is worth more than a new one"};
     const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
-    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") + ": ln gain " +
+    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") +
+                                               (model.tradeoff() != nullptr ? ": ln EI of the front " : ": ln gain ") +
                                                rounded(choice->score.log_improvement) + ", ln P(works) " +
                                                rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits)};
 }
@@ -148,7 +149,7 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
     return Proposal{std::move(configuration), "far from all that was tried"};
 }
 
-/// The default and the three best posterior means that pass: the one with the fewest measurements, of several the best. Nothing once all have five: a sixth
+/// The default and the three best posterior means that pass, of several goals the front: the one with the fewest measurements, of several the best. Nothing once all have five: a sixth
 /// would narrow an interval by a tenth.
 inline std::optional<Proposal> Bayesian::confirmation(const LearnedModel& model, const Problem& problem) {
     std::vector<std::size_t> passing;
@@ -156,7 +157,14 @@ inline std::optional<Proposal> Bayesian::confirmation(const LearnedModel& model,
         if (model.lessons()[i].passes) passing.push_back(i);
     std::stable_sort(passing.begin(), passing.end(),
                      [&](std::size_t a, std::size_t b) { return model.of_lessons()[a].mean > model.of_lessons()[b].mean; });
-    constexpr std::size_t finalists = 3;
+    if (const Tradeoff* tradeoff = model.tradeoff()) {
+        const auto beaten = [&](std::size_t i) {
+            return std::find(tradeoff->front().begin(), tradeoff->front().end(), i) == tradeoff->front().end() &&
+                   model.lessons()[i].configuration != problem.space.default_configuration();
+        };
+        std::erase_if(passing, beaten);
+    }
+    const std::size_t finalists = model.tradeoff() != nullptr ? passing.size() : 3;
     constexpr double enough = 5;
     const Configuration usual = problem.space.default_configuration();
     std::optional<std::size_t> chosen;
@@ -245,6 +253,7 @@ inline void Bayesian::climb(const LearnedModel& model, const Problem& problem, c
 /// The lesson whose measurement once more is expected to change most who is best (knowledge gradient of one more sample; Frazier, Powell, Dayanik
 /// 2009): ln of s h(-|d| / s), s^2 what one measurement takes from its variance, d its distance to the best other.
 inline std::optional<std::pair<std::size_t, double>> Bayesian::best_replicate(const LearnedModel& model) {
+    if (const Tradeoff* tradeoff = model.tradeoff()) return tradeoff->best_replicate(model.lessons(), model.noise_variance());
     std::optional<std::pair<std::size_t, double>> result;
     if (!model.incumbent()) return result;
     for (std::size_t i = 0; i < model.lessons().size(); ++i) {

@@ -218,7 +218,7 @@ inline EarlierResults::EarlierResults(std::string name, const std::vector<Trial>
     if (std::none_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.value.has_value(); }))
         throw UsageError(name_ + " has no measured " + aim.metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
-    model_ = std::make_unique<LearnedModel>(*problem_, std::move(lessons), *geometry_, standings.noise(), LearnedModel::Options{}, seed);
+    model_ = std::make_unique<LearnedModel>(*problem_, std::move(lessons), *geometry_, standings.noises(), LearnedModel::Options{}, seed);
     for (Link& link : links_) {
         link.current.clear();
         link.values.clear();

@@ -21,7 +21,7 @@ namespace servetune {
 struct Lesson {
     Configuration configuration;
     EncodedPoint point;
-    std::optional<double> value{};               ///< the objective's mean, positive; nothing: no number that may teach
+    std::optional<double> value{};               ///< the leading goal's mean, positive; nothing: no number that may teach
     double replicates = 0;                       ///< measurements in that mean
     std::vector<std::optional<double>> margins;  ///< for each limit: above 0 it is kept, ln(value / limit) or the logit's difference
     bool works = true;                           ///< it gave a number, or its failure was not its own
@@ -29,11 +29,19 @@ struct Lesson {
     bool passes = false;                         ///< no limit broken, nothing refused
     bool pending = false;                        ///< a trial of it is under way
     std::vector<PriorBelief> beliefs{};          ///< one of each source
+    std::vector<double> further{};               ///< the mean of each further goal, where `value` is there
+    std::size_t trials = 0;                      ///< asked, told or not
 };
 
 /// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say nothing.
 inline bool teaches(FailureKind kind) {
     return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
+}
+
+inline double median_of(std::vector<double> values) {
+    if (values.empty()) return 0;
+    std::sort(values.begin(), values.end());
+    return values.size() % 2 == 1 ? values[values.size() / 2] : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
 }
 
 /// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are ratios; `success_ratio` as the difference of
@@ -75,7 +83,9 @@ inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& s
             lesson.value = standing.estimate.mean;
             lesson.replicates = static_cast<double>(standing.values.size());
             lesson.known_to_work = true;
+            for (const Estimate& estimate : standing.further) lesson.further.push_back(estimate.mean);
         }
+        lesson.trials = standing.trials.size();
         for (const Limit& limit : problem.objective.limits) {
             double sum = 0;
             double count = 0;

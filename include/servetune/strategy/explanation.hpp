@@ -30,7 +30,7 @@ struct Expectation {
     CredibleInterval objective{};           ///< in the objective's unit, without the noise of a measurement
     double deviation = 0;                   ///< standard deviation of the same, in its unit
     std::optional<double> best{};           ///< the best posterior mean then; nothing: nothing had passed
-    std::optional<double> expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above
+    std::optional<double> expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above, or of several goals
     double chance_works = 1;                ///< to give a number
     double chance_limits = 1;               ///< to keep all limits
     double belief_weight = 0;               ///< of the experts that use knowledge, 0 to 1
@@ -138,7 +138,7 @@ inline TrialExplanation Explanation::trial(std::uint64_t id) const {
     expected.deviation = expected.objective.value * model.scale().spread() * sd;  // of a logarithm, to first order
     if (model.incumbent()) {
         expected.best = model.scale().value(model.of_lessons()[*model.incumbent()].mean);
-        expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
+        if (model.tradeoff() == nullptr) expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
     }
     expected.chance_works = std::exp(score.log_works);
     expected.chance_limits = std::exp(score.log_limits);

@@ -5,8 +5,10 @@
 #include "servetune/model/output_scale.hpp"
 #include "servetune/model/surrogate.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
+#include "servetune/strategy/candidate_score.hpp"
 #include "servetune/strategy/candidates.hpp"
 #include "servetune/strategy/evidence.hpp"
+#include "servetune/strategy/tradeoff.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -19,24 +21,14 @@
 
 namespace servetune {
 
-/// What decides about one configuration.
-struct CandidateScore {
-    double log_improvement = 0;  ///< ln of what measuring it is expected to gain over the incumbent; where there is none 0.3 ln of the standard deviation: to learn
-    double log_works = 0;        ///< ln P(it gives a number)
-    double log_limits = 0;       ///< sum over the limits of ln P(kept)
-    Prediction objective{};      ///< standardised, more is better
-
-    [[nodiscard]] double total() const { return log_improvement + log_works + log_limits; }
-};
-
 /// All that a history says of configurations that were not tried: Gaussian processes of ln(objective) and of each limit's margin, and a probit process of what
 /// works. Made anew for each ask, from the told trials alone.
 class LearnedModel {
 public:
     using Options = LearningOptions;
 
-    /// `geometry` must outlive it. `noise_cv`: of one measurement.
-    LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv,
+    /// `geometry` must outlive it. `noise_cv`: of one measurement, each goal's.
+    LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, const std::vector<double>& noise_cv,
                  const Options& options, std::uint64_t seed);
 
     [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
@@ -46,6 +38,8 @@ public:
     [[nodiscard]] std::optional<std::size_t> incumbent() const { return incumbent_; }
     /// Of each lesson, standardised.
     [[nodiscard]] const std::vector<Prediction>& of_lessons() const { return of_lessons_; }
+    /// Of several goals; null where there is one.
+    [[nodiscard]] const Tradeoff* tradeoff() const { return tradeoff_.get(); }
     /// What is believed of some points as the objective's experts take it: one row each, one column a source.
     [[nodiscard]] Eigen::MatrixXd believed(const std::vector<std::vector<PriorBelief>>& beliefs) const { return columns(beliefs); }
     /// In units of the standardised objective.
@@ -78,27 +72,27 @@ private:
     std::unique_ptr<FeasibilityModel> works_{};  ///< null: nothing failed yet
     std::vector<Prediction> of_lessons_{};
     std::optional<std::size_t> incumbent_{};
-    Eigen::Index observed_ = 0;  ///< the incumbent, among the objective's observations
+    Eigen::Index observed_ = 0;             ///< the incumbent, among the objective's observations
+    std::unique_ptr<Tradeoff> tradeoff_{};  ///< null: one goal
 };
 
-inline double median_of(std::vector<double> values) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    return values.size() % 2 == 1 ? values[values.size() / 2] : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
-}
-
-inline LearnedModel::LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv,
-                                  const Options& options, std::uint64_t seed)
+inline LearnedModel::LearnedModel(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry,
+                                  const std::vector<double>& noise_cv, const Options& options, std::uint64_t seed)
     : geometry_(geometry), lessons_(std::move(lessons)), scale_(problem.objective.direction == Direction::maximize, {}, 0) {
     std::vector<double> values;
     for (const Lesson& lesson : lessons_)
         if (lesson.value) values.push_back(*lesson.value);
     scale_ = OutputScale(problem.objective.direction == Direction::maximize, values,
-                         2 * noise_cv);  // a spread of noise alone would make noise worth learning
-    learn_objective(noise_cv, options, derive_seed(seed, 1));
+                         2 * noise_cv.front());  // a spread of noise alone would make noise worth learning
+    learn_objective(noise_cv.front(), options, derive_seed(seed, 1));
     learn_limits(problem.objective.limits.size(), options, derive_seed(seed, 2));
     learn_what_works(options);
     find_incumbent();
+    if (!problem.objective.several()) return;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const Lesson& lesson : lessons_) beliefs.push_back(lesson.beliefs);
+    const Tradeoff::Leading leading{*objective_, columns(beliefs)};
+    tradeoff_ = std::make_unique<Tradeoff>(problem, lessons_, leading, geometry, noise_cv, options, derive_seed(seed, 3));
 }
 
 /// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed.
@@ -234,11 +228,13 @@ inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<Encode
         double sum = 0;
         for (std::size_t e = 0; e < each.size(); ++e) {
             const Expert& expert = objective_->experts()[e];
-            const double gain = log_expected_gain(each[e][i], best[e], covariances[e](static_cast<Eigen::Index>(i)), expert.process.noise_variance());
+            const double gain =
+                log_expected_gain(each[e][i], best[e], covariances[e](static_cast<Eigen::Index>(i)), expert.process.noise_variance());
             sum += expert.weight * std::exp(std::max(gain, -700.0));
         }
         result[i].log_improvement = std::log(std::max(sum, 1e-300));
     }
+    if (tradeoff_ && incumbent_) tradeoff_->score(points, result);
     for (const LimitModel& limit : limits_) {
         if (!limit.margin) continue;
         const std::vector<Prediction> margins = limit.margin->mixed(points, Eigen::MatrixXd(points.size(), 0));
@@ -275,11 +271,13 @@ inline Eigen::VectorXf LearnedModel::ranking(const Candidates& candidates, doubl
     for (Eigen::Index i = 0; i < count; ++i) {
         const Prediction prediction{static_cast<double>(objective.means(i)), static_cast<double>(objective.variances(i))};
         const double log_sd = 0.5 * std::log(prediction.variance);
-        double score = incumbent_ ? log_expected_gain(prediction, best, static_cast<double>(objective.covariances(i)), expert.process.noise_variance())
-                                  : 0.3 * log_sd;
+        double score =
+            incumbent_ ? log_expected_gain(prediction, best, static_cast<double>(objective.covariances(i)), expert.process.noise_variance())
+                       : 0.3 * log_sd;
         if (explore && incumbent_) score = prediction.mean + std::sqrt(prediction.variance) >= best ? log_sd : log_sd - 100;
         result(i) = static_cast<float>(score);
     }
+    if (tradeoff_ && incumbent_) tradeoff_->rank(objective, geometry_, pool, explore, result);
     const auto add_chances = [&](const PoolModel& model, bool probit, bool beliefs, double floor) {
         const PoolPredictions latent = predict_pool(model, geometry_, pool, {});
         for (Eigen::Index i = 0; i < count; ++i) {

@@ -28,6 +28,10 @@ struct Estimate {
     double mean = 0;
     double relative_error = 0;  ///< standard error / mean
     std::size_t replicates = 0;
+
+    /// Where the truth lies with 95 %, its logarithm taken as normal; 1.96 is the normal's 97.5 % point.
+    [[nodiscard]] double low() const { return mean * std::exp(-1.959964 * relative_error); }
+    [[nodiscard]] double high() const { return mean * std::exp(1.959964 * relative_error); }
 };
 
 /// A relative gain with its 95 % interval, or the one of several that hold together with 95 %.
@@ -42,11 +46,16 @@ struct Gain {
 /// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both added in squares. Where the candidate is the best-looking of
 /// several, `comparisons` says of how many: the interval is widened until all of theirs hold together with 95 % (Sidak, JASA 62, 1967; for what one base
 /// has in common with all it is a little too wide).
-inline Gain gain_between(const Objective& objective, const Estimate& candidate, const Estimate& base, std::size_t comparisons = 1) {
-    const double value = objective.gain(candidate.mean, base.mean);
+inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base, std::size_t comparisons = 1) {
+    const double value = goal.gain(candidate.mean, base.mean);
     const double each = std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
     const double spread = normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
     return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1};
+}
+
+/// In the leading goal.
+inline Gain gain_between(const Objective& objective, const Estimate& candidate, const Estimate& base) {
+    return gain_between(objective.leading(), candidate, base);
 }
 
 /// Whether `gain` is enough to change a configuration for it.

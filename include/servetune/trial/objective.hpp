@@ -41,14 +41,38 @@ struct Limit {
     }
 };
 
-/// What is tuned for: one metric, its direction, and limits.
+/// One number that should be large, or small.
+struct Goal {
+    std::string metric = "total_tokens_per_second";
+    Direction direction = Direction::maximize;
+
+    /// How much better `candidate` is than `base`: 0.02 is 2 % more throughput, or the same work in 1/1.02 of the time.
+    /// Both must be positive, as rates and times are.
+    [[nodiscard]] double gain(double candidate, double base) const {
+        return direction == Direction::maximize ? candidate / base - 1 : base / candidate - 1;
+    }
+    [[nodiscard]] bool better(double a, double b) const { return direction == Direction::maximize ? a > b : a < b; }
+    /// `maximize total_tokens_per_second`.
+    [[nodiscard]] std::string text() const { return (direction == Direction::maximize ? "maximize " : "minimize ") + metric; }
+};
+
+/// What is tuned for: one metric, its direction, and limits. Where several metrics are goals this is the leading one, which decides what is
+/// recommended; `further` are the others, and what none beats in all of them together is the front.
 struct Objective {
     std::string metric = "total_tokens_per_second";
     Direction direction = Direction::maximize;
     std::vector<Limit> limits{};
+    std::vector<Goal> further{};  ///< in the order written, no metric twice
 
-    /// How much better `candidate` is than `base`: 0.02 is 2 % more throughput, or the same work in 1/1.02 of the time.
-    /// Both must be positive, as rates and times are.
+    [[nodiscard]] Goal leading() const { return {metric, direction}; }
+    [[nodiscard]] bool several() const { return !further.empty(); }
+    /// The leading one first.
+    [[nodiscard]] std::vector<Goal> goals() const {
+        std::vector<Goal> result{leading()};
+        result.insert(result.end(), further.begin(), further.end());
+        return result;
+    }
+    /// Of the leading goal, as Goal::gain and Goal::better.
     [[nodiscard]] double gain(double candidate, double base) const {
         return direction == Direction::maximize ? candidate / base - 1 : base / candidate - 1;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/dominance.hpp"
 #include "servetune/trial/decision.hpp"
 #include "servetune/trial/objective.hpp"
 #include "servetune/trial/trial.hpp"
@@ -19,11 +20,13 @@ namespace servetune {
 /// Everything that the told trials of one configuration say together.
 struct Standing {
     Configuration configuration;
-    std::vector<const Trial*> trials;    ///< told and pending, by id
-    std::vector<double> values;          ///< the objective of each usable measurement, by trial id
-    Estimate estimate{};                 ///< meaningful when values is not empty
-    std::string refused{};               ///< why it cannot win; empty: it can
-    std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
+    std::vector<const Trial*> trials;                   ///< told and pending, by id
+    std::vector<double> values;                         ///< the leading goal of each usable measurement, by trial id
+    Estimate estimate{};                                ///< meaningful when values is not empty
+    std::string refused{};                              ///< why it cannot win; empty: it can
+    std::vector<std::string> unknown{};                 ///< limits on metrics that its measurements do not have
+    std::vector<std::vector<double>> further_values{};  ///< of each further goal, as `values`
+    std::vector<Estimate> further{};                    ///< of each further goal, as `estimate`
 
     [[nodiscard]] bool told() const {
         return std::any_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
@@ -31,6 +34,9 @@ struct Standing {
     [[nodiscard]] bool pending() const {
         return !std::all_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
     }
+    /// Of goal k, the leading one being 0.
+    [[nodiscard]] const Estimate& of_goal(std::size_t k) const { return k == 0 ? estimate : further[k - 1]; }
+    [[nodiscard]] const std::vector<double>& of_goal_values(std::size_t k) const { return k == 0 ? values : further_values[k - 1]; }
     /// May win: measured, no failure, no limit broken, not unsound where the audit is enforced.
     [[nodiscard]] bool passes() const { return !values.empty() && refused.empty(); }
 };
@@ -48,32 +54,39 @@ public:
         return found == index_.end() ? nullptr : &standings_[found->second];
     }
     /// The relative noise of one measurement that the estimates use.
-    [[nodiscard]] double noise() const { return noise_; }
-    /// Of the measurements after the first, that a configuration was not picked for; nothing where there are none.
-    [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing) const {
+    [[nodiscard]] double noise() const { return noises_.front(); }
+    /// The same of each goal, the leading one first.
+    [[nodiscard]] const std::vector<double>& noises() const { return noises_; }
+    /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where there are none.
+    [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing, std::size_t k = 0) const {
         if (standing.values.size() < 2) return std::nullopt;
-        return estimate_of(std::span(standing.values).subspan(1));
+        return estimate_of(std::span(standing.of_goal_values(k)).subspan(1), k);
     }
-    /// The passing configuration with the best mean (ties: the one asked first); null when none passes.
+    /// The passing configuration with the best mean in the leading goal; ties: one that is better in the others, then the one asked
+    /// first. Null when none passes.
     [[nodiscard]] const Standing* best() const;
+    /// The passing configurations whose means no other passing one beats in all goals together; the best in the leading goal first.
+    [[nodiscard]] std::vector<const Standing*> front() const;
 
 private:
-    [[nodiscard]] Estimate estimate_of(std::span<const double> values) const {
+    [[nodiscard]] Estimate estimate_of(std::span<const double> values, std::size_t k) const {
         double sum = 0;
         for (const double value : values) sum += value;
         const auto n = static_cast<double>(values.size());
-        return {sum / n, noise_ / std::sqrt(n), values.size()};
+        return {sum / n, noises_[k] / std::sqrt(n), values.size()};
     }
-    static void judge(Standing& standing, const Objective& objective, const Decision& decision);
+    static void judge(Standing& standing, const std::vector<Goal>& goals, const Objective& objective, const Decision& decision);
+    /// The means of all goals, turned so that more is better.
+    [[nodiscard]] std::vector<double> turned_means(const Standing& standing) const;
 
     std::vector<Standing> standings_;
     std::map<Configuration, std::size_t> index_;
-    double noise_ = 0;
-    Direction direction_;
+    std::vector<double> noises_{};
+    std::vector<Goal> goals_;
 };
 
 inline Standings::Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision)
-    : direction_(objective.direction) {
+    : goals_(objective.goals()) {
     std::vector<const Trial*> by_id;
     for (const Trial& trial : history)
         if (trial.of_search()) by_id.push_back(&trial);
@@ -83,17 +96,21 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         if (is_new) standings_.push_back({trial->configuration, {}, {}});
         standings_[at->second].trials.push_back(trial);
     }
-    std::vector<std::vector<double>> replicates;
-    for (Standing& standing : standings_) {
-        judge(standing, objective, decision);
-        replicates.push_back(standing.values);
+    for (Standing& standing : standings_) judge(standing, goals_, objective, decision);
+    for (std::size_t k = 0; k < goals_.size(); ++k) {
+        std::vector<std::vector<double>> replicates;
+        for (const Standing& standing : standings_) replicates.push_back(standing.of_goal_values(k));
+        noises_.push_back(pooled_noise(decision.noise_cv, replicates));
+        for (Standing& standing : standings_)
+            if (!standing.values.empty())
+                (k == 0 ? standing.estimate : standing.further[k - 1]) = estimate_of(standing.of_goal_values(k), k);
     }
-    noise_ = pooled_noise(decision.noise_cv, replicates);
-    for (Standing& standing : standings_)
-        if (!standing.values.empty()) standing.estimate = estimate_of(standing.values);
 }
 
-inline void Standings::judge(Standing& standing, const Objective& objective, const Decision& decision) {
+/// A measurement counts where it has every goal: half of one says nothing of a front.
+inline void Standings::judge(Standing& standing, const std::vector<Goal>& goals, const Objective& objective, const Decision& decision) {
+    standing.further_values.resize(goals.size() - 1);
+    standing.further.resize(goals.size() - 1);
     for (const Trial* trial : standing.trials) {
         if (const Failure* failure = trial->failure()) {
             standing.refused =
@@ -108,14 +125,19 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
             standing.refused = "unsound measurement: " + findings;
             continue;
         }
-        const auto metric = measurement->metrics.find(objective.metric);
-        if (metric == measurement->metrics.end() || !(metric->second.value > 0)) {
+        const auto wrong = std::find_if(goals.begin(), goals.end(), [&](const Goal& goal) {
+            const auto metric = measurement->metrics.find(goal.metric);
+            return metric == measurement->metrics.end() || !(metric->second.value > 0);
+        });
+        if (wrong != goals.end()) {
+            const auto metric = measurement->metrics.find(wrong->metric);
             standing.refused = metric == measurement->metrics.end()
-                                   ? "the result has no " + objective.metric
-                                   : objective.metric + " = " + text_of(metric->second.value) + " is not positive";
+                                   ? "the result has no " + wrong->metric
+                                   : wrong->metric + " = " + text_of(metric->second.value) + " is not positive";
             continue;
         }
-        standing.values.push_back(metric->second.value);
+        for (std::size_t k = 0; k < goals.size(); ++k)
+            (k == 0 ? standing.values : standing.further_values[k - 1]).push_back(measurement->metrics.find(goals[k].metric)->second.value);
         for (const Limit& limit : objective.limits) {
             const auto holds = limit.holds(measurement->metrics);
             const auto got = measurement->metrics.find(limit.metric);
@@ -132,11 +154,33 @@ inline const Standing* Standings::best() const {
     const Standing* best = nullptr;
     for (const Standing& standing : standings_) {
         if (!standing.passes()) continue;
-        const bool wins = best == nullptr || (direction_ == Direction::maximize ? standing.estimate.mean > best->estimate.mean
-                                                                                : standing.estimate.mean < best->estimate.mean);
+        const bool wins = best == nullptr || goals_.front().better(standing.estimate.mean, best->estimate.mean) ||
+                          (standing.estimate.mean == best->estimate.mean && dominates(turned_means(standing), turned_means(*best)));
         if (wins) best = &standing;
     }
     return best;
+}
+
+inline std::vector<double> Standings::turned_means(const Standing& standing) const {
+    std::vector<double> result;
+    for (std::size_t k = 0; k < goals_.size(); ++k)
+        result.push_back(goals_[k].direction == Direction::maximize ? standing.of_goal(k).mean : -standing.of_goal(k).mean);
+    return result;
+}
+
+inline std::vector<const Standing*> Standings::front() const {
+    std::vector<const Standing*> passing;
+    std::vector<std::vector<double>> means;
+    for (const Standing& standing : standings_) {
+        if (!standing.passes()) continue;
+        passing.push_back(&standing);
+        means.push_back(turned_means(standing));
+    }
+    std::vector<const Standing*> result;
+    for (const std::size_t i : non_dominated(means)) result.push_back(passing[i]);
+    std::stable_sort(result.begin(), result.end(),
+                     [&](const Standing* a, const Standing* b) { return goals_.front().better(a->estimate.mean, b->estimate.mean); });
+    return result;
 }
 
 }  // namespace servetune

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A made-up tuning job with two goals that pull apart: the configurations of TuningTask, of which those with many sequences and long steps serve more tokens a
+// second and let the first token wait longer.
+
+#include "servetune/acquisition/hypervolume.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "support/tuning_task.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace servetune::test {
+
+struct TwoGoalTask {
+    inline static const std::string rate = TuningTask::metric;
+    inline static const std::string wait = "time_to_first_token_p99_seconds";
+
+    static Objective objective() { return {rate, Direction::maximize, {}, {{wait, Direction::minimize}}}; }
+
+    static double rate_of(const Configuration& configuration) { return TuningTask().truth(configuration); }
+    /// Seconds.
+    static double wait_of(const Configuration& configuration) {
+        const double seqs = std::log2(TuningTask::number(configuration, "seqs"));
+        const double tokens = std::log2(TuningTask::number(configuration, "tokens"));
+        const std::string backend = text_of(*configuration.find("backend"));
+        const double by_backend = backend == "fa3" ? 0 : backend == "flashinfer" ? 0.15 : backend == "triton" ? -0.05 : 0.3;
+        const double guesses = TuningTask::number(configuration, "guesses");
+        return 0.4 * std::exp(by_backend + 0.15 * (seqs - 8) + 0.12 * std::abs(tokens - 12) + (guesses > 0 ? 0.05 * guesses : 0));
+    }
+    static Outcome measured(const Configuration& configuration, double cv, Rng& rng) {
+        if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+        return Measurement{{{rate, {rate_of(configuration) * std::exp(cv * rng.normal())}},
+                            {wait, {wait_of(configuration) * std::exp(cv * rng.normal())}}}};
+    }
+    static Staircase::Point point_of(const Configuration& configuration) {
+        return {std::log(rate_of(configuration)), -std::log(wait_of(configuration))};
+    }
+    /// The area in logarithms that configurations truly have over a third of the best rate and thrice the shortest wait, as a share of that of the whole space.
+    static double share_of_area(const Problem& problem, const std::vector<FrontPoint>& front) {
+        std::vector<Staircase::Point> all;
+        problem.feasible.for_each([&](const Configuration& configuration) {
+            if (!TuningTask::fails(configuration)) all.push_back(point_of(configuration));
+            return true;
+        });
+        Staircase::Point reference{all.front()};
+        for (const Staircase::Point& point : all)
+            for (std::size_t k = 0; k < 2; ++k) reference[k] = std::max(reference[k], point[k]);
+        for (double& coordinate : reference) coordinate -= std::log(3);
+        std::vector<Staircase::Point> found;
+        for (const FrontPoint& point : front) found.push_back(point_of(point.configuration));
+        return Staircase(found, reference).hypervolume() / Staircase(all, reference).hypervolume();
+    }
+};
+
+}  // namespace servetune::test

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// A study with several goals from its file to its reports.
+#include "servetune/base/error.hpp"
+#include "servetune/io/report.hpp"
+#include "servetune/io/study_file.hpp"
+#include "servetune/study/study.hpp"
+#include "support/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const char* const engine_yaml = R"(engine: toy
+launch: [toy, "{model}"]
+parameters:
+  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
+)";
+const std::string study_yaml = R"(study: s
+model: org/m
+engine: toy
+workloads:
+  - {workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}
+objective: OBJECTIVE
+space:
+  seqs: {choice: [4, 8, 16, 32]}
+strategy: STRATEGY
+decision: published
+evaluator: EVALUATOR
+)";
+const char* const table_csv =
+    "seqs,status,total_tokens_per_second,time_to_first_token_p99_seconds,watts\n"
+    "4,ok,90,0.5,300\n8,ok,100,0.8,350\n16,ok,120,1.5,400\n32,ok,110,1.6,380\n";
+
+std::string with(std::string objective, const std::string& strategy, const std::string& evaluator = "{replay: t.csv}") {
+    std::string result = study_yaml;
+    for (const auto& [name, value] :
+         {std::pair<std::string, std::string>{"OBJECTIVE", objective}, {"STRATEGY", strategy}, {"EVALUATOR", evaluator}})
+        result.replace(result.find(name), name.size(), value);
+    return result;
+}
+
+struct Files {
+    explicit Files(const std::string& study) {
+        folder.write("toy.yaml", engine_yaml);
+        folder.write("t.csv", table_csv);
+        file = folder.write("study.yaml", study);
+    }
+    [[nodiscard]] StudySetup set_up() const { return servetune::set_up(load_study(file, Catalogue(folder.path()))); }
+
+    TemporaryFolder folder;
+    std::filesystem::path file;
+};
+
+std::string error_of(const std::string& objective, const std::string& strategy = "exhaustive",
+                     const std::string& evaluator = "{replay: t.csv}") {
+    const Files files(with(objective, strategy, evaluator));
+    std::string message = message_of<Error>([&] { (void)files.set_up(); });
+    const std::string folder = files.folder.path().string();
+    for (auto at = message.find(folder); at != std::string::npos; at = message.find(folder)) message.replace(at, folder.size(), "DIR");
+    return message;
+}
+Objective read(const std::string& objective) {
+    const Files files(with(objective, "exhaustive"));
+    return load_study(files.file, Catalogue(files.folder.path())).objective;
+}
+std::string identity(const std::string& objective) { return Files(with(objective, "exhaustive")).set_up().definition().at("objective"); }
+
+bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("objective: one metric or several, under one key or both, the first written leads") {
+    const Objective one = read("{maximize: total_tokens_per_second}");
+    CHECK(one.metric == "total_tokens_per_second");
+    CHECK_FALSE(one.several());
+    CHECK_FALSE(read("{maximize: [total_tokens_per_second]}").several());
+
+    const Objective both = read("{minimize: time_to_first_token_p99_seconds, maximize: [total_tokens_per_second, watts]}");
+    CHECK(both.metric == "time_to_first_token_p99_seconds");
+    CHECK(both.direction == Direction::minimize);
+    REQUIRE(both.further.size() == 2);
+    CHECK(both.further[0].text() == "maximize total_tokens_per_second");
+    CHECK(both.further[1].text() == "maximize watts");
+    CHECK(read("{maximize: total_tokens_per_second, minimize: watts}").metric == "total_tokens_per_second");
+}
+
+TEST_CASE("objective: what is no list of goals is refused with its place") {
+    CHECK(error_of("{maximize: total_tokens_per_second, minimize: [watts, watts]}") ==
+          "DIR/study.yaml:6:66: 'objective.minimize[1]': 'watts' is a goal already");
+    CHECK(error_of("{maximize: watts, minimize: watts}") == "DIR/study.yaml:6:40: 'objective.minimize': 'watts' is a goal already");
+    CHECK(error_of("{maximize: []}") == "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a list");
+    CHECK(error_of("{limits: [\"watts <= 400\"]}") ==
+          "DIR/study.yaml:6:12: 'objective': an objective has a goal: maximize or minimize, with a metric or a list of metrics");
+    CHECK(holds(error_of("{maximize: total_tokens_per_second, minimize: wats}"), "t.csv has no metric 'wats'; it has: watts, "));
+    CHECK(error_of("{maximize: [total_tokens_per_second, {a: b}]}").starts_with("DIR/study.yaml:6:"));
+    // No table to look into: what a load test measures is known.
+    CHECK(holds(error_of("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
+                "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: time_to_first_token_p9"));
+}
+
+TEST_CASE("objective: strategies that compare one number refuse several goals, the others take them") {
+    const std::string both = "{maximize: total_tokens_per_second, minimize: watts}";
+    CHECK(
+        error_of(both, "staged") ==
+        "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are several goals; bayesian, quasi_random, random "
+        "and exhaustive take them");
+    CHECK(holds(error_of(both, "local_search"), "the strategy local_search compares one number"));
+    for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"}) CHECK(error_of(both, strategy).empty());
+    for (const char* strategy : {"staged", "local_search"}) CHECK(error_of("{maximize: watts}", strategy).empty());
+}
+
+TEST_CASE("objective: goals are part of a study's identity, which of one goal is what it was") {
+    CHECK(identity("{maximize: total_tokens_per_second}") == "maximize total_tokens_per_second");
+    CHECK(identity("{maximize: [total_tokens_per_second]}") == "maximize total_tokens_per_second");
+    CHECK(identity("{maximize: total_tokens_per_second, minimize: watts}") == "maximize total_tokens_per_second, minimize watts");
+    CHECK(identity("{minimize: watts, maximize: total_tokens_per_second}") == "minimize watts, maximize total_tokens_per_second");
+}
+
+TEST_CASE("several goals: both reports list the front with its commands, of one goal they say nothing of it") {
+    const auto reports = [](const std::string& objective) {
+        const Files files(with(objective, "exhaustive"));
+        const StudySetup setup = files.set_up();
+        MemoryJournal journal;
+        Study study(*setup.problem, *setup.strategy, journal);
+        (void)study.run(*setup.evaluator);
+        return std::pair(markdown_report(setup, study.trials(), "strategy_finished"),
+                         nlohmann::json::parse(json_report(setup, study.trials(), "strategy_finished")));
+    };
+    const auto [text, json] = reports("{maximize: total_tokens_per_second, minimize: time_to_first_token_p99_seconds}");
+    CHECK(holds(text, "**Recommended: +20.0 % in total_tokens_per_second over the default** (seqs = 16)."));
+    CHECK(holds(text, "## The front\n\n3 of the 4 configurations that pass"));
+    CHECK(holds(text, "| 1 | seqs = 16 | 120.00 | 117.67 to 122.38 | 1500.00 ms | 1470.89 ms to 1529.69 ms | - | - | 1 |"));
+    CHECK(holds(text, "| 3 | seqs = 4 | 90.00 |"));
+    CHECK(holds(text, "\n1. seqs = 16 (recommended)\n\n```bash\ntoy org/m --seqs=16\n```\n"));
+    CHECK(holds(text, "\n2. the default\n\n```bash\ntoy org/m\n```\n"));
+    CHECK_FALSE(holds(text, "beaten"));
+    CHECK(json["objective"]["maximize"] == "total_tokens_per_second");
+    CHECK(json["goals"][1] == nlohmann::json{{"metric", "time_to_first_token_p99_seconds"}, {"direction", "minimize"}});
+    REQUIRE(json["front"].size() == 3);
+    CHECK(json["front"][0]["configuration"]["seqs"] == 16);
+    CHECK(json["front"][0]["command"] == json["recommended"]["command"]);
+    CHECK(json["front"][2]["estimates"]["time_to_first_token_p99_seconds"]["value"] == 0.5);
+    CHECK(json["front"][2]["estimates"]["time_to_first_token_p99_seconds"]["high"] > 0.5);
+    CHECK(json["front"][2]["metrics"]["watts"] == 300);
+
+    // The default is beaten: it stands below the front, to be compared with.
+    const auto [beaten, unused] = reports("{maximize: [total_tokens_per_second, watts]}");
+    CHECK(holds(beaten, "## The front\n\n1 of the 4"));
+    CHECK(holds(beaten, "| beaten | the default | 100.00 |"));
+
+    const auto [one_text, one_json] = reports("{maximize: total_tokens_per_second}");
+    CHECK_FALSE(holds(one_text, "front"));
+    CHECK(holds(one_text, "**Recommended: +20.0 % over the default** (seqs = 16)."));
+    CHECK_FALSE(one_json.contains("front"));
+    CHECK_FALSE(one_json.contains("goals"));
+}
