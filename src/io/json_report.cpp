@@ -5,7 +5,7 @@
 
 namespace servetune {
 
-std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool /*with_effects*/) {
     using Json = nlohmann::ordered_json;
     const ReportView view(setup, trials);
     const Recommendation& result = view.recommendation;
