@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "effects_report.hpp"
 #include "json_values.hpp"
 #include "report_view.hpp"
 #include "servetune/io/report.hpp"
 
 namespace servetune {
 
-std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool /*with_effects*/) {
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects) {
     using Json = nlohmann::ordered_json;
     const ReportView view(setup, trials);
     const Recommendation& result = view.recommendation;
@@ -95,6 +96,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["refused"] = refused;
     object["failures"] = failures;
     object["audit"] = audit;
+    if (with_effects) object["effects"] = effects_json(view);
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? Json(nullptr) : Json(stop_reason);
     return object.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/report.hpp"
 
+#include "effects_report.hpp"
 #include "report_view.hpp"
 
 #include <fmt/format.h>
@@ -38,6 +39,7 @@ public:
         before_and_after();
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
+        out_ += effects_section(view_);
         refused();
         audited();
         notes();
