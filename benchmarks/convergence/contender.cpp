@@ -13,10 +13,11 @@
 namespace servetune::convergence {
 namespace {
 
-using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, std::size_t budget)>;
+using Belief = std::shared_ptr<const PriorMean>;
+using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget)>;
 
 Maker bayesian(FailureLesson failures, bool additive) {
-    return [=](const Problem&, std::size_t budget) {
+    return [=](const Problem&, const Belief&, std::size_t budget) {
         Bayesian::Options options;
         options.trials = budget;
         options.learning.failures = failures;
@@ -25,17 +26,53 @@ Maker bayesian(FailureLesson failures, bool additive) {
     };
 }
 
+/// What a cost model says, or what a wrong one would say in its place.
+enum class Told { as_it_is, flipped, constant, garbage };
+
+class Retold : public PriorMean {
+public:
+    Retold(Belief belief, Told told) : belief_(std::move(belief)), told_(told) {}
+    [[nodiscard]] std::string name() const override { return "the cost model"; }
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
+        if (told_ == Told::constant) return {0.0, {}};
+        Rng rng(fingerprint_of(configuration.text()).bits);
+        if (told_ == Told::garbage) return {rng.normal(), rng.normal()};
+        PriorBelief belief = belief_->belief(configuration);
+        if (told_ == Told::flipped && belief.log_value) *belief.log_value *= -1;
+        if (told_ == Told::flipped && belief.margin) *belief.margin *= -1;
+        return belief;
+    }
+
+private:
+    Belief belief_;
+    Told told_;
+};
+
+Maker knowing(Told told) {
+    return [=](const Problem&, const Belief& belief, std::size_t budget) {
+        if (!belief) throw UsageError("the task has no cost model to know");
+        Bayesian::Options options;
+        options.trials = budget;
+        options.beliefs = Beliefs({std::make_shared<Retold>(belief, told)});
+        return std::make_unique<Bayesian>(options);
+    };
+}
+
 const std::map<std::string, Maker>& makers() {
     static const std::map<std::string, Maker> map{
-        {"random", [](const Problem&, std::size_t) { return std::make_unique<Random>(); }},
-        {"quasi_random", [](const Problem&, std::size_t) { return std::make_unique<QuasiRandom>(); }},
-        {"local_search", [](const Problem&, std::size_t) { return std::make_unique<LocalSearch>(); }},
-        {"staged", [](const Problem& problem, std::size_t) { return staged_over(problem.space); }},
+        {"random", [](const Problem&, const Belief&, std::size_t) { return std::make_unique<Random>(); }},
+        {"quasi_random", [](const Problem&, const Belief&, std::size_t) { return std::make_unique<QuasiRandom>(); }},
+        {"local_search", [](const Problem&, const Belief&, std::size_t) { return std::make_unique<LocalSearch>(); }},
+        {"staged", [](const Problem& problem, const Belief&, std::size_t) { return staged_over(problem.space); }},
         {"bayesian",
-         [](const Problem& problem, std::size_t budget) {
+         [](const Problem& problem, const Belief& belief, std::size_t budget) {
              const Bayesian::Options shipped;
-             return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, budget);
+             return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, belief, budget);
          }},
+        {"bayesian_knowing", knowing(Told::as_it_is)},
+        {"bayesian_misled", knowing(Told::flipped)},
+        {"bayesian_told_nothing", knowing(Told::constant)},
+        {"bayesian_told_garbage", knowing(Told::garbage)},
         {"bayesian_hybrid", bayesian(FailureLesson::hybrid, false)},
         {"bayesian_classifier", bayesian(FailureLesson::classifier, false)},
         {"bayesian_penalty", bayesian(FailureLesson::penalty, false)},
@@ -47,10 +84,10 @@ const std::map<std::string, Maker>& makers() {
 class Own : public Contender {
 public:
     explicit Own(Maker maker) : maker_(std::move(maker)) {}
-    void begin(const Problem& problem, std::size_t budget, std::uint64_t seed) override {
+    void begin(const Problem& problem, const Belief& belief, std::size_t budget, std::uint64_t seed) override {
         problem_ = &problem;
         seed_ = seed;
-        strategy_ = maker_(problem, budget);
+        strategy_ = maker_(problem, belief, budget);
     }
     Asked ask(std::span<const Trial> history) override {
         Rng rng(derive_seed(derive_seed(seed_, 1), history.size()));
@@ -76,7 +113,9 @@ std::unique_ptr<Strategy> staged_over(const SearchSpace& space) {
 
 std::vector<std::string> own_contenders() {
     std::vector<std::string> names;
-    for (const auto& [name, maker] : makers()) names.push_back(name);
+    for (const auto& [name, maker] : makers())
+        if (name.find("_knowing") == std::string::npos && name.find("_misled") == std::string::npos && name.find("_told_") == std::string::npos)
+            names.push_back(name);
     return names;
 }
 

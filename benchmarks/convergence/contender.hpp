@@ -2,6 +2,7 @@
 // Who is compared: a strategy of ours, or a program that speaks JSON lines.
 #pragma once
 
+#include "servetune/model/prior_mean.hpp"
 #include "servetune/strategy/strategy.hpp"
 
 #include <cstdint>
@@ -17,7 +18,8 @@ namespace servetune::convergence {
 class Contender {
 public:
     virtual ~Contender() = default;
-    virtual void begin(const Problem& problem, std::size_t budget, std::uint64_t seed) = 0;
+    /// `belief`: of the task's cost model, or null; for contenders that use one.
+    virtual void begin(const Problem& problem, const std::shared_ptr<const PriorMean>& belief, std::size_t budget, std::uint64_t seed) = 0;
     struct Asked {
         std::optional<Configuration> configuration{};  ///< nothing: it is done
         std::string why{};

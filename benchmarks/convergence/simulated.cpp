@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes and cache; all else as by default.
+#include "servetune/engine/cost_belief.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/io/study_file.hpp"
@@ -29,6 +30,13 @@ const std::set<std::string> kept{"engine",
                                  "tensorrt-llm.kv_cache_dtype"};
 
 using Truths = std::map<Configuration, Outcome>;
+
+/// What the cost model expects, asked once for each configuration.
+struct Believed : PriorMean {
+    std::map<Configuration, PriorBelief> of{};
+    [[nodiscard]] std::string name() const override { return "the cost model"; }
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override { return of.at(configuration); }
+};
 
 /// Lines of `configuration TAB outcome`; the first says of which study.
 Truths read_truths(const std::filesystem::path& file, const std::string& header) {
@@ -104,6 +112,12 @@ Task::Definition simulated_task(const std::filesystem::path& study, const std::f
         });
     workers.clear();
     if (!out) throw IoError("cannot write " + store.string());
+    std::vector<std::pair<std::string, double>> weights = file.weighted_workloads();
+    const CostBelief cost_model(simulated(file), file.objective.metric, std::move(weights));
+    auto beliefs = std::make_shared<Believed>();
+    for (const auto& [configuration, outcome] : *truths)
+        beliefs->of.emplace(configuration, cost_model.belief(whole.completed(configuration.assignment())));
+    task.belief = std::move(beliefs);
     task.truth = [truths](const Configuration& configuration) { return truths->at(configuration); };
     return task;
 }

@@ -2,6 +2,7 @@
 // What an optimiser is measured on: a space with a known truth.
 #pragma once
 
+#include "servetune/model/prior_mean.hpp"
 #include "servetune/strategy/strategy.hpp"
 
 #include <cstddef>
@@ -27,6 +28,7 @@ public:
         std::vector<Constraint> constraints{};  ///< known to every optimiser
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
+        std::shared_ptr<const PriorMean> belief{};  ///< what a cost model expects; null: there is none
         double success_share = 0;  ///< 0: a configuration is good within 5 % of the best; else: among this share of those that pass
         bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
     };
@@ -40,6 +42,8 @@ public:
     [[nodiscard]] double failing_share() const { return failing_share_; }
     [[nodiscard]] double good_share() const { return good_share_; }  ///< of all configurations
     [[nodiscard]] double best() const { return best_; }
+    /// Null where nothing is believed beforehand.
+    [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const { return definition_.belief; }
     [[nodiscard]] double success_share() const { return definition_.success_share; }
 
     /// The problem that one seed poses: its default configuration, and this noise told to the optimiser as the assumed one.

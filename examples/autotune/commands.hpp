@@ -21,7 +21,7 @@ struct StudyArguments {
     std::string strategy{};                            ///< in place of the file's
     bool json = false;
 
-    [[nodiscard]] servetune::StudyFile load() const;
+    [[nodiscard]] servetune::StudyFile load(servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const { return directory.value_or(file.name); }
 };
 
@@ -30,6 +30,10 @@ struct RunArguments : StudyArguments {
     std::vector<std::filesystem::path> learn_from{};  ///< earlier studies, beside the file's knowledge
     bool accept_changes = false;
     bool quiet = false;
+};
+
+struct AskTellArguments : StudyArguments {  // its directory: nothing is kept where there is none
+    bool accept_changes = false;
 };
 
 struct ValidateArguments : StudyArguments {
@@ -115,6 +119,7 @@ struct BenchArguments {
 };
 
 int run(const RunArguments& arguments);
+int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);

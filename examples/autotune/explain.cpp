@@ -127,7 +127,7 @@ void warn_of_other_knowledge(const StudySetup& setup, const SqliteJournal& journ
 }  // namespace
 
 int explain(const ExplainArguments& arguments) {
-    StudyFile file = arguments.load();
+    StudyFile file = arguments.load(MeasuredBy::either);
     for (const std::filesystem::path& earlier : arguments.learn_from) file.knowledge.push_back({KnowledgeChoice::Kind::study, earlier});
     const std::filesystem::path folder = arguments.folder(file);
     const StudySetup setup = set_up(std::move(file), folder);

@@ -21,7 +21,7 @@ namespace autotune {
 using namespace servetune;
 using Json = nlohmann::ordered_json;
 
-StudyFile StudyArguments::load() const { return load_study(study, Catalogue::standard(), strategy); }
+StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by); }
 
 namespace {
 
@@ -150,7 +150,7 @@ int validate(const ValidateArguments& arguments) {
 }
 
 int status(const StatusArguments& arguments) {
-    const StudySetup setup = set_up(arguments.load());
+    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::filesystem::path folder = arguments.folder(setup.file);
     if (arguments.rescue) {
         const RescuedJournal rescued = SqliteJournal::rescue(folder);
@@ -186,7 +186,7 @@ int status(const StatusArguments& arguments) {
 }
 
 int report(const StudyArguments& arguments) {
-    const StudySetup setup = set_up(arguments.load());
+    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::vector<Trial> trials = SqliteJournal::read(arguments.folder(setup.file)).trials();
     const std::string_view ended = ended_because(setup, trials);
     fmt::print("{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),

@@ -14,12 +14,16 @@ namespace {
 
 using namespace autotune;
 
-CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {
-    CLI::App* command = app.add_subcommand(name, what);
-    command->add_option("STUDY", arguments.study, "The study's YAML file")->required();
+void add_strategy(CLI::App* command, StudyArguments& arguments) {
     command->add_option(
         "--strategy", arguments.strategy,
         "Search with this strategy instead of the study's: staged, random, exhaustive, quasi_random, local_search, bayesian");
+}
+
+CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {
+    CLI::App* command = app.add_subcommand(name, what);
+    command->add_option("STUDY", arguments.study, "The study's YAML file")->required();
+    add_strategy(command, arguments);
     command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }
@@ -84,6 +88,18 @@ int dispatch(int argc, char** argv) {
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
                           "Go on although the study has changed since its journal was written");
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
+
+    AskTellArguments ask_tell_arguments;
+    CLI::App* ask_tell_command = app.add_subcommand(
+        "ask-tell", "Let another program measure: it asks and tells by JSON lines on standard input and output (docs/ask-tell.md)");
+    ask_tell_command
+        ->add_option("SPACE", ask_tell_arguments.study, "A study's YAML file; its space, objective, strategy, budget and knowledge count")
+        ->required();
+    add_strategy(ask_tell_command, ask_tell_arguments);
+    ask_tell_command->add_option("--directory", ask_tell_arguments.directory,
+                                 "Keep the trials in this folder's journal, and go on where an earlier run stopped (default: not kept)");
+    ask_tell_command->add_flag("--accept-changes", ask_tell_arguments.accept_changes,
+                               "Go on although the study has changed since its journal was written");
 
     ValidateArguments validate_arguments;
     CLI::App* validate_command = add_study_command(
@@ -167,6 +183,7 @@ int dispatch(int argc, char** argv) {
         return app.exit(error) == 0 ? done : usage_error;
     }
     if (app.got_subcommand("run")) return run(run_arguments);
+    if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "clocks.hpp"
 #include "commands.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
@@ -15,7 +16,6 @@
 
 #include <chrono>
 #include <cstdio>
-#include <ctime>
 #include <optional>
 
 namespace autotune {
@@ -23,27 +23,6 @@ namespace autotune {
 using namespace servetune;
 
 namespace {
-
-double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
-double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
-
-/// Seconds since 1970 UTC of the next time that the local clock says so many minutes after midnight.
-double next_time_of_day(int minutes) {
-    const std::time_t now = std::time(nullptr);
-    std::tm day{};
-    localtime_r(&now, &day);
-    day.tm_hour = minutes / 60;
-    day.tm_min = minutes % 60;
-    day.tm_sec = 0;
-    day.tm_isdst = -1;
-    std::time_t then = std::mktime(&day);
-    if (then <= now) {
-        ++day.tm_mday;
-        day.tm_isdst = -1;
-        then = std::mktime(&day);
-    }
-    return static_cast<double>(then);
-}
 
 /// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their own.
 std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "effects_report.hpp"
 #include "json_values.hpp"
 #include "report_view.hpp"
 #include "servetune/io/report.hpp"
@@ -43,7 +44,7 @@ void add_front(Json& object, const ReportView& view) {
 
 }  // namespace
 
-std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects) {
     const ReportView view(setup, trials);
     const Recommendation& result = view.recommendation;
     const auto metrics = [&](const Configuration& configuration, std::string_view workload = "") {
@@ -129,6 +130,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["refused"] = refused;
     object["failures"] = failures;
     object["audit"] = audit;
+    if (with_effects) object["effects"] = effects_json(view);
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? Json(nullptr) : Json(stop_reason);
     return object.dump(2, ' ', false, Json::error_handler_t::replace);

@@ -138,7 +138,7 @@ inline constexpr std::array study{
     Key{"others", "search | default", "parameters that `space` does not name (search)"},
     Key{"constraints", "list", "rules of this study, beside the engines' own"},
     Key{"arguments", "list of words, or engine -> list", "added to every command as they are"},
-    Key{"strategy", "name or mapping", "how to search"},
+    Key{"strategy", "name or mapping", "how to search (bayesian)"},
     Key{"knowledge", "list", "what `bayesian` believes before anything is measured (nothing)"},
     Key{"decision", "significant | published", "when a gain counts"},
     Key{"min_gain", "share", "below it a flag is not worth having (1%)"},
@@ -175,6 +175,7 @@ inline constexpr std::array bayesian{
         "what a failed trial teaches: that alike ones fail, a bad value, or both (classifier)"},
     Key{"additive", "bool", "parameters act one by one rather than together (false)"},
     Key{"explore_every", "integer", "one trial in so many goes where least is known; 0: none (12)"},
+    Key{"per", "trial | second", "of what the most is to be gained (second where the budget has a `wall_clock` or `until`)"},
 };
 inline constexpr std::array knowledge{
     Key{"cost_model", "{}", "what the cost model expects of each configuration; nothing where `hardware` or `model` are not known"},

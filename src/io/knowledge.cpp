@@ -30,12 +30,13 @@ std::string aim_text(const Objective& objective) {
 
 /// Values that the study has without searching them.
 Assignment constants_of(const StudyFile& study) {
-    if (study.composition->engines().size() > 1) return {};
+    if (study.composition->engines().size() > 1 || !study.has_commands()) return {};
     return {{"engine", study.composition->engines().front().name}};
 }
 
 Source cost_model(const StudyFile& study) {
     try {
+        if (study.workloads.empty()) throw UsageError("the study names no workload");
         if (study.hardware.empty()) throw UsageError("the study does not say on which hardware");
         auto evaluator = simulated(study);
         const Catalogue catalogue(study.search_spaces);
@@ -93,6 +94,9 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
     if (!metrics.contains(study.objective.metric))
         throw UsageError("the table " + file.string() + " has no metric '" + study.objective.metric + "'; it has: " +
                          listed(nearest_first(study.objective.metric, std::vector<std::string>(metrics.begin(), metrics.end()))));
+    if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
+        throw UsageError("the table " + file.string() +
+                         " has rows of several workloads: the study must name those that count under 'workloads'");
     const std::vector<Trial> trials = trials_of(table, space, study.weighted_workloads());
     auto belief =
         std::make_shared<EarlierResults>("the table " + file.string(), trials, concepts_of(trials, Catalogue(study.search_spaces)),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/report.hpp"
 
+#include "effects_report.hpp"
 #include "report_view.hpp"
 
 #include <fmt/format.h>
@@ -32,12 +33,14 @@ public:
           stop_reason_(stop_reason) {}
 
     std::string text() {
-        line("# {}: {}{}\n", file_.name, file_.model, file_.hardware.empty() ? "" : " on " + file_.hardware);
+        line("# {}{}{}{}\n", file_.name, file_.model.empty() ? "" : ": ", file_.model,
+             file_.hardware.empty() ? "" : " on " + file_.hardware);
         conclusion();
         before_and_after();
         front();
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
+        out_ += effects_section(view_);
         refused();
         audited();
         notes();
@@ -214,6 +217,8 @@ private:
         for (const Workload& workload : file_.workloads)
             row(workload.name, view_.measured(result_.default_configuration), view_.measured(result_.recommended),
                 several ? "@" + workload.name : "");
+        if (file_.workloads.empty())
+            row("measured outside", view_.measured(result_.default_configuration), view_.measured(result_.recommended), "");
         for (const Workload& workload : file_.report_workloads)
             row(workload.name, view_.measured(result_.default_configuration, workload.name),
                 view_.measured(result_.recommended, workload.name), "");
@@ -404,6 +409,8 @@ private:
                 "it.",
                 file_.hardware);
         if (file_.attach) line("- {} was measured as it was found; whoever runs it says with which flags.", file_.attach->options.url);
+        if (file_.measured_outside)
+            line("- Every number was told by the program that asked: nothing of how it was measured is known here.");
         if (file_.deploy) line("- Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.");
         if (file_.command) line("- Every trial was measured by {}; its log is trials/ID/command.log.", file_.command->options.argv.front());
         for (const auto& [name, value] : result_.recommended.entries()) {

@@ -9,6 +9,7 @@
 #include "servetune/io/yaml.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 
 namespace servetune {
@@ -136,6 +137,7 @@ void read_bayesian(const Yaml& node, BayesianOptions& options) {
     }
     if (const Yaml* additive = node.find("additive")) options.learning.additive = additive->boolean();
     if (const Yaml* every = node.find("explore_every")) options.explore_every = read_count(*every);
+    if (const Yaml* per = node.find("per")) options.per_second = choice_of_two(*per, "second", "trial");
 }
 
 StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
@@ -340,13 +342,42 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue) {
+/// Of a study that somebody else measures: what a file may leave out.
+Yaml completed_for_outside(const Yaml& root, const fs::path& file) {
+    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
+        .overlaid(root.find("evaluator") != nullptr ? root.without("evaluator") : root, "space");
+}
+
+/// What stands for the engine where the space is the study's own: its parameters, and no command.
+Engine own_space(const Yaml& root) {
+    for (const char* key : {"preset", "others", "arguments", "engine_versions"})
+        if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
+    const Yaml* space = root.find("space");
+    if (space == nullptr || space->entries().empty()) root.fail("without an engine a study says under 'space' what is searched");
+    Engine result{"this space"};
+    for (const auto& [name, node] : space->entries()) {
+        if (node.is_mapping()) {
+            result.parameters.push_back(read_parameter(name, node));
+            continue;
+        }
+        result.parameters.push_back({Parameter::choice(name, {node.value()})});
+    }
+    for (const EngineParameter& declared : result.parameters)
+        for (const Condition& condition : declared.parameter.active_when)
+            if (result.find(condition.parent) == nullptr)
+                space->find(declared.parameter.name)->find("when")->fail("'" + condition.parent + "' is no parameter of this space");
+    return result;
+}
+
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, bool measured_outside) {
     SpaceDescription description;
     const Yaml* engine = root.find("engine");
     const Yaml* engines = root.find("engines");
-    if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
+    const bool own = measured_outside && engine == nullptr && engines == nullptr;
+    if (own) description.engines.push_back(own_space(root));
+    else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
     if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
-    else
+    else if (engines != nullptr)
         for (const Yaml& item : engines->items()) {
             description.engines.push_back(catalogue.engine(item));
             const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
@@ -354,7 +385,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         }
     const Yaml* space = root.find("space");
     const Yaml* versions = root.find("engine_versions");
-    if (space != nullptr)
+    if (space != nullptr && !own)
         for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
     if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
     if (const Yaml* evaluator = root.find("evaluator"); evaluator->is_mapping() && evaluator->find("attach") != nullptr) {
@@ -409,18 +440,20 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
     return nullptr;
 }
 
-StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy) {
-    const Yaml root = resolved(Yaml::load(file));
-    root.check_keys(keys::study);
+StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
+    const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
+    study.measured_outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find("evaluator") == nullptr);
+    const Yaml root = study.measured_outside ? completed_for_outside(written, file) : written;
+    root.check_keys(keys::study);
     study.file = file;
     study.search_spaces = catalogue.root();
-    study.name = root.find("study")->text();
+    study.name = written.find("study") != nullptr ? root.find("study")->text() : file.stem().string();
     if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
         root.find("study")->fail("a study's name is its folder's: no '/', no leading '.'");
     study.model = root.find("model")->text();
     if (const Yaml* hardware = root.find("hardware")) study.hardware = hardware->text();
-    study.composition = read_space(root, catalogue);
+    study.composition = read_space(root, catalogue, study.measured_outside);
 
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
@@ -431,7 +464,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
         }
     };
     read_workloads(*root.find("workloads"), study.workloads);
-    if (study.workloads.empty()) root.find("workloads")->fail("at least one workload wanted");
+    if (study.workloads.empty() && !study.measured_outside) root.find("workloads")->fail("at least one workload wanted");
     if (const Yaml* list = root.find("report_workloads")) read_workloads(*list, study.report_workloads);
 
     study.objective = read_objective(*root.find("objective"));
@@ -455,7 +488,8 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     }
     const Yaml& evaluator = *root.find("evaluator");
     evaluator.check_keys(keys::evaluator);
-    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate, attach, deploy or command");
+    if (evaluator.entries().size() != 1 && !study.measured_outside)
+        evaluator.fail("one evaluator wanted: replay, simulate, attach, deploy or command");
     if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
     if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
     if (const Yaml* attach = evaluator.find("attach")) study.attach = read_attach(*attach);
@@ -465,6 +499,10 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
     if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);
     study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);
+    const Yaml* named = root.find("strategy");
+    const Yaml* bayesian = named != nullptr && named->is_mapping() ? named->find("bayesian") : nullptr;
+    if (bayesian == nullptr || bayesian->find("per") == nullptr)
+        study.strategy.bayesian.per_second = std::isfinite(study.budget.wall_clock_seconds) || study.budget_until.has_value();
     if (const Yaml* knowledge = root.find("knowledge")) study.knowledge = read_knowledge(*knowledge);
     if (const Yaml* published = root.find("published")) {
         published->check_keys(keys::published);

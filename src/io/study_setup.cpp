@@ -205,7 +205,10 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     check_strategy(file);
     if (!file.replay && !file.command) check_objective_of_load_test(file);
     StudySetup setup;
-    if (file.replay) set_up_replay(setup, file);
+    if (file.measured_outside)
+        setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()),
+                                                  file.objective, file.decision);
+    else if (file.replay) set_up_replay(setup, file);
     else if (file.simulate) set_up_simulation(setup, file);
     else if (file.attach) set_up_attached(setup, file);
     else if (file.command) set_up_command(setup, file, folder);
@@ -270,7 +273,9 @@ std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem
 
 std::string StudySetup::advice(const Configuration& configuration) const {
     const std::string load = load_level_text(configuration);
-    const std::string server = file.attach ? "# the server at " + file.attach->options.url + " as it is" : command(configuration).text();
+    const std::string server = file.attach            ? "# the server at " + file.attach->options.url + " as it is"
+                               : !file.has_commands() ? "# " + configuration.text()
+                                                      : command(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 
@@ -313,6 +318,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
     }
     for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
     result["command"] = advice(problem->space.default_configuration());
+    if (file.measured_outside) result["evaluator"] = "outside";
     if (file.replay)
         result["evaluator.replay"] =
             fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + servetune::text_of(file.replay->noise_cv);

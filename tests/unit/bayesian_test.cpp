@@ -186,3 +186,24 @@ TEST_CASE("bayesian: a belief that is right saves trials, one that is wrong does
     CHECK(regret_after(1, 6) < 0.01);
     CHECK(regret_after(-1, 30) < 0.05);
 }
+
+TEST_CASE("bayesian: per second of trials, what takes ten times as long is tried when it is worth it") {
+    const Problem problem(engine_space(), {metric}, {});
+    const auto seconds = [](const Configuration& configuration) { return text_of(*configuration.find("backend")) == "triton" ? 600.0 : 60.0; };
+    double spent = 0;
+    double spent_per_trial = 0;
+    std::vector<double> regrets;
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        for (const bool per_second : {false, true}) {
+            Bayesian::Options options;
+            options.per_second = per_second;
+            const auto history = TuningTask::searched(problem, Bayesian(options), 30, seed, noisy(0.01), seconds);
+            double total = 0;
+            for (const Trial& trial : history) total += trial.cost_seconds();
+            (per_second ? spent : spent_per_trial) += total;
+            if (per_second) regrets.push_back(TuningTask().regret(problem, history));
+        }
+    }
+    CHECK(spent < 0.9 * spent_per_trial);  // the slow backend is a tenth worse, so nobody tries it often
+    CHECK(median(regrets) < 0.03);
+}

@@ -15,7 +15,8 @@ namespace servetune {
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
 
 /// The object that `run --json` and `report --json` end with. Its fields are listed in docs/json-output.md.
-std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+/// `with_effects`: what the parameters do too, which takes fitting the models.
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
 
 /// `+2.09 %`, `+58.1 %`: two decimals below ten percent, one above.
 std::string percent(double share);

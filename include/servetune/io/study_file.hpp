@@ -30,7 +30,7 @@ namespace servetune {
 
 /// How a study searches.
 struct StrategyChoice {
-    std::string name = "staged";
+    std::string name = "bayesian";
     Staged::Options staged{};
     BayesianOptions bayesian{};  ///< its budget is the study's
 };
@@ -87,7 +87,8 @@ struct StudyFile {
     std::string audit = "enforce";
     StrategyChoice strategy;
     std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only
-    std::optional<ReplayChoice> replay;      ///< exactly one of these five
+    bool measured_outside = false;           ///< by whoever asks and tells; else exactly one of these five measures
+    std::optional<ReplayChoice> replay;
     std::optional<SimulateChoice> simulate;
     std::optional<DeployChoice> deploy;
     std::optional<AttachChoice> attach;
@@ -106,21 +107,31 @@ struct StudyFile {
     [[nodiscard]] bool starts_processes() const { return deploy || command; }
     /// Their mark, once the study is set up (`leftovers`).
     [[nodiscard]] std::string mark() const { return deploy ? deploy->options.deploy.mark : command ? command->options.mark : ""; }
+    /// Whether its configurations are commands of an engine; a study that somebody else measures may have a space of its own.
+    [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
     /// `combined` metrics need names: those of the search workloads with their weights.
     [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
     /// One of the search's or the report's, by its name or by what documents call it (printed_as); null: none.
     [[nodiscard]] const Workload* workload_called(std::string_view wanted) const;
 };
 
+/// Who measures. Where it is done outside (`autotune ask-tell`), a file needs neither evaluator nor study name, model, workloads or engine.
+enum class MeasuredBy {
+    evaluator,  ///< that of the file, which must have one
+    outside,    ///< whoever asks; an evaluator that the file has is not looked at
+    either,     ///< as the file has it: outside when it names no evaluator
+};
+
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
-StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "");
+StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
+                     MeasuredBy by = MeasuredBy::evaluator);
 
 /// A study file made ready to run: its table read, its space counted.
 struct StudySetup {
     StudyFile file;
     std::unique_ptr<Problem> problem;
     std::unique_ptr<Strategy> strategy;
-    std::unique_ptr<Evaluator> evaluator;
+    std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
     Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
@@ -128,7 +139,7 @@ struct StudySetup {
     /// workloads, table. Not the budget: a longer run of the same study is the same study.
     [[nodiscard]] std::map<std::string, std::string> definition() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
-        return file.composition->render(configuration, {file.model, {}, 0});
+        return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
     /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody else runs: its address.
     [[nodiscard]] std::string advice(const Configuration& configuration) const;

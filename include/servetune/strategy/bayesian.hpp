@@ -5,6 +5,7 @@
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/learned_model.hpp"
 #include "servetune/strategy/start_design.hpp"
+#include "servetune/strategy/trial_cost.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -28,7 +29,7 @@ namespace servetune {
 ///
 /// of all there are (candidates.hpp), G being what one measurement is expected to gain (`log_expected_gain`) over the best posterior mean, never over the best number
 /// seen. Measuring one of the best again competes with
-/// that; the last tenth of the budget does nothing else. One ask in `explore_every` looks where the model knows least among what may be best.
+/// that; the last tenth of the budget does nothing else. With `per_second` the predicted length of the trial is taken off (trial_cost.hpp). One ask in `explore_every` looks where the model knows least among what may be best.
 /// A pure function of the history: what is kept from ask to ask changes its speed only.
 class Bayesian : public Strategy {
 public:
@@ -53,9 +54,17 @@ private:
     [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<Lesson>& lessons) const;
-    [[nodiscard]] std::optional<Choice> best_new(const LearnedModel& model, const Problem& problem, const Candidates& candidates,
+    /// What decides, and what it takes to find out.
+    struct Models {
+        LearnedModel learned;
+        std::unique_ptr<TrialCost> cost{};  ///< null: a trial is a trial
+
+        [[nodiscard]] std::vector<CandidateScore> scores(const std::vector<EncodedPoint>& points,
+                                                         const std::vector<std::vector<PriorBelief>>& beliefs) const;
+    };
+    [[nodiscard]] std::optional<Choice> best_new(const Models& models, const Problem& problem, const Candidates& candidates,
                                                  const std::set<Configuration>& seen, bool explore) const;
-    void climb(const LearnedModel& model, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
+    void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
                std::vector<Choice>& choices) const;
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const LearnedModel& model);
 
@@ -93,7 +102,10 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
     if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
         if (auto proposal = start(problem, all, lessons_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
 
-    const LearnedModel model = learned(problem, standings, all.geometry());
+    Models models{learned(problem, standings, all.geometry())};
+    const LearnedModel& model = models.learned;
+    if (options_.per_second)
+        models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), history.size(), options_.learning.search);
     const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
     if (problem.replicates_inform && (used_up || last_ones))
         if (auto proposal = confirmation(model, problem)) return *proposal;
@@ -103,16 +115,19 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
     }
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
-    const std::optional<Choice> choice = best_new(model, problem, all, seen, explore);
+    const std::optional<Choice> choice = best_new(models, problem, all, seen, explore);
     if (!choice) return Finished{"no new configuration is left"};
     const auto replicate = problem.replicates_inform ? best_replicate(model) : std::nullopt;
-    if (replicate && !explore && replicate->second > choice->score.total())
+    const double its_seconds =
+        replicate && models.cost ? models.cost->log_seconds({model.lessons()[replicate->first].point}).front() : 0;
+    if (replicate && !explore && replicate->second - its_seconds > choice->score.total())
         return Proposal{model.lessons()[replicate->first].configuration, "again: whether it is the best is worth more than a new one"};
     const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
     return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") +
                                                (model.tradeoff() != nullptr ? ": ln EI of the front " : ": ln gain ") +
                                                rounded(choice->score.log_improvement) + ", ln P(works) " +
-                                               rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits)};
+                                               rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits) +
+                                               (models.cost ? ", ln seconds " + rounded(choice->score.log_seconds) : "")};
 }
 
 /// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from everything.
@@ -177,12 +192,23 @@ inline std::optional<Proposal> Bayesian::confirmation(const LearnedModel& model,
     return Proposal{model.lessons()[*chosen].configuration, "again: it may be the best"};
 }
 
-inline std::optional<Bayesian::Choice> Bayesian::best_new(const LearnedModel& model, const Problem& problem, const Candidates& all,
+inline std::vector<CandidateScore> Bayesian::Models::scores(const std::vector<EncodedPoint>& points,
+                                                            const std::vector<std::vector<PriorBelief>>& beliefs) const {
+    std::vector<CandidateScore> result = learned.scores(points, beliefs);
+    if (!cost) return result;
+    const std::vector<double> seconds = cost->log_seconds(points);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].log_seconds = seconds[i];
+    return result;
+}
+
+inline std::optional<Bayesian::Choice> Bayesian::best_new(const Models& models, const Problem& problem, const Candidates& all,
                                                           const std::set<Configuration>& seen, bool explore) const {
+    const LearnedModel& model = models.learned;
     const auto numbers =
         std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.known_to_work; });
     const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
-    const Eigen::VectorXf ranking = model.ranking(all, least_chance, explore);
+    Eigen::VectorXf ranking = model.ranking(all, least_chance, explore);
+    if (models.cost && !explore) models.cost->rank(all.pool(), ranking);
     std::vector<std::size_t> order(all.pool().size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     const std::size_t kept = std::min(order.size(), options_.rescored + seen.size());
@@ -202,11 +228,11 @@ inline std::optional<Bayesian::Choice> Bayesian::best_new(const LearnedModel& mo
         points.push_back(all.pool().point(order[k]));
         beliefs.push_back(all.beliefs(order[k]));
     }
-    const std::vector<CandidateScore> scores = model.scores(points, beliefs);
+    const std::vector<CandidateScore> scores = models.scores(points, beliefs);
     std::vector<Choice> choices;
     for (std::size_t i = 0; i < scores.size(); ++i) choices.push_back({std::move(configurations[i]), scores[i]});
     if (explore && !choices.empty()) return choices.front();
-    if (!all.listed()) climb(model, problem, all, seen, choices);
+    if (!all.listed()) climb(models, problem, all, seen, choices);
     const auto unlikely = [&](const Choice& one) { return one.score.log_works < std::log(least_chance); };
     if (!std::all_of(choices.begin(), choices.end(), unlikely)) std::erase_if(choices, unlikely);  // the last resort only
     const auto best = std::max_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
@@ -217,7 +243,7 @@ inline std::optional<Bayesian::Choice> Bayesian::best_new(const LearnedModel& mo
 
 /// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long as they gain; all neighbours
 /// of all places in one product.
-inline void Bayesian::climb(const LearnedModel& model, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
+inline void Bayesian::climb(const Models& models, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
                             std::vector<Choice>& choices) const {
     constexpr std::size_t places = 8;
     constexpr int sweeps = 12;
@@ -230,7 +256,8 @@ inline void Bayesian::climb(const LearnedModel& model, const Problem& problem, c
     for (int sweep = 0; sweep < sweeps; ++sweep) {
         std::sort(choices.begin(), choices.end(), better);
         std::vector<Configuration> from;
-        if (sweep == 0 && model.incumbent()) from.push_back(model.lessons()[*model.incumbent()].configuration);
+        if (const LearnedModel& model = models.learned; sweep == 0 && model.incumbent())
+            from.push_back(model.lessons()[*model.incumbent()].configuration);
         for (std::size_t i = 0; i < std::min(places, choices.size()); ++i) from.push_back(choices[i].configuration);
         std::vector<Configuration> fresh;
         for (const Configuration& place : from) {
@@ -245,7 +272,7 @@ inline void Bayesian::climb(const LearnedModel& model, const Problem& problem, c
             points.push_back(all.geometry().encode(configuration));
             beliefs.push_back(options_.beliefs.of(configuration));
         }
-        const std::vector<CandidateScore> scores = model.scores(points, beliefs);
+        const std::vector<CandidateScore> scores = models.scores(points, beliefs);
         for (std::size_t i = 0; i < fresh.size(); ++i) choices.push_back({std::move(fresh[i]), scores[i]});
     }
 }

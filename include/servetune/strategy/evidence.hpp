@@ -29,6 +29,7 @@ struct Lesson {
     bool passes = false;                         ///< no limit broken, nothing refused
     bool pending = false;                        ///< a trial of it is under way
     std::vector<PriorBelief> beliefs{};          ///< one of each source
+    std::optional<double> seconds{};             ///< what its told trials took, their geometric mean; nothing: not known
     std::vector<double> further{};               ///< the mean of each further goal, where `value` is there
     std::size_t trials = 0;                      ///< asked, told or not
 };
@@ -99,6 +100,14 @@ inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& s
         }
         for (const Trial* trial : standing.trials)
             if (const Failure* failure = trial->failure()) lesson.works = lesson.works && !teaches(failure->kind);
+        double log_seconds = 0;
+        double timed = 0;
+        for (const Trial* trial : standing.trials)
+            if (trial->cost_seconds() > 0) {
+                log_seconds += std::log(trial->cost_seconds());
+                ++timed;
+            }
+        if (timed > 0) lesson.seconds = std::exp(log_seconds / timed);
         lesson.beliefs = beliefs.of(standing.configuration);
         result.push_back(std::move(lesson));
     }

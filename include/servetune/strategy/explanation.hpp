@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/strategy/bayesian.hpp"
+#include "servetune/strategy/contrast.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,13 +18,6 @@
 #include <vector>
 
 namespace servetune {
-
-/// A number and its 95 % interval.
-struct CredibleInterval {
-    double value = 0;
-    double low = 0;
-    double high = 0;
-};
 
 /// What the models expected of a configuration, by all that had been told when it was asked.
 struct Expectation {
@@ -66,7 +60,6 @@ struct Interaction {
 /// configurations that were tried, and differences within pairs that differ in nothing else. An interval that holds 0 says: not known.
 class Explanation {
 public:
-    static constexpr double normal_95 = 1.959963984540054;
     static constexpr std::size_t most_pairs = 100;       ///< of an effect: a covariance is O(pairs^2)
     static constexpr std::size_t most_fours = 24;        ///< of an interaction, each of four configurations
     static constexpr std::size_t most_interactions = 5;  ///< the strongest
@@ -206,25 +199,9 @@ inline double Explanation::mean(const LearnedModel& model, const Contrast& contr
 }
 
 inline CredibleInterval Explanation::posterior(const LearnedModel& model, const Contrast& contrast) const {
-    const auto m = static_cast<Eigen::Index>(contrast.points.size());
-    const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(contrast.weights.data(), m);
-    const Eigen::MatrixXd believed = model.believed(contrast.beliefs);
-    const auto& experts = model.objective().experts();
-    const DistanceTables to_data = distance_tables(geometry_, experts.front().process.data().points, contrast.points);
-    const DistanceTables among = distance_tables(geometry_, contrast.points, contrast.points);
-    double mean = 0, square = 0;
-    for (const Expert& expert : experts) {
-        const Eigen::MatrixXd regressors = Surrogate::regressors(expert, believed);
-        const std::vector<Prediction> predictions = expert.process.predict(to_data, regressors);
-        double own = 0;
-        for (Eigen::Index i = 0; i < m; ++i) own += weights(i) * predictions[static_cast<std::size_t>(i)].mean;
-        const double variance = weights.dot(expert.process.posterior_covariance(to_data, among, regressors) * weights);
-        mean += expert.weight * own;
-        square += expert.weight * (std::max(variance, 0.0) + own * own);
-    }
-    const double sd = std::sqrt(std::max(square - mean * mean, 0.0));
-    const double spread = model.scale().spread();
-    return {std::expm1(spread * mean), std::expm1(spread * (mean - normal_95 * sd)), std::expm1(spread * (mean + normal_95 * sd))};
+    const auto count = static_cast<Eigen::Index>(contrast.weights.size());
+    const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(contrast.weights.data(), count);
+    return as_gain(model, posterior_of(model, geometry_, {contrast.points, contrast.beliefs, weights}).front());
 }
 
 inline std::vector<Effect> Explanation::effects() const {

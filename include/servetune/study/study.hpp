@@ -67,6 +67,9 @@ public:
 
     /// The next trial, recorded as asked; nothing when the strategy has finished or waits for pending trials.
     std::optional<Trial> ask();
+    /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants measured. A study without trials gets
+    /// the default configuration as trial 0 all the same. Throws SpaceError for what is no feasible configuration of the space.
+    Trial propose(Configuration configuration, std::string why);
     void start(std::uint64_t id);
     /// Throws UsageError for an unknown or already told trial. A number that is none becomes Failure{invalid_result}.
     void tell(std::uint64_t id, Outcome outcome);
@@ -75,9 +78,11 @@ public:
     /// of the evaluator or the journal ends the run with StopReason::error; the trial it interrupted stays pending.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
+    /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
+    [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
-    /// The strategy's word when it had nothing more to propose.
+    /// The strategy's word when the last `ask` found it finished; empty: it waits.
     [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
 
 private:
@@ -140,7 +145,23 @@ inline const Trial& Study::add(Configuration configuration, std::string workload
     return trials_.back();
 }
 
+inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
+    if (told_in_search() >= budget.trials) return StopReason::trials_spent;
+    if (seconds >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+    if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
+    return std::nullopt;
+}
+
+inline Trial Study::propose(Configuration configuration, std::string why) {
+    const std::vector<std::string> violations = problem_.space.violations(configuration);
+    if (!violations.empty()) throw SpaceError(configuration.text() + ": " + violations.front());
+    if (trials_.empty() && configuration != problem_.space.default_configuration())
+        add(problem_.space.default_configuration(), "", "the default configuration");
+    return add(std::move(configuration), "", std::move(why));
+}
+
 inline std::optional<Trial> Study::ask() {
+    finished_because_.clear();
     const std::vector<Trial> history = search_history(problem_, trials_);
     if (history.empty()) return add(problem_.space.default_configuration(), "", "the default configuration");
     Rng rng(derive_seed(options_.seed, history.size()));
@@ -196,9 +217,7 @@ inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, cons
     const std::size_t first_of_run = trials_.size();
     for (;;) {
         if (stop.stop_requested()) return StopReason::stopped_by_user;
-        if (told_in_search() >= budget.trials) return StopReason::trials_spent;
-        if (steady_now() - began >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
-        if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
+        if (const auto reason = spent(budget, steady_now() - began)) return *reason;
         if (const Failure* failure = common_failure(first_of_run, budget.same_failures)) {
             finished_because_ =
                 "the first trials all failed the same way, " + std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Apache-2.0
+// The optimiser for programs in any language: JSON lines in and out (docs/ask-tell.md).
+#include "clocks.hpp"
+#include "commands.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/io/report.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/study/study.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <set>
+
+namespace autotune {
+
+using namespace servetune;
+using Json = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t longest_line = 1 << 20;  ///< bytes; a trial with a thousand metrics has some 50 thousand
+
+/// The next line of standard input without its end; nothing when the input ends. Of a longer one the beginning.
+std::optional<std::string> next_line() {
+    std::string line;
+    int c = std::getc(stdin);
+    if (c == EOF) return std::nullopt;
+    for (; c != EOF && c != '\n'; c = std::getc(stdin))
+        if (line.size() <= longest_line) line += static_cast<char>(c);
+    return line;
+}
+
+std::string shown(const Json& value) {
+    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+    return text.size() <= 60 ? text : text.substr(0, 60) + "...";
+}
+
+void check_keys(const Json& object, const char* what, const std::vector<std::string>& known) {
+    if (!object.is_object()) throw ParseError(fmt::format("{} is a JSON object, got {}", what, shown(object)));
+    for (const auto& [key, value] : object.items())
+        if (std::find(known.begin(), known.end(), key) == known.end())
+            throw ParseError(fmt::format("'{}' is no key of {}; known: {}", key, what, listed(nearest_first(key, known))));
+}
+
+/// Which of these keys it has: exactly one.
+std::string one_of(const Json& object, const char* what, const std::vector<std::string>& keys) {
+    const auto has = [&](const std::string& key) { return object.contains(key); };
+    if (std::count_if(keys.begin(), keys.end(), has) != 1) throw ParseError(fmt::format("{} has exactly one of: {}", what, listed(keys)));
+    return *std::find_if(keys.begin(), keys.end(), has);
+}
+
+std::string text_in(const Json& value, const char* what) {
+    if (!value.is_string()) throw ParseError(fmt::format("{} is a text, got {}", what, shown(value)));
+    return value.get<std::string>();
+}
+
+double number_in(const Json& value, const std::string& what) {
+    if (!value.is_number()) throw ParseError(fmt::format("{} is a number, got {}", what, shown(value)));
+    return value.get<double>();
+}
+
+/// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and the message says how to tell it.
+Json message_of(const std::string& line) {
+    if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
+    try {
+        return Json::parse(line);
+    } catch (const Json::parse_error& error) {
+        const bool no_number = line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
+        throw ParseError(no_number ? "JSON has finite numbers only; a result that is none is told as {\"failed\": \"invalid_result\"}"
+                                   : fmt::format("a line is one JSON object such as {{\"ask\": true}}; this is none: byte {}", error.byte));
+    } catch (const Json::out_of_range&) {
+        throw ParseError("a number in this line is too large; a result that is none is told as {\"failed\": \"invalid_result\"}");
+    }
+}
+
+/// 3 is 3.0 for a real, and 3.0 is 3 for an integer: not every language tells them apart.
+Value value_for(const Parameter& parameter, Value value) {
+    if (parameter.contains(value)) return value;
+    if (const auto* whole = std::get_if<std::int64_t>(&value); whole != nullptr && parameter.contains(static_cast<double>(*whole)))
+        return static_cast<double>(*whole);
+    constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
+    if (const auto* real = std::get_if<double>(&value); real != nullptr && std::abs(*real) <= exact && std::trunc(*real) == *real)
+        if (const auto whole = static_cast<std::int64_t>(*real); parameter.contains(whole)) return whole;
+    return value;
+}
+
+/// What is left out has its default; what would have no effect is refused.
+Configuration configuration_in(const Json& object, const SearchSpace& space) {
+    const Configuration given = configuration_from_json(object.dump());
+    Assignment values;
+    for (const auto& [name, value] : given.entries()) values[name] = value_for(space.at(name), value);
+    return space.changed(space.default_configuration(), values);
+}
+
+/// A plain number, or one with its standard error.
+Metric metric_in(const Json& value, const std::string& name) {
+    const std::string what = "the metric '" + name + "'";
+    Metric result;
+    if (value.is_object()) {
+        check_keys(value, what.c_str(), {"value", "standard_error"});
+        if (!value.contains("value")) throw ParseError(what + " has a value");
+        result.value = number_in(value["value"], what);
+        if (value.contains("standard_error")) result.standard_error = number_in(value["standard_error"], "the standard error of " + name);
+    } else result.value = number_in(value, what);
+    if (!std::isfinite(result.value) || !std::isfinite(result.standard_error.value_or(0)))
+        throw ParseError(what + " is not finite; tell it as {\"failed\": \"invalid_result\"}");
+    return result;
+}
+
+FailureKind failure_kind_in(const Json& value) {
+    if (value == true) return FailureKind::other;
+    if (value == "oom") return FailureKind::out_of_memory;
+    if (value.is_string())
+        if (const auto kind = named_in(failure_kinds, value.get<std::string>())) return *kind;
+    std::vector<std::string> known;
+    for (const auto& [kind, name] : failure_kinds) known.emplace_back(name);
+    throw ParseError("'failed' is true or a kind of failure, got " + shown(value) + "; known: " +
+                     listed(value.is_string() ? nearest_first(value.get<std::string>(), known) : known, failure_kinds.size()));
+}
+
+Outcome outcome_in(const Json& told, const std::string& objective) {
+    const std::string kind = one_of(told, "'tell'", {"metrics", "value", "failed"});
+    if (told.contains("message") && kind != "failed") throw ParseError("'message' goes with 'failed'");
+    if (kind == "failed")
+        return Failure{failure_kind_in(told["failed"]), told.contains("message") ? text_in(told["message"], "'message'") : ""};
+    Measurement result;
+    if (kind == "value") {
+        result.metrics[objective] = metric_in(told["value"], objective);
+        return result;
+    }
+    if (!told["metrics"].is_object()) throw ParseError("'metrics' is a JSON object, name -> number, got " + shown(told["metrics"]));
+    std::vector<std::string> names;
+    for (const auto& [name, value] : told["metrics"].items()) {
+        names.push_back(name);
+        result.metrics[name] = metric_in(value, name);
+    }
+    if (!result.metrics.contains(objective))
+        throw ParseError("the objective's metric '" + objective +
+                         "' is missing; told are: " + (names.empty() ? "none" : listed(nearest_first(objective, names))));
+    return result;
+}
+
+class Conversation {
+public:
+    Conversation(const StudySetup& setup, const Budget& budget, Journal& journal)
+        : setup_(setup),
+          budget_(budget),
+          study_(*setup.problem, *setup.strategy, journal, {setup.file.seed, {}, unix_seconds, steady_seconds}) {}
+
+    /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
+    Json answer(const std::string& line) {
+        const Json message = message_of(line);
+        const std::vector<std::string> verbs{"ask", "tell", "recommend"};
+        check_keys(message, "a line", verbs);
+        const std::string verb = one_of(message, "a line", verbs);
+        if (verb == "tell") return tell(message["tell"]);
+        if (message[verb] != true) throw ParseError(fmt::format("'{}' is true, got {}", verb, shown(message[verb])));
+        return verb == "ask" ? ask() : recommendation();
+    }
+
+private:
+    /// Trials that an interrupted run left come first, as in Study::run. Those of configurations that the space no longer has are not offered.
+    Json ask() {
+        std::size_t open = 0;
+        std::size_t told = 0;
+        for (const Trial& trial : study_.trials()) {
+            if (!trial.of_search()) continue;
+            told += trial.told() ? 1 : 0;
+            if (trial.told() || !setup_.problem->space.feasible(trial.configuration)) continue;
+            if (!offered_.contains(trial.id)) return offer(trial.id);
+            ++open;
+        }
+        if (const auto reason = study_.spent(budget_, steady_seconds() - began_))
+            return {{"finished", "the budget is spent"}, {"stop_reason", name_in(stop_reasons, *reason)}};
+        if (told + open >= budget_.trials) return {{"waiting", true}};
+        if (const auto trial = study_.ask()) return offer(trial->id);
+        if (study_.finished_because().empty()) return {{"waiting", true}};
+        return {{"finished", study_.finished_because()}, {"stop_reason", name_in(stop_reasons, StopReason::strategy_finished)}};
+    }
+
+    Json offer(std::uint64_t id) {
+        study_.start(id);
+        offered_.insert(id);
+        const Trial& trial = study_.trials()[id];
+        return {{"trial", id}, {"configuration", Json::parse(json_of(trial.configuration))}, {"why", trial.why}};
+    }
+
+    Json tell(const Json& told) {
+        check_keys(told, "'tell'", {"trial", "configuration", "metrics", "value", "failed", "message"});
+        const std::string which = one_of(told, "'tell'", {"trial", "configuration"});
+        Outcome outcome = outcome_in(told, setup_.file.objective.metric);
+        std::uint64_t id = 0;
+        if (which == "configuration") id = trial_of(configuration_in(told["configuration"], setup_.problem->space));
+        else {
+            if (!told["trial"].is_number_unsigned()) throw ParseError("'trial' is a number that an ask gave, got " + shown(told["trial"]));
+            id = told["trial"].get<std::uint64_t>();
+        }
+        study_.tell(id, std::move(outcome));
+        return {{"told", id}};
+    }
+
+    /// The open trial of a configuration, or a new one.
+    std::uint64_t trial_of(Configuration configuration) {
+        for (const Trial& trial : study_.trials())
+            if (trial.of_search() && !trial.told() && trial.configuration == configuration) return trial.id;
+        return study_.propose(std::move(configuration), "told, not asked").id;
+    }
+
+    Json recommendation() const {
+        const Json whole = Json::parse(json_report(setup_, study_.trials(), "", false));
+        Json result;
+        for (const char* key : {"trials", "default", "recommended", "best_observed", "not_distinguishable"})
+            if (whole.contains(key)) result[key] = whole[key];
+        return result;
+    }
+
+    const StudySetup& setup_;
+    const Budget& budget_;
+    Study study_;
+    std::set<std::uint64_t> offered_{};  ///< in this process
+    double began_ = steady_seconds();
+};
+
+}  // namespace
+
+int ask_tell(const AskTellArguments& arguments) {
+    StudyFile file = load_study(arguments.study, Catalogue::standard(), arguments.strategy, MeasuredBy::outside);
+    if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
+    const StudySetup setup = set_up(std::move(file));
+    for (const std::string& source : setup.knowledge) fmt::print(stderr, "knowledge: {}\n", source);
+    std::unique_ptr<Journal> journal;
+    try {
+        if (!arguments.directory) journal = std::make_unique<MemoryJournal>();
+        else
+            journal = std::make_unique<SqliteJournal>(SqliteJournal::open(
+                *arguments.directory, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, arguments.accept_changes));
+    } catch (const IoError& error) {
+        fmt::print(stderr, "autotune: {}\n", error.what());
+        return environment_error;
+    }
+    Conversation conversation(setup, setup.file.budget, *journal);
+    while (const auto line = next_line()) {
+        Json answer;
+        bool broken = false;
+        try {
+            answer = conversation.answer(*line);
+        } catch (const Error& error) {
+            answer = {{"error", error.what()}};
+            broken = dynamic_cast<const IoError*>(&error) != nullptr;  // what was told can no longer be kept
+            if (broken) fmt::print(stderr, "autotune: {}\n", error.what());
+        }
+        fmt::print("{}\n", answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+        if (std::fflush(stdout) != 0) return environment_error;
+        if (broken) return environment_error;
+    }
+    return done;
+}
+
+}  // namespace autotune

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "effects_report.hpp"
+
+#include "json_values.hpp"
+#include "servetune/io/report.hpp"
+#include "servetune/strategy/effects.hpp"
+
+#include <fmt/format.h>
+
+#include <set>
+
+namespace servetune {
+namespace {
+
+Effects effects_of(const ReportView& view) {
+    Bayesian::Options options = view.setup.file.strategy.bayesian;
+    options.trials = view.setup.file.budget.trials;
+    options.beliefs = view.setup.beliefs;
+    return {*view.setup.problem, view.trials, Bayesian(options), view.setup.beliefs};
+}
+
+std::string range(const CredibleInterval& gain) {
+    return fmt::format("{} | {} to {}", percent(gain.value), percent(gain.low), percent(gain.high));
+}
+
+/// What others wrote, inside a table.
+std::string cell(const std::string& text) {
+    std::string result;
+    for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
+    return result;
+}
+
+}  // namespace
+
+std::string effects_section(const ReportView& view) {
+    const Effects effects = effects_of(view);
+    if (effects.varied() == 0) return "";
+    std::string out = "## What the parameters do\n\n";
+    if (!effects.enough())
+        return out + fmt::format(
+                         "Not said: {} configurations gave a number, and {} parameters need {} before their effects can be told apart.\n\n",
+                         effects.measured(), effects.varied(), effects.needed());
+    if (!effects.learned())
+        return out +
+               fmt::format("Nothing is known of {} configurations: the 95 % interval of every effect holds 0.\n\n", effects.measured());
+    out += fmt::format(
+        "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
+        "levels, all else "
+        "alike (docs/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
+        effects.measured(), view.setup.problem->objective.metric);
+    std::set<std::string> known;
+    for (const MainEffect& effect : effects.main())
+        if (effect.gain.known()) known.insert(effect.parameter);
+    std::string unknown;
+    for (const MainEffect& effect : effects.main()) {
+        if (known.contains(effect.parameter)) {
+            const bool is_default = effect.level == view.setup.problem->space.at(effect.parameter).default_value;
+            out += fmt::format("| {} | {}{} | {}{} |\n", cell(effect.parameter), cell(text_of(effect.level)),
+                               is_default ? " (default)" : "", range(effect.gain), effect.gain.known() ? "" : ", not known");
+        } else if (!unknown.ends_with(effect.parameter)) unknown += (unknown.empty() ? "" : ", ") + effect.parameter;
+    }
+    out += '\n';
+    if (!unknown.empty()) out += fmt::format("Not known, every interval holds 0: {}.\n\n", unknown);
+    bool any = false;
+    for (const PairEffect& pair : effects.pairs()) {
+        if (!pair.gain.known()) continue;
+        if (!any) out += "What two do together beyond what each does alone, and its share of the variance over the space:\n\n";
+        any = true;
+        out += fmt::format("- {} and {}: {:.0f} %; most at {} and {}: {} ({} to {})\n", pair.parameters[0], pair.parameters[1],
+                           pair.share * 100, text_of(pair.levels[0]), text_of(pair.levels[1]), percent(pair.gain.value),
+                           percent(pair.gain.low), percent(pair.gain.high));
+    }
+    return out + (any ? "\n" : "No two of them are known to act together.\n\n");
+}
+
+nlohmann::ordered_json effects_json(const ReportView& view) {
+    using Json = nlohmann::ordered_json;
+    const Effects effects = effects_of(view);
+    const auto gain_of = [](const CredibleInterval& gain) { return Json{{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; };
+    Json result{{"configurations", effects.measured()},
+                {"needed", effects.needed()},
+                {"learned", effects.learned()},
+                {"main", Json::array()},
+                {"interactions", Json::array()}};
+    for (const MainEffect& effect : effects.main())
+        result["main"].push_back({{"parameter", effect.parameter}, {"level", to_json(effect.level)}, {"gain", gain_of(effect.gain)}});
+    for (const PairEffect& pair : effects.pairs())
+        result["interactions"].push_back({{"parameters", pair.parameters},
+                                          {"share", pair.share},
+                                          {"levels", Json::array({to_json(pair.levels[0]), to_json(pair.levels[1])})},
+                                          {"gain", gain_of(pair.gain)}});
+    return result;
+}
+
+}  // namespace servetune
