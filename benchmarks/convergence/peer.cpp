@@ -61,7 +61,8 @@ public:
     Peer& operator=(const Peer&) = delete;
     ~Peer() override { stop(); }
 
-    void begin(const Problem& problem, const std::shared_ptr<const PriorMean>& /*belief*/, std::size_t budget, std::uint64_t seed) override {
+    void begin(const Problem& problem, const std::shared_ptr<const PriorMean>& /*belief*/, std::size_t budget,
+               std::uint64_t seed) override {
         if (process_ < 0) start();
         problem_ = &problem;
         told_ = 0;

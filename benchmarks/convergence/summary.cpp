@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace servetune::convergence {
@@ -106,6 +107,47 @@ std::string table_of(const ByContender& contenders, const std::string& title, st
     return text + "\n";
 }
 
+/// One row a task, noise and budget: everybody's median and quartiles, and how `bayesian` stands to the best of the others, by their means.
+std::string overview_of(const std::map<std::tuple<std::string, double, std::size_t>, ByContender>& tables) {
+    std::set<std::string> names;
+    for (const auto& [key, contenders] : tables)
+        for (const auto& [name, runs] : contenders) names.insert(name);
+    std::string text = "| task, noise, trials (seeds) |";
+    std::string rule = "\n|---|";
+    for (const std::string& name : names) {
+        text += " " + name + " |";
+        rule += "---:|";
+    }
+    text += " bayesian to the best other |" + rule + "---:|\n";
+    const auto last = [](const Run& run) { return at_trial(run.regret_best_mean, run.key.budget); };
+    for (const auto& [key, contenders] : tables) {
+        const auto& [task, noise, budget] = key;
+        std::set<std::uint64_t> seeds;
+        for (const auto& [name, runs] : contenders)
+            for (const Run* run : runs) seeds.insert(run->key.seed);
+        text += fmt::format("| {}, {:g} %, {} ({}) |", task, noise * 100, budget, seeds.size());
+        std::string best;
+        double least = 2;
+        for (const std::string& name : names) {
+            const auto found = contenders.find(name);
+            if (found == contenders.end()) {
+                text += " |";
+                continue;
+            }
+            text += " " + quartiles(figures(found->second, last)) +
+                    fmt::format(", {:.1f} |", mean(figures(found->second, [](const Run& r) { return r.crashes; })));
+            if (const double average = mean(figures(found->second, last)); !name.starts_with("bayesian") && average < least) {
+                least = average;
+                best = name;
+            }
+        }
+        const auto mine = contenders.find("bayesian");
+        const bool both = mine != contenders.end() && !best.empty();
+        text += both ? " " + difference(mine->second, contenders.at(best), 100, last) + " (" + best + ") |\n" : " |\n";
+    }
+    return text + "\n";
+}
+
 const std::array<const char*, 10> colours{"#1f4e79", "#b03a2e", "#2e7d32", "#8e5ea2", "#e08214",
                                           "#444444", "#00838f", "#c2185b", "#6d4c41", "#9e9d24"};
 
@@ -133,7 +175,10 @@ std::string summary_of(const std::vector<Run>& runs, const std::string& against)
     std::string text =
         "True regret in percent of the best rate, median [quartiles]: of the configuration with the best mean among those that pass; `as "
         "recommended`: by the "
-        "program's own rule after the last trial. `to X`: mean paired difference in points ± standard error.\n\n";
+        "program's own rule after the last trial. `to X`: mean paired difference in points ± standard error. First all together, the mean "
+        "number "
+        "of crashes behind the comma.\n\n" +
+        overview_of(tables);
     for (const auto& [key, contenders] : tables) {
         const auto& [task, noise, budget] = key;
         text += table_of(contenders, fmt::format("{}, noise {:g} %, {} trials", task, noise * 100, budget), budget, against);

@@ -28,7 +28,7 @@ public:
         std::vector<Constraint> constraints{};  ///< known to every optimiser
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
-        std::shared_ptr<const PriorMean> belief{};  ///< what a cost model expects; null: there is none
+        std::shared_ptr<const PriorMean> belief{};             ///< what a cost model expects; null: there is none
         double success_share = 0;  ///< 0: a configuration is good within 5 % of the best; else: among this share of those that pass
         bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
     };

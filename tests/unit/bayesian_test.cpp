@@ -189,7 +189,9 @@ TEST_CASE("bayesian: a belief that is right saves trials, one that is wrong does
 
 TEST_CASE("bayesian: per second of trials, what takes ten times as long is tried when it is worth it") {
     const Problem problem(engine_space(), {metric}, {});
-    const auto seconds = [](const Configuration& configuration) { return text_of(*configuration.find("backend")) == "triton" ? 600.0 : 60.0; };
+    const auto seconds = [](const Configuration& configuration) {
+        return text_of(*configuration.find("method")) == "ngram" ? 600.0 : 60.0;
+    };
     double spent = 0;
     double spent_per_trial = 0;
     std::vector<double> regrets;
@@ -204,6 +206,6 @@ TEST_CASE("bayesian: per second of trials, what takes ten times as long is tried
             if (per_second) regrets.push_back(TuningTask().regret(problem, history));
         }
     }
-    CHECK(spent < 0.9 * spent_per_trial);  // the slow backend is a tenth worse, so nobody tries it often
-    CHECK(median(regrets) < 0.03);
+    CHECK(spent < 0.8 * spent_per_trial);
+    CHECK(median(regrets) < 0.08);  // guessing gains 6 % at most
 }

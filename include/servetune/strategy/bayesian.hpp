@@ -54,11 +54,9 @@ private:
     [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<Lesson>& lessons) const;
-    /// What decides, and what it takes to find out.
     struct Models {
         LearnedModel learned;
         std::unique_ptr<TrialCost> cost{};  ///< null: a trial is a trial
-
         [[nodiscard]] std::vector<CandidateScore> scores(const std::vector<EncodedPoint>& points,
                                                          const std::vector<std::vector<PriorBelief>>& beliefs) const;
     };
@@ -81,7 +79,7 @@ inline const Candidates& Bayesian::candidates(const Problem& problem) const {
     return *candidates_;
 }
 
-/// Start points of the fits depend on the space and on how much was told.
+/// Start points of the fits depend on space and amount told.
 inline LearnedModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
     std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options_.beliefs);
     std::size_t told = 0;
@@ -117,11 +115,13 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
     const std::optional<Choice> choice = best_new(models, problem, all, seen, explore);
     if (!choice) return Finished{"no new configuration is left"};
-    const auto replicate = problem.replicates_inform ? best_replicate(model) : std::nullopt;
-    const double its_seconds =
-        replicate && models.cost ? models.cost->log_seconds({model.lessons()[replicate->first].point}).front() : 0;
-    if (replicate && !explore && replicate->second - its_seconds > choice->score.total())
-        return Proposal{model.lessons()[replicate->first].configuration, "again: whether it is the best is worth more than a new one"};
+    if (problem.replicates_inform && !explore)
+        if (const auto replicate = best_replicate(model)) {
+            const Lesson& lesson = model.lessons()[replicate->first];
+            const double its_seconds = models.cost ? models.cost->log_seconds({lesson.point}).front() : 0;
+            if (replicate->second - its_seconds > choice->score.total())
+                return Proposal{lesson.configuration, "again: whether it is the best is worth more than a new one"};
+        }
     const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
     return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") +
                                                (model.tradeoff() != nullptr ? ": ln EI of the front " : ": ln gain ") +
@@ -195,8 +195,7 @@ inline std::optional<Proposal> Bayesian::confirmation(const LearnedModel& model,
 inline std::vector<CandidateScore> Bayesian::Models::scores(const std::vector<EncodedPoint>& points,
                                                             const std::vector<std::vector<PriorBelief>>& beliefs) const {
     std::vector<CandidateScore> result = learned.scores(points, beliefs);
-    if (!cost) return result;
-    const std::vector<double> seconds = cost->log_seconds(points);
+    const std::vector<double> seconds = cost ? cost->log_seconds(points) : std::vector<double>(points.size(), 0.0);
     for (std::size_t i = 0; i < result.size(); ++i) result[i].log_seconds = seconds[i];
     return result;
 }

@@ -59,7 +59,8 @@ public:
         if (!process_) return;
         const PoolPredictions predictions = predict_pool(PoolModel::of(process_->experts().front().process), geometry_, pool, {});
         for (Eigen::Index i = 0; i < ranking.size(); ++i)
-            ranking(i) -= static_cast<float>(expected(static_cast<double>(predictions.means(i)), static_cast<double>(predictions.variances(i))));
+            ranking(i) -=
+                static_cast<float>(expected(static_cast<double>(predictions.means(i)), static_cast<double>(predictions.variances(i))));
     }
 
 private:
