@@ -25,7 +25,8 @@ constexpr const char* usage =
     "convergence run     [options]          runs what FILE does not have yet\n"
     "convergence summary --results FILE     prints tables; --against NAME: the reference of the paired differences\n"
     "convergence plot    --results FILE --out FOLDER   one picture for each task and noise\n"
-    "options: --results FILE  --tables FOLDER  --study FILE  --cache FOLDER  --tasks A,B  --contenders A,B  --peer NAME=COMMAND (again)\n"
+    "options: --results FILE  --tables FOLDER  --study FILE  --cache FOLDER  --tasks A,B  --contenders A,B  --peer NAME=COMMAND (again; "
+    "NAME~=COMMAND: it looks at its budget)\n"
     "         --noise 0.01,0.03  --budgets 20,40  --seeds N  --first-seed N  --jobs N\n";
 
 struct Options {
