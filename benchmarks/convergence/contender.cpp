@@ -14,10 +14,10 @@ namespace servetune::convergence {
 namespace {
 
 using Belief = std::shared_ptr<const PriorMean>;
-using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget)>;
+using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget, std::uint64_t seed)>;
 
 Maker bayesian(FailureLesson failures, bool additive) {
-    return [=](const Problem&, const Belief&, std::size_t budget) {
+    return [=](const Problem&, const Belief&, std::size_t budget, std::uint64_t) {
         Bayesian::Options options;
         options.trials = budget;
         options.learning.failures = failures;
@@ -31,11 +31,11 @@ enum class Told { as_it_is, flipped, constant, garbage };
 
 class Retold : public PriorMean {
 public:
-    Retold(Belief belief, Told told) : belief_(std::move(belief)), told_(told) {}
+    Retold(Belief belief, Told told, std::uint64_t seed) : belief_(std::move(belief)), told_(told), seed_(seed) {}
     [[nodiscard]] std::string name() const override { return "the cost model"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
         if (told_ == Told::constant) return {0.0, {}};
-        Rng rng(fingerprint_of(configuration.text()).bits);
+        Rng rng(derive_seed(seed_, fingerprint_of(configuration.text()).bits));
         if (told_ == Told::garbage) return {rng.normal(), rng.normal()};
         PriorBelief belief = belief_->belief(configuration);
         if (told_ == Told::flipped && belief.log_value) *belief.log_value *= -1;
@@ -46,28 +46,29 @@ public:
 private:
     Belief belief_;
     Told told_;
+    std::uint64_t seed_;
 };
 
 Maker knowing(Told told) {
-    return [=](const Problem&, const Belief& belief, std::size_t budget) {
+    return [=](const Problem&, const Belief& belief, std::size_t budget, std::uint64_t seed) {
         if (!belief) throw UsageError("the task has no cost model to know");
         Bayesian::Options options;
         options.trials = budget;
-        options.beliefs = Beliefs({std::make_shared<Retold>(belief, told)});
+        options.beliefs = Beliefs({std::make_shared<Retold>(belief, told, seed)});
         return std::make_unique<Bayesian>(options);
     };
 }
 
 const std::map<std::string, Maker>& makers() {
     static const std::map<std::string, Maker> map{
-        {"random", [](const Problem&, const Belief&, std::size_t) { return std::make_unique<Random>(); }},
-        {"quasi_random", [](const Problem&, const Belief&, std::size_t) { return std::make_unique<QuasiRandom>(); }},
-        {"local_search", [](const Problem&, const Belief&, std::size_t) { return std::make_unique<LocalSearch>(); }},
-        {"staged", [](const Problem& problem, const Belief&, std::size_t) { return staged_over(problem.space); }},
+        {"random", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<Random>(); }},
+        {"quasi_random", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<QuasiRandom>(); }},
+        {"local_search", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<LocalSearch>(); }},
+        {"staged", [](const Problem& problem, const Belief&, std::size_t, std::uint64_t) { return staged_over(problem.space); }},
         {"bayesian",
-         [](const Problem& problem, const Belief& belief, std::size_t budget) {
+         [](const Problem& problem, const Belief& belief, std::size_t budget, std::uint64_t seed) {
              const Bayesian::Options shipped;
-             return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, belief, budget);
+             return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, belief, budget, seed);
          }},
         {"bayesian_knowing", knowing(Told::as_it_is)},
         {"bayesian_misled", knowing(Told::flipped)},
@@ -87,7 +88,7 @@ public:
     void begin(const Problem& problem, const Belief& belief, std::size_t budget, std::uint64_t seed) override {
         problem_ = &problem;
         seed_ = seed;
-        strategy_ = maker_(problem, belief, budget);
+        strategy_ = maker_(problem, belief, budget, seed);
     }
     Asked ask(std::span<const Trial> history) override {
         Rng rng(derive_seed(derive_seed(seed_, 1), history.size()));

@@ -24,7 +24,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -40,12 +40,12 @@ std::optional<std::string> next_line() {
     return line;
 }
 
-std::string shown(const Json& value) {
-    const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string shown(const OrderedJson& value) {
+    const std::string text = value.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
     return text.size() <= 60 ? text : text.substr(0, 60) + "...";
 }
 
-void check_keys(const Json& object, const char* what, const std::vector<std::string>& known) {
+void check_keys(const OrderedJson& object, const char* what, const std::vector<std::string>& known) {
     if (!object.is_object()) throw ParseError(fmt::format("{} is a JSON object, got {}", what, shown(object)));
     for (const auto& [key, value] : object.items())
         if (std::find(known.begin(), known.end(), key) == known.end())
@@ -53,32 +53,32 @@ void check_keys(const Json& object, const char* what, const std::vector<std::str
 }
 
 /// Which of these keys it has: exactly one.
-std::string one_of(const Json& object, const char* what, const std::vector<std::string>& keys) {
+std::string one_of(const OrderedJson& object, const char* what, const std::vector<std::string>& keys) {
     const auto has = [&](const std::string& key) { return object.contains(key); };
     if (std::count_if(keys.begin(), keys.end(), has) != 1) throw ParseError(fmt::format("{} has exactly one of: {}", what, listed(keys)));
     return *std::find_if(keys.begin(), keys.end(), has);
 }
 
-std::string text_in(const Json& value, const char* what) {
+std::string text_in(const OrderedJson& value, const char* what) {
     if (!value.is_string()) throw ParseError(fmt::format("{} is a text, got {}", what, shown(value)));
     return value.get<std::string>();
 }
 
-double number_in(const Json& value, const std::string& what) {
+double number_in(const OrderedJson& value, const std::string& what) {
     if (!value.is_number()) throw ParseError(fmt::format("{} is a number, got {}", what, shown(value)));
     return value.get<double>();
 }
 
 /// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and the message says how to tell it.
-Json message_of(const std::string& line) {
+OrderedJson message_of(const std::string& line) {
     if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
     try {
-        return Json::parse(line);
-    } catch (const Json::parse_error& error) {
+        return OrderedJson::parse(line);
+    } catch (const OrderedJson::parse_error& error) {
         const bool no_number = line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
         throw ParseError(no_number ? "JSON has finite numbers only; a result that is none is told as {\"failed\": \"invalid_result\"}"
                                    : fmt::format("a line is one JSON object such as {{\"ask\": true}}; this is none: byte {}", error.byte));
-    } catch (const Json::out_of_range&) {
+    } catch (const OrderedJson::out_of_range&) {
         throw ParseError("a number in this line is too large; a result that is none is told as {\"failed\": \"invalid_result\"}");
     }
 }
@@ -95,7 +95,7 @@ Value value_for(const Parameter& parameter, Value value) {
 }
 
 /// What is left out has its default; what would have no effect is refused.
-Configuration configuration_in(const Json& object, const SearchSpace& space) {
+Configuration configuration_in(const OrderedJson& object, const SearchSpace& space) {
     const Configuration given = configuration_from_json(object.dump());
     Assignment values;
     for (const auto& [name, value] : given.entries()) values[name] = value_for(space.at(name), value);
@@ -103,7 +103,7 @@ Configuration configuration_in(const Json& object, const SearchSpace& space) {
 }
 
 /// A plain number, or one with its standard error.
-Metric metric_in(const Json& value, const std::string& name) {
+Metric metric_in(const OrderedJson& value, const std::string& name) {
     const std::string what = "the metric '" + name + "'";
     Metric result;
     if (value.is_object()) {
@@ -117,7 +117,7 @@ Metric metric_in(const Json& value, const std::string& name) {
     return result;
 }
 
-FailureKind failure_kind_in(const Json& value) {
+FailureKind failure_kind_in(const OrderedJson& value) {
     if (value == true) return FailureKind::other;
     if (value == "oom") return FailureKind::out_of_memory;
     if (value.is_string())
@@ -128,7 +128,7 @@ FailureKind failure_kind_in(const Json& value) {
                      listed(value.is_string() ? nearest_first(value.get<std::string>(), known) : known, failure_kinds.size()));
 }
 
-Outcome outcome_in(const Json& told, const std::string& objective) {
+Outcome outcome_in(const OrderedJson& told, const std::string& objective) {
     const std::string kind = one_of(told, "'tell'", {"metrics", "value", "failed"});
     if (told.contains("message") && kind != "failed") throw ParseError("'message' goes with 'failed'");
     if (kind == "failed")
@@ -158,8 +158,8 @@ public:
           study_(*setup.problem, *setup.strategy, journal, {setup.file.seed, {}, unix_seconds, steady_seconds}) {}
 
     /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
-    Json answer(const std::string& line) {
-        const Json message = message_of(line);
+    OrderedJson answer(const std::string& line) {
+        const OrderedJson message = message_of(line);
         const std::vector<std::string> verbs{"ask", "tell", "recommend"};
         check_keys(message, "a line", verbs);
         const std::string verb = one_of(message, "a line", verbs);
@@ -170,7 +170,7 @@ public:
 
 private:
     /// Trials that an interrupted run left come first, as in Study::run. Those of configurations that the space no longer has are not offered.
-    Json ask() {
+    OrderedJson ask() {
         std::size_t open = 0;
         std::size_t told = 0;
         for (const Trial& trial : study_.trials()) {
@@ -188,14 +188,14 @@ private:
         return {{"finished", study_.finished_because()}, {"stop_reason", name_in(stop_reasons, StopReason::strategy_finished)}};
     }
 
-    Json offer(std::uint64_t id) {
+    OrderedJson offer(std::uint64_t id) {
         study_.start(id);
         offered_.insert(id);
         const Trial& trial = study_.trials()[id];
-        return {{"trial", id}, {"configuration", Json::parse(json_of(trial.configuration))}, {"why", trial.why}};
+        return {{"trial", id}, {"configuration", OrderedJson::parse(json_of(trial.configuration))}, {"why", trial.why}};
     }
 
-    Json tell(const Json& told) {
+    OrderedJson tell(const OrderedJson& told) {
         check_keys(told, "'tell'", {"trial", "configuration", "metrics", "value", "failed", "message"});
         const std::string which = one_of(told, "'tell'", {"trial", "configuration"});
         Outcome outcome = outcome_in(told, setup_.file.objective.metric);
@@ -216,9 +216,9 @@ private:
         return study_.propose(std::move(configuration), "told, not asked").id;
     }
 
-    Json recommendation() const {
-        const Json whole = Json::parse(json_report(setup_, study_.trials(), "", false));
-        Json result;
+    OrderedJson recommendation() const {
+        const OrderedJson whole = OrderedJson::parse(json_report(setup_, study_.trials(), "", false));
+        OrderedJson result;
         for (const char* key : {"trials", "default", "recommended", "best_observed", "not_distinguishable"})
             if (whole.contains(key)) result[key] = whole[key];
         return result;
@@ -250,7 +250,7 @@ int ask_tell(const AskTellArguments& arguments) {
     }
     Conversation conversation(setup, setup.file.budget, *journal);
     while (const auto line = next_line()) {
-        Json answer;
+        OrderedJson answer;
         bool broken = false;
         try {
             answer = conversation.answer(*line);
@@ -259,7 +259,7 @@ int ask_tell(const AskTellArguments& arguments) {
             broken = dynamic_cast<const IoError*>(&error) != nullptr;  // what was told can no longer be kept
             if (broken) fmt::print(stderr, "autotune: {}\n", error.what());
         }
-        fmt::print("{}\n", answer.dump(-1, ' ', false, Json::error_handler_t::replace));
+        fmt::print("{}\n", answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
         if (std::fflush(stdout) != 0) return environment_error;
         if (broken) return environment_error;
     }

@@ -19,7 +19,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -170,14 +170,14 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
 }
 
 void print_json(const std::vector<Audited>& all) {
-    Json list = Json::array();
+    OrderedJson list = OrderedJson::array();
     for (const Audited& one : all) {
-        Json findings = Json::array();
+        OrderedJson findings = OrderedJson::array();
         for (const Finding& finding : one.validity.findings)
             findings.push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
-        Json skipped = Json::array();
+        OrderedJson skipped = OrderedJson::array();
         for (const NotChecked& missing : one.not_checked) skipped.push_back({{"id", missing.id}, {"reason", missing.reason}});
-        Json metrics = Json::object();
+        OrderedJson metrics = OrderedJson::object();
         for_each_figure(one.block.result, [&](const std::string& name, const std::optional<double>& field) {
             if (field) metrics[name] = *field;
         });
@@ -189,7 +189,7 @@ void print_json(const std::vector<Audited>& all) {
                         {"not_checked", skipped},
                         {"metrics", metrics}});
     }
-    fmt::print("{}\n", list.dump(2, ' ', false, Json::error_handler_t::replace));
+    fmt::print("{}\n", list.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
 }
 
 void print_table(const std::vector<Audited>& all, bool several_files) {

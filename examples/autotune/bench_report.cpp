@@ -12,7 +12,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -147,10 +147,10 @@ std::string comparison(const LoadTestResult& result, const PublishedResult& othe
 }
 
 std::string with_verdict(const std::string& json, const LoadTestResult& result, std::uint64_t salt) {
-    Json object = Json::parse(json);
-    Json& ours = object["servetune"];
+    OrderedJson object = OrderedJson::parse(json);
+    OrderedJson& ours = object["servetune"];
     ours["verdict"] = name_in(verdicts, result.validity.verdict);
-    ours["findings"] = Json::array();
+    ours["findings"] = OrderedJson::array();
     for (const Finding& finding : result.validity.findings)
         ours["findings"].push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
     for (const auto& [metric, interval] : result.statistics.intervals) ours["intervals"][metric] = {interval.low, interval.high};

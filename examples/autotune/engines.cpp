@@ -12,7 +12,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -32,7 +32,7 @@ std::string versions_text(const EngineParameter& parameter) {
 
 void print_one(const Engine& engine, bool json) {
     if (json) {
-        Json list = Json::array();
+        OrderedJson list = OrderedJson::array();
         for (const EngineParameter& p : engine.parameters)
             list.push_back({{"name", p.parameter.name},
                             {"passed", goes_to(p)},
@@ -43,7 +43,7 @@ void print_one(const Engine& engine, bool json) {
                             {"until", p.until},
                             {"doc", p.parameter.doc},
                             {"source", p.source}});
-        fmt::print("{}\n", Json{{"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}}.dump(2));
+        fmt::print("{}\n", OrderedJson{{"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}}.dump(2));
         return;
     }
     fmt::print("{} {}\n\n", engine.name, engine.versions);
@@ -64,7 +64,7 @@ int engines(const EnginesArguments& arguments) {
         print_one(catalogue.engine(Yaml::parse(arguments.name, "the command line")), arguments.json);
         return done;
     }
-    Json list = Json::array();
+    OrderedJson list = OrderedJson::array();
     for (const Engine& engine : catalogue.engines()) {
         std::vector<std::string> versions;
         for (const FlagFacts& facts : known_versions(catalogue.root(), engine.name)) versions.push_back(facts.version);

@@ -16,23 +16,25 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-Json json_of(const CredibleInterval& interval) { return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}}; }
-
-template <class Number>
-Json json_of(const std::optional<Number>& number) {
-    return number ? Json(*number) : Json();
+OrderedJson json_of(const CredibleInterval& interval) {
+    return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
 }
 
-Json json_of(const TrialExplanation& trial) {
-    Json result{{"trial", trial.trial->id}, {"configuration", trial.trial->configuration.text()},
-                {"why", trial.trial->why},  {"told_before", trial.told_before},
-                {"expected", nullptr},      {"measured", json_of(trial.measured)}};
+template <class Number>
+OrderedJson json_of(const std::optional<Number>& number) {
+    return number ? OrderedJson(*number) : OrderedJson();
+}
+
+OrderedJson json_of(const TrialExplanation& trial) {
+    OrderedJson result{{"trial", trial.trial->id}, {"configuration", trial.trial->configuration.text()},
+                       {"why", trial.trial->why},  {"told_before", trial.told_before},
+                       {"expected", nullptr},      {"measured", json_of(trial.measured)}};
     const Failure* failure = trial.trial->failure();
-    result["failure"] = failure == nullptr ? Json() : Json(std::string(name_in(failure_kinds, failure->kind)));
+    result["failure"] = failure == nullptr ? OrderedJson() : OrderedJson(std::string(name_in(failure_kinds, failure->kind)));
     if (!trial.expected) return result;
     result["expected"] = json_of(trial.expected->objective);
     result["expected"]["standard_deviation"] = trial.expected->deviation;
@@ -44,16 +46,16 @@ Json json_of(const TrialExplanation& trial) {
     return result;
 }
 
-Json json_of(const std::vector<Effect>& effects) {
-    Json result = Json::array();
+OrderedJson json_of(const std::vector<Effect>& effects) {
+    OrderedJson result = OrderedJson::array();
     for (const Effect& effect : effects)
         result.push_back(
             {{"parameter", effect.parameter}, {"level", text_of(effect.level)}, {"gain", json_of(effect.gain)}, {"pairs", effect.pairs}});
     return result;
 }
 
-Json json_of(const std::vector<Interaction>& interactions) {
-    Json result = Json::array();
+OrderedJson json_of(const std::vector<Interaction>& interactions) {
+    OrderedJson result = OrderedJson::array();
     for (const Interaction& one : interactions)
         result.push_back(
             {{"parameters", one.parameters}, {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}}, {"gain", json_of(one.gain)}});
@@ -147,7 +149,7 @@ int explain(const ExplainArguments& arguments) {
     }
     const std::vector<Effect> effects = explanation.effects();
     const std::vector<Interaction> interactions = explanation.interactions(effects);
-    if (arguments.json) fmt::print("{}\n", Json{{"effects", json_of(effects)}, {"interactions", json_of(interactions)}}.dump(2));
+    if (arguments.json) fmt::print("{}\n", OrderedJson{{"effects", json_of(effects)}, {"interactions", json_of(interactions)}}.dump(2));
     else print_effects(effects, interactions, *setup.problem);
     return effects.empty() ? answer_is_no : done;
 }

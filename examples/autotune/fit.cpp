@@ -13,7 +13,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -33,8 +33,8 @@ void print_text(const std::string& engine, const Fit& fit, std::size_t rows) {
     fmt::print("  {}\n\n", goodness(fit));
 }
 
-Json json_of(const Fit& fit) {
-    Json errors = Json::array();
+OrderedJson json_of(const Fit& fit) {
+    OrderedJson errors = OrderedJson::array();
     for (const FitError& error : fit.errors)
         errors.push_back({{"row", error.row},
                           {"metric", error.metric},
@@ -64,7 +64,7 @@ int fit_table(const FitArguments& arguments) {
     if (table.rows.empty()) throw UsageError(arguments.table.string() + ": no row is left to fit to");
     if (arguments.output && table.rows.size() > 1)
         throw UsageError("the table has rows of several engines; one file cannot hold the traits of all: fit tables of one engine each");
-    Json all = Json::object();
+    OrderedJson all = OrderedJson::object();
     for (const auto& [engine, rows] : table.rows) {
         const Fit result = fit(rows, options);
         if (arguments.json) all[engine] = json_of(result);
@@ -79,7 +79,7 @@ int fit_table(const FitArguments& arguments) {
             fmt::print("written: {}; a study takes it with evaluator: {{simulate: {{traits: {{{}: FILE}}}}}}\n", arguments.output->string(),
                        engine);
     }
-    if (arguments.json) fmt::print("{}\n", Json{{"left_out", table.left_out}, {"engines", all}}.dump(2));
+    if (arguments.json) fmt::print("{}\n", OrderedJson{{"left_out", table.left_out}, {"engines", all}}.dump(2));
     return done;
 }
 

@@ -19,7 +19,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by); }
 
@@ -85,14 +85,15 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
     const std::vector<std::string> problems = flag_problems(setup, facts);
     if (!problems.empty()) {
-        if (json) fmt::print("{}\n", Json{{"valid", false}, {"error", problems.front()}, {"problems", problems}}.dump(2));
+        if (json) fmt::print("{}\n", OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}}.dump(2));
         else
             for (const std::string& text : problems) fmt::print(stderr, "autotune: {}\n", text);
         return answer_is_no;
     }
     const Command command = setup.command(problem.space.default_configuration());
     if (json) {
-        Json object{{"valid", true}, {"study", setup.file.name}, {"parameters", Json::array()}, {"constraints", Json::array()}};
+        OrderedJson object{
+            {"valid", true}, {"study", setup.file.name}, {"parameters", OrderedJson::array()}, {"constraints", OrderedJson::array()}};
         for (const Parameter& parameter : problem.space.parameters())
             object["parameters"].push_back({{"name", parameter.name},
                                             {"domain", parameter.domain_text()},
@@ -143,7 +144,7 @@ int validate(const ValidateArguments& arguments) {
     try {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
-        if (arguments.json) fmt::print("{}\n", Json{{"valid", false}, {"error", error.what()}}.dump(2));
+        if (arguments.json) fmt::print("{}\n", OrderedJson{{"valid", false}, {"error", error.what()}}.dump(2));
         else fmt::print(stderr, "autotune: {}\n", error.what());
         return answer_is_no;
     }
@@ -212,7 +213,7 @@ int render(const RenderArguments& arguments) {
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});
-    if (arguments.json) fmt::print("{}\n", Json{{"argv", command.argv}, {"environment", command.environment}}.dump(2));
+    if (arguments.json) fmt::print("{}\n", OrderedJson{{"argv", command.argv}, {"environment", command.environment}}.dump(2));
     else fmt::print("{}\n", command.text());
     return done;
 }

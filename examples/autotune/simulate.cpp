@@ -16,7 +16,7 @@
 namespace autotune {
 
 using namespace servetune;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
@@ -32,9 +32,9 @@ std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>
     return result;
 }
 
-Json json_of(const StudyFile& file, const Objective& objective, const PredictedTrial& prediction) {
+OrderedJson json_of(const StudyFile& file, const Objective& objective, const PredictedTrial& prediction) {
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
-    Json metrics = Json::object();
+    OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
     return {{"configuration", prediction.configuration.text()},
             {"command", command.text()},
@@ -89,15 +89,15 @@ int simulate(const SimulateArguments& arguments) {
     const auto best = ranked(predictions, file.objective);
     const std::string hardware = arguments.hardware.empty() ? file.hardware : arguments.hardware;
     if (arguments.json) {
-        Json list = Json::array();
+        OrderedJson list = OrderedJson::array();
         for (std::size_t i = 0; i < std::min(arguments.top, best.size()); ++i) list.push_back(json_of(file, file.objective, *best[i]));
-        fmt::print("{}\n", Json{{"study", file.name},
-                                {"kind", "prediction"},
-                                {"hardware", hardware},
-                                {"simulated", predictions.size()},
-                                {"failures", failures_of(predictions)},
-                                {"objective", file.objective.metric},
-                                {"best", list}}
+        fmt::print("{}\n", OrderedJson{{"study", file.name},
+                                       {"kind", "prediction"},
+                                       {"hardware", hardware},
+                                       {"simulated", predictions.size()},
+                                       {"failures", failures_of(predictions)},
+                                       {"objective", file.objective.metric},
+                                       {"best", list}}
                                .dump(2));
     } else print_text(file, hardware, problem, predictions, best, arguments.top, *evaluator);
     if (signals.token().stop_requested()) return stopped;

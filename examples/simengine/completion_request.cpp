@@ -162,15 +162,17 @@ std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequ
 }
 
 std::string error_json(const Dialect& dialect, const HttpRefusal& refusal) {
-    using Json = nlohmann::ordered_json;
+    using OrderedJson = nlohmann::ordered_json;
     if (dialect.flat_errors)
-        return Json{{"object", "error"}, {"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}
+        return OrderedJson{
+            {"object", "error"}, {"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}
             .dump();
     if (dialect.kind == EngineKind::llama_cpp) {
         const std::string type = refusal.type == "BadRequestError" ? "invalid_request_error" : refusal.type;
-        return Json{{"error", {{"code", refusal.status}, {"message", refusal.message}, {"type", type}}}}.dump();
+        return OrderedJson{{"error", {{"code", refusal.status}, {"message", refusal.message}, {"type", type}}}}.dump();
     }
-    return Json{{"error", {{"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}}}.dump();
+    return OrderedJson{{"error", {{"message", refusal.message}, {"type", refusal.type}, {"param", nullptr}, {"code", refusal.status}}}}
+        .dump();
 }
 
 std::optional<HttpRefusal> read_tokenize_request(std::string_view body, const Tokenizer& tokenizer, std::vector<Token>& tokens) {

@@ -19,7 +19,7 @@ using servetune::Engine;
 using servetune::EngineParameter;
 using servetune::FlagFacts;
 using Fact = FlagFacts::Fact;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 bool is_flag(const std::string& word) {
     return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
@@ -161,18 +161,18 @@ private:
         const auto file = command_.value(known->second.name);
         if (!file) return;
         argv.push_back(engine_.options_flag + "=" + *file);
-        const Json all = Json::parse(options_json(*file));
+        const OrderedJson all = OrderedJson::parse(options_json(*file));
         command_.modelled.files[*file] = modelled_options(all, "").dump();
     }
 
     /// What the engine's file knows of the options. Some of them also have a flag, which is how the engine's file knows them; what the
     /// engine itself does not know it refuses.
-    Json modelled_options(const Json& object, const std::string& before) {
-        Json kept = Json::object();
+    OrderedJson modelled_options(const OrderedJson& object, const std::string& before) {
+        OrderedJson kept = OrderedJson::object();
         for (const auto& [key, value] : object.items()) {
             const std::string path = before + key;
             if (value.is_object() && !value.empty()) {
-                if (Json inner = modelled_options(value, path + "."); !inner.empty()) kept[key] = std::move(inner);
+                if (OrderedJson inner = modelled_options(value, path + "."); !inner.empty()) kept[key] = std::move(inner);
                 continue;
             }
             const auto is_its_place = [&](const EngineParameter& declared) { return declared.destination.option == path; };
@@ -210,14 +210,14 @@ private:
     std::vector<std::string> words_modelled_{}, unknown_{};
 };
 
-Json json_of(const servetune::Yaml& yaml) {
+OrderedJson json_of(const servetune::Yaml& yaml) {
     if (yaml.is_mapping()) {
-        Json object = Json::object();
+        OrderedJson object = OrderedJson::object();
         for (const auto& [key, value] : yaml.entries()) object[key] = json_of(value);
         return object;
     }
     if (yaml.is_sequence()) {
-        Json array = Json::array();
+        OrderedJson array = OrderedJson::array();
         for (const servetune::Yaml& item : yaml.items()) array.push_back(json_of(item));
         return array;
     }

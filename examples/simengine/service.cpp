@@ -15,7 +15,7 @@ namespace {
 
 double seconds_since_1970() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 constexpr std::string_view json_type = "application/json";
 
 /// Names all tokens of a prompt: the same for the same prompt.
@@ -184,7 +184,7 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
     if (path == "/v1/models") return json(models_json());
     if (path == "/simengine") return json(status_json());
     if (path == "/version" && (kind == EngineKind::vllm || kind == EngineKind::tensorrt_llm))
-        return json(Json{{"version", options_.version}}.dump());
+        return json(OrderedJson{{"version", options_.version}}.dump());
     if ((path == "/get_server_info" || path == "/server_info") && kind == EngineKind::sglang) return json(server_info_json());
     if (path == "/props" && kind == EngineKind::llama_cpp) return json(server_info_json());
     if (path == "/slots" && kind == EngineKind::llama_cpp) return json(slots_json());
@@ -198,7 +198,7 @@ bool Service::handle_about(const HttpRequest& request, Exchange& exchange) {
 }
 
 std::string Service::models_json() const {
-    Json data = Json::array();
+    OrderedJson data = OrderedJson::array();
     for (const std::string& name : options_.served_names)
         data.push_back({{"id", options_.vices.wrong_model.empty() ? name : options_.vices.wrong_model},
                         {"object", "model"},
@@ -206,24 +206,24 @@ std::string Service::models_json() const {
                         {"owned_by", dialect_.kind == EngineKind::llama_cpp ? "llamacpp" : dialect_.engine},
                         {"root", options_.model},
                         {"max_model_len", loop_.cost().max_context_tokens()}});
-    return Json{{"object", "list"}, {"data", data}}.dump();
+    return OrderedJson{{"object", "list"}, {"data", data}}.dump();
 }
 
 std::string Service::server_info_json() const {
     const auto& settings = loop_.cost().settings();
     if (dialect_.kind == EngineKind::llama_cpp)
-        return Json{{"default_generation_settings", {{"n_ctx", loop_.cost().max_context_tokens()}}},
-                    {"total_slots", settings.max_sequences},
-                    {"model_alias", shown_name()},
-                    {"model_path", options_.model},
-                    {"build_info", options_.version}}
+        return OrderedJson{{"default_generation_settings", {{"n_ctx", loop_.cost().max_context_tokens()}}},
+                           {"total_slots", settings.max_sequences},
+                           {"model_alias", shown_name()},
+                           {"model_path", options_.model},
+                           {"build_info", options_.version}}
             .dump();
-    Json object{{"model_path", options_.model}, {"served_model_name", shown_name()}, {"version", options_.version}};
+    OrderedJson object{{"model_path", options_.model}, {"served_model_name", shown_name()}, {"version", options_.version}};
     for (const auto& [name, value] : options_.parameters) object[name] = servetune::text_of(value);
     for (const auto& [flag, values] : options_.flags) {
         std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
         std::replace(name.begin(), name.end(), '-', '_');
-        object[name] = Json::parse(values.back(), nullptr, false);
+        object[name] = OrderedJson::parse(values.back(), nullptr, false);
         if (object[name].is_discarded()) object[name] = values.back();
     }
     object["max_total_num_tokens"] = loop_.cost().memory().cache_tokens;
@@ -232,7 +232,7 @@ std::string Service::server_info_json() const {
 }
 
 std::string Service::slots_json() const {
-    Json slots = Json::array();
+    OrderedJson slots = OrderedJson::array();
     for (std::int64_t i = 0; i < loop_.cost().settings().max_sequences; ++i)
         slots.push_back(
             {{"id", i}, {"n_ctx", loop_.cost().max_context_tokens()}, {"is_processing", static_cast<std::size_t>(i) < loop_.running()}});
@@ -241,15 +241,15 @@ std::string Service::slots_json() const {
 
 std::string Service::status_json() const {
     const Lateness& late = loop_.lateness();
-    return Json{{"events", late.count()},
-                {"late_p50_seconds", late.quantile_seconds(0.5)},
-                {"late_p99_seconds", late.quantile_seconds(0.99)},
-                {"processor_seconds", static_cast<double>(std::clock()) / CLOCKS_PER_SEC},
-                {"steps", loop_.counters().steps},
-                {"requests", requests_},
-                {"running", loop_.running()},
-                {"waiting", loop_.waiting()},
-                {"cache_use", loop_.cache_use()}}
+    return OrderedJson{{"events", late.count()},
+                       {"late_p50_seconds", late.quantile_seconds(0.5)},
+                       {"late_p99_seconds", late.quantile_seconds(0.99)},
+                       {"processor_seconds", static_cast<double>(std::clock()) / CLOCKS_PER_SEC},
+                       {"steps", loop_.counters().steps},
+                       {"requests", requests_},
+                       {"running", loop_.running()},
+                       {"waiting", loop_.waiting()},
+                       {"cache_use", loop_.cache_use()}}
         .dump();
 }
 
@@ -291,7 +291,7 @@ bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
         else
             exchange.answer(
                 200, json_type,
-                Json{{"count", tokens.size()}, {"max_model_len", loop_.cost().max_context_tokens()}, {"tokens", tokens}}.dump());
+                OrderedJson{{"count", tokens.size()}, {"max_model_len", loop_.cost().max_context_tokens()}, {"tokens", tokens}}.dump());
         return true;
     }
     if (request.path != "/detokenize") return false;
@@ -302,7 +302,7 @@ bool Service::handle_text(const HttpRequest& request, Exchange& exchange) {
     // Numbers are hashes: what text had them is not known. Each gets a word of its own, as many tokens as there were.
     std::string text;
     for (std::size_t i = 0; i < tokens.size(); ++i) text += AnswerText(static_cast<std::uint64_t>(tokens[i])).token(i == 0 ? 0 : 1);
-    exchange.answer(200, json_type, Json{{"prompt", text}}.dump());
+    exchange.answer(200, json_type, OrderedJson{{"prompt", text}}.dump());
     return true;
 }
 

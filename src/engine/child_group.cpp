@@ -83,18 +83,18 @@ std::vector<char*> pointers_to(std::vector<std::string>& words) {
     return result;
 }
 
-std::string text_of(int error) { return std::generic_category().message(error); }
+std::string error_text(int error) { return std::generic_category().message(error); }
 
 std::string why(const Refusal& refusal, const ChildProgram& program) {
     const std::string cannot = "cannot start " + program.file.string();
     switch (refusal.step) {
-        case Refusal::Step::input_and_output: return cannot + ": no input and output for it: " + text_of(refusal.error);
-        case Refusal::Step::folder: return cannot + " in " + program.folder.string() + ": " + text_of(refusal.error);
-        case Refusal::Step::cores: return cannot + " on the cores asked for: " + text_of(refusal.error);
+        case Refusal::Step::input_and_output: return cannot + ": no input and output for it: " + error_text(refusal.error);
+        case Refusal::Step::folder: return cannot + " in " + program.folder.string() + ": " + error_text(refusal.error);
+        case Refusal::Step::cores: return cannot + " on the cores asked for: " + error_text(refusal.error);
         case Refusal::Step::program: break;
     }
     if (refusal.error == ENOENT && fs::exists(program.file)) return cannot + ": the interpreter that its first line names is not there";
-    return cannot + ": " + text_of(refusal.error);
+    return cannot + ": " + error_text(refusal.error);
 }
 
 cpu_set_t set_of(const std::vector<int>& cores) {
@@ -134,7 +134,7 @@ void Descriptor::reset() {
 
 Pipe::Pipe() {
     std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw IoError("cannot make a pipe: " + text_of(errno));
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw IoError("cannot make a pipe: " + error_text(errno));
     out = Descriptor(ends[0]);
     in = Descriptor(ends[1]);
 }
@@ -159,7 +159,7 @@ ChildGroup::ChildGroup(const ChildProgram& program, int output, int answer) {
                             getpid()};
     id_ = fork();
     if (id_ == 0) become(prepared);
-    if (id_ < 0) throw IoError("cannot start " + program.file.string() + ": " + text_of(errno));
+    if (id_ < 0) throw IoError("cannot start " + program.file.string() + ": " + error_text(errno));
     setpgid(id_, id_);  // as the child does: whoever comes first
     report.in.reset();
     Refusal refusal{};

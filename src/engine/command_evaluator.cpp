@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 const std::vector<std::string>& placeholders() {
     static const std::vector<std::string> names{"config", "config_file", "workload", "seed", "trial", "folder"};
@@ -53,25 +53,25 @@ void for_each_piece(std::string_view word, const Literal& literal, const Named& 
     }
 }
 
-Json to_json(const Value& value) {
+OrderedJson as_json(const Value& value) {
     struct {
-        Json operator()(Unset) const { return nullptr; }
-        Json operator()(bool b) const { return b; }
-        Json operator()(std::int64_t i) const { return i; }
-        Json operator()(double d) const { return d; }
-        Json operator()(const std::string& s) const { return s; }
+        OrderedJson operator()(Unset) const { return nullptr; }
+        OrderedJson operator()(bool b) const { return b; }
+        OrderedJson operator()(std::int64_t i) const { return i; }
+        OrderedJson operator()(double d) const { return d; }
+        OrderedJson operator()(const std::string& s) const { return s; }
     } visitor;
     return std::visit(visitor, value);
 }
 
-Json to_json(const Configuration& configuration) {
-    Json result = Json::object();
-    for (const auto& [name, value] : configuration.entries()) result[name] = to_json(value);
+OrderedJson as_json(const Configuration& configuration) {
+    OrderedJson result = OrderedJson::object();
+    for (const auto& [name, value] : configuration.entries()) result[name] = as_json(value);
     return result;
 }
 
 /// Text of a file or a flag need not be UTF-8; that must not stop a study.
-std::string text_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
 /// The last lines that it printed on standard error, in one line for a message: reports put it into tables, and the log has all of them.
 std::string last_words(const Process& process) {
@@ -99,7 +99,7 @@ public:
           context_(context),
           id_(std::to_string(context.trial)),
           folder_(fs::absolute(options.folder) / "trials" / id_),
-          configuration_(to_json(configuration)),
+          configuration_(as_json(configuration)),
           serving_(options.render ? options.render(configuration) : Command{}) {}
 
     Outcome run() {
@@ -110,8 +110,7 @@ public:
         if (!ended.report.empty()) fail(ended.report);
         if (end == End::stopped) return failed(FailureKind::cancelled, "stopped by the user");
         if (end == End::out_of_time)
-            return failed(FailureKind::hung,
-                          "it was not over within " + servetune::text_of(o_.within_seconds) + " s" + last_words(*process));
+            return failed(FailureKind::hung, "it was not over within " + text_of(o_.within_seconds) + " s" + last_words(*process));
         if (process->answer_printed() > o_.answer_bytes)
             return failed(FailureKind::invalid_result, "it printed more than " + std::to_string(o_.answer_bytes) +
                                                            " bytes on standard output, where its answer is wanted; all else goes to "
@@ -125,19 +124,19 @@ private:
     [[nodiscard]] fs::path request_file() const { return folder_ / "request.json"; }
 
     [[nodiscard]] std::string request() const {
-        Json result{{"trial", context_.trial}, {"seed", context_.seed}, {"workload", nullptr}};
+        OrderedJson result{{"trial", context_.trial}, {"seed", context_.seed}, {"workload", nullptr}};
         if (!context_.workload.empty()) result["workload"] = context_.workload;
-        result["workloads"] = context_.workload.empty() ? Json(o_.workloads) : Json::array({context_.workload});
+        result["workloads"] = context_.workload.empty() ? OrderedJson(o_.workloads) : OrderedJson::array({context_.workload});
         result["model"] = o_.model;
         result["configuration"] = configuration_;
         result["command"] = serving_.argv;
         result["environment"] = serving_.environment;
-        return text_of(result) + "\n";
+        return dumped(result) + "\n";
     }
 
     [[nodiscard]] std::vector<std::string> argv() const {
         const std::map<std::string, std::string, std::less<>> values{
-            {"config", text_of(configuration_)},     {"config_file", request_file().string()},
+            {"config", dumped(configuration_)},      {"config_file", request_file().string()},
             {"workload", context_.workload},         {"trial", id_},
             {"seed", std::to_string(context_.seed)}, {"folder", folder_.string()}};
         std::vector<std::string> result;
@@ -203,7 +202,7 @@ private:
     const EvaluationContext& context_;
     std::string id_;
     fs::path folder_;
-    Json configuration_;
+    OrderedJson configuration_;
     Command serving_;
 };
 

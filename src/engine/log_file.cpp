@@ -15,15 +15,13 @@ namespace {
 
 constexpr std::size_t note_bytes = 80;  // "\n[servetune: ... bytes left out]\n"
 
-std::string text_of(int error) { return std::generic_category().message(error); }
-
 }  // namespace
 
 LogFile::LogFile(const std::filesystem::path& file, std::size_t most_bytes)
     : path_(file), head_most_(std::max<std::size_t>(most_bytes, 1024) / 2), ring_most_(head_most_ - note_bytes) {
     if (file.empty()) return;
     file_ = Descriptor(open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-    if (file_.id() < 0) throw IoError("cannot write " + file.string() + ": " + text_of(errno));
+    if (file_.id() < 0) throw IoError("cannot write " + file.string() + ": " + std::generic_category().message(errno));
 }
 
 void LogFile::write(std::string_view bytes) {
@@ -66,7 +64,7 @@ bool LogFile::put(std::string_view bytes, std::size_t at) {
         if (put < 0 && errno == EINTR) continue;
         if (put <= 0) {
             const std::scoped_lock lock(mutex_);
-            trouble_ = "the log ends early: cannot write " + path_.string() + ": " + text_of(errno);
+            trouble_ = "the log ends early: cannot write " + path_.string() + ": " + std::generic_category().message(errno);
             file_.reset();
             return false;
         }

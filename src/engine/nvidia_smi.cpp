@@ -73,7 +73,7 @@ RanCommand ran(const std::vector<std::string>& argv, std::chrono::milliseconds w
 }
 
 template <class Row>
-SmiAnswer<Row> read(const RanCommand& command, std::optional<Row> (*row_of)(const Fields&)) {
+SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)(const Fields&)) {
     SmiAnswer<Row> answer;
     if (command.end == RanCommand::End::out_of_time) answer.trouble = {SmiTrouble::Kind::out_of_time, "it did not answer in time"};
     else if (command.end == RanCommand::End::too_much_output) answer.trouble = {SmiTrouble::Kind::failed, "it said too much"};
@@ -110,7 +110,7 @@ SmiAnswer<GpuState> NvidiaSmi::gpus() {
             old_name_ = true;
             command = ask();
         }
-        return read(command, gpu_of);
+        return read_rows(command, gpu_of);
     } catch (const IoError& error) {
         return {{}, {SmiTrouble::Kind::failed, error.what()}};
     }
@@ -119,8 +119,8 @@ SmiAnswer<GpuState> NvidiaSmi::gpus() {
 SmiAnswer<GpuProcess> NvidiaSmi::processes() {
     try {
         // A question of its own: it takes one --query-... at a time.
-        return read(ran({file_.string(), "--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}, within_),
-                    process_of);
+        return read_rows(ran({file_.string(), "--query-compute-apps=pid,gpu_uuid,used_memory", "--format=csv,noheader,nounits"}, within_),
+                         process_of);
     } catch (const IoError& error) {
         return {{}, {SmiTrouble::Kind::failed, error.what()}};
     }

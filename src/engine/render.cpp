@@ -11,9 +11,9 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-void set_json(Json& place, const Value& value) {
+void set_json(OrderedJson& place, const Value& value) {
     std::visit(
         [&](const auto& v) {
             if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, Unset>) place = v;
@@ -22,16 +22,16 @@ void set_json(Json& place, const Value& value) {
 }
 
 /// `kv_cache_config.dtype` -> {"kv_cache_config": {"dtype": value}}.
-void set_option(Json& options, std::string_view path, const Value& value) {
+void set_option(OrderedJson& options, std::string_view path, const Value& value) {
     if (!options.is_null() && !options.is_object())
         throw SpaceError("the option '..." + std::string(path) + "' stands below one that another parameter sets to a value");
     const auto dot = path.find('.');
-    Json& place = options[std::string(path.substr(0, dot))];
+    OrderedJson& place = options[std::string(path.substr(0, dot))];
     if (dot == std::string_view::npos) set_json(place, value);
     else set_option(place, path.substr(dot + 1), value);
 }
 
-void flatten(const Json& object, const std::string& path, std::map<std::string, std::string>& into) {
+void flatten(const OrderedJson& object, const std::string& path, std::map<std::string, std::string>& into) {
     for (const auto& [key, value] : object.items()) {
         const std::string below = path.empty() ? key : path + "." + key;
         if (value.is_object()) flatten(value, below, into);
@@ -67,7 +67,7 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
     const Engine& engine = engine_of(configuration);
     Command command;
     std::vector<std::string> flags;
-    Json options;
+    OrderedJson options;
     std::string model = target.model;
     const auto add = [&](const std::string& flag, const std::string& value) {
         if (engine.flag_style == Engine::FlagStyle::equals) flags.push_back(flag + "=" + value);
@@ -104,7 +104,7 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
             wanted = wanted && active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
         }
         if (!wanted) continue;
-        Json object;
+        OrderedJson object;
         for (const auto& [key, name] : group.fields) {
             bool active = false;
             const Value value = value_of_local(engine, name, configuration, active);
@@ -147,7 +147,7 @@ std::string Command::text() const {
 
 std::map<std::string, std::string> Command::options() const {
     std::map<std::string, std::string> result;
-    for (const auto& file : files) flatten(Json::parse(file.second), "", result);
+    for (const auto& file : files) flatten(OrderedJson::parse(file.second), "", result);
     return result;
 }
 

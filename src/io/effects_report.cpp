@@ -74,20 +74,22 @@ std::string effects_section(const ReportView& view) {
 }
 
 nlohmann::ordered_json effects_json(const ReportView& view) {
-    using Json = nlohmann::ordered_json;
+    using OrderedJson = nlohmann::ordered_json;
     const Effects effects = effects_of(view);
-    const auto gain_of = [](const CredibleInterval& gain) { return Json{{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; };
-    Json result{{"configurations", effects.measured()},
-                {"needed", effects.needed()},
-                {"learned", effects.learned()},
-                {"main", Json::array()},
-                {"interactions", Json::array()}};
+    const auto gain_of = [](const CredibleInterval& gain) {
+        return OrderedJson{{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};
+    };
+    OrderedJson result{{"configurations", effects.measured()},
+                       {"needed", effects.needed()},
+                       {"learned", effects.learned()},
+                       {"main", OrderedJson::array()},
+                       {"interactions", OrderedJson::array()}};
     for (const MainEffect& effect : effects.main())
         result["main"].push_back({{"parameter", effect.parameter}, {"level", to_json(effect.level)}, {"gain", gain_of(effect.gain)}});
     for (const PairEffect& pair : effects.pairs())
         result["interactions"].push_back({{"parameters", pair.parameters},
                                           {"share", pair.share},
-                                          {"levels", Json::array({to_json(pair.levels[0]), to_json(pair.levels[1])})},
+                                          {"levels", OrderedJson::array({to_json(pair.levels[0]), to_json(pair.levels[1])})},
                                           {"gain", gain_of(pair.gain)}});
     return result;
 }

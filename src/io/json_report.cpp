@@ -7,27 +7,27 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 /// Metrics are plain numbers here; standard errors are in the journal.
-Json metrics_of(const ReportView& view, const Configuration& configuration, std::string_view workload = "") {
-    Json object = Json::object();
+OrderedJson metrics_of(const ReportView& view, const Configuration& configuration, std::string_view workload = "") {
+    OrderedJson object = OrderedJson::object();
     if (const Measurement* measurement = view.measured(configuration, workload))
         for (const auto& [name, metric] : measurement->metrics) object[name] = metric.value;
     return object;
 }
 
 /// Of several goals: which they are, and what no other one beats in all of them.
-void add_front(Json& object, const ReportView& view) {
+void add_front(OrderedJson& object, const ReportView& view) {
     const std::vector<Goal> goals = view.setup.file.objective.goals();
-    object["goals"] = Json::array();
+    object["goals"] = OrderedJson::array();
     for (const Goal& goal : goals)
         object["goals"].push_back(
             {{"metric", goal.metric}, {"direction", goal.direction == Direction::maximize ? "maximize" : "minimize"}});
-    object["front"] = Json::array();
+    object["front"] = OrderedJson::array();
     for (const FrontPoint& point : view.recommendation.front) {
         const Command command = view.setup.command(point.configuration);
-        Json estimates = Json::object();
+        OrderedJson estimates = OrderedJson::object();
         for (std::size_t k = 0; k < goals.size(); ++k) {
             const Estimate& estimate = point.estimates[k];
             estimates[goals[k].metric] = {
@@ -53,17 +53,17 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     std::size_t told = 0;
     std::size_t failed = 0;
     std::size_t unsound = 0;
-    Json pending = Json::array();
-    Json failures = Json::array();
-    Json audit = Json::array();
-    Json refused = Json::array();
+    OrderedJson pending = OrderedJson::array();
+    OrderedJson failures = OrderedJson::array();
+    OrderedJson audit = OrderedJson::array();
+    OrderedJson refused = OrderedJson::array();
     for (const Trial& trial : trials) {
         told += trial.told() ? 1 : 0;
         if (!trial.told())
             pending.push_back({{"trial", trial.id},
                                {"configuration", to_json(trial.configuration)},
                                {"workload", trial.workload},
-                               {"started_at", trial.started_at ? Json(*trial.started_at) : Json(nullptr)},
+                               {"started_at", trial.started_at ? OrderedJson(*trial.started_at) : OrderedJson(nullptr)},
                                {"why", trial.why}});
         if (const Failure* failure = trial.failure()) {
             ++failed;
@@ -79,7 +79,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     for (const Trial& trial : trials) {
         if (trial.measurement() == nullptr || trial.measurement()->validity.verdict == Verdict::sound) continue;
         const Validity& validity = trial.measurement()->validity;
-        Json findings = Json::array();
+        OrderedJson findings = OrderedJson::array();
         for (const Finding& finding : validity.findings)
             findings.push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
         audit.push_back({{"trial", trial.id},
@@ -92,7 +92,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
         if (standing.told() && !standing.passes())
             refused.push_back({{"configuration", to_json(standing.configuration)}, {"reason", standing.refused}});
 
-    Json object;
+    OrderedJson object;
     object["version"] = 1;
     object["study"] = setup.file.name;
     object["strategy"] = setup.file.strategy.name;
@@ -101,12 +101,13 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
     object["pending"] = pending;
     const Measurement* of_default = view.measured(result.default_configuration);
-    object["default"] = {{"configuration", to_json(result.default_configuration)},
-                         {"metrics", metrics(result.default_configuration)},
-                         {"verdict", of_default == nullptr ? Json(nullptr) : Json(name_in(verdicts, of_default->validity.verdict))}};
+    object["default"] = {
+        {"configuration", to_json(result.default_configuration)},
+        {"metrics", metrics(result.default_configuration)},
+        {"verdict", of_default == nullptr ? OrderedJson(nullptr) : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
     if (result.best) {
         const Command command = setup.command(result.recommended);
-        Json recommended;
+        OrderedJson recommended;
         recommended["configuration"] = to_json(result.recommended);
         recommended["argv"] = command.argv;
         recommended["environment"] = command.environment;
@@ -114,15 +115,15 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
             result.default_passes
-                ? Json{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
-                : Json(nullptr);
+                ? OrderedJson{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
+                : OrderedJson(nullptr);
         recommended["keep_default"] = result.keep_default;
         recommended["unknown_limits"] = result.unknown;
         object["recommended"] = recommended;
         object["best_observed"] = {{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}};
-        object["not_distinguishable"] = Json::array();
+        object["not_distinguishable"] = OrderedJson::array();
         for (const Configuration& tied : result.tied) object["not_distinguishable"].push_back(to_json(tied));
-        object["report_workloads"] = Json::object();
+        object["report_workloads"] = OrderedJson::object();
         for (const Workload& workload : setup.file.report_workloads)
             object["report_workloads"][workload.name] = {{"default", metrics(result.default_configuration, workload.name)},
                                                          {"recommended", metrics(result.recommended, workload.name)}};
@@ -132,8 +133,8 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["audit"] = audit;
     if (with_effects) object["effects"] = effects_json(view);
     object["cost_seconds"] = view.cost_seconds();
-    object["stop_reason"] = stop_reason.empty() ? Json(nullptr) : Json(stop_reason);
-    return object.dump(2, ' ', false, Json::error_handler_t::replace);
+    object["stop_reason"] = stop_reason.empty() ? OrderedJson(nullptr) : OrderedJson(stop_reason);
+    return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace servetune

@@ -118,6 +118,12 @@ std::vector<Condition> read_conditions(const Yaml& node) {
     return result;
 }
 
+std::vector<std::string> read_text_list(const Yaml& node) {
+    std::vector<std::string> result;
+    for (const Yaml& item : node.items()) result.push_back(item.text());
+    return result;
+}
+
 std::map<std::string, std::string> read_texts(const Yaml& node) {
     std::map<std::string, std::string> result;
     for (const auto& [key, value] : node.entries()) result[key] = value.text();

@@ -24,5 +24,6 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node);
 std::vector<Condition> read_conditions(const Yaml& node);
 Constraint read_constraint(const Yaml& node);
 std::map<std::string, std::string> read_texts(const Yaml& node);
+std::vector<std::string> read_text_list(const Yaml& node);
 
 }  // namespace servetune

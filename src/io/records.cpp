@@ -13,40 +13,40 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 template <class T>
-Json or_null(const std::optional<T>& value) {
-    return value ? Json(*value) : Json(nullptr);
+OrderedJson or_null(const std::optional<T>& value) {
+    return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
 template <class T>
-void read_optional(const Json& object, const char* key, std::optional<T>& into) {
-    if (const Json& value = object.at(key); !value.is_null()) into = value.get<T>();
+void read_optional(const OrderedJson& object, const char* key, std::optional<T>& into) {
+    if (const OrderedJson& value = object.at(key); !value.is_null()) into = value.get<T>();
 }
 
 std::string line_of(const RequestRecord& record) {
-    const Json object{{"index", record.index},
-                      {"end", name_in(request_ends, record.end)},
-                      {"error", record.error},
-                      {"http_status", record.http_status},
-                      {"finish_reason", record.finish_reason},
-                      {"scheduled", record.scheduled},
-                      {"sent", record.sent},
-                      {"first_token", or_null(record.first_token)},
-                      {"last_token", or_null(record.last_token)},
-                      {"done", record.done},
-                      {"chunks", record.chunks},
-                      {"empty_chunks", record.empty_chunks},
-                      {"coalesced_chunks", record.coalesced_chunks},
-                      {"input_tokens", or_null(record.input_tokens)},
-                      {"cached_tokens", or_null(record.cached_tokens)},
-                      {"output_tokens", or_null(record.output_tokens)},
-                      {"gaps", record.gaps}};
-    return object.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+    const OrderedJson object{{"index", record.index},
+                             {"end", name_in(request_ends, record.end)},
+                             {"error", record.error},
+                             {"http_status", record.http_status},
+                             {"finish_reason", record.finish_reason},
+                             {"scheduled", record.scheduled},
+                             {"sent", record.sent},
+                             {"first_token", or_null(record.first_token)},
+                             {"last_token", or_null(record.last_token)},
+                             {"done", record.done},
+                             {"chunks", record.chunks},
+                             {"empty_chunks", record.empty_chunks},
+                             {"coalesced_chunks", record.coalesced_chunks},
+                             {"input_tokens", or_null(record.input_tokens)},
+                             {"cached_tokens", or_null(record.cached_tokens)},
+                             {"output_tokens", or_null(record.output_tokens)},
+                             {"gaps", record.gaps}};
+    return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-RequestRecord record_of(const Json& object) {
+RequestRecord record_of(const OrderedJson& object) {
     RequestRecord record;
     record.index = object.at("index").get<std::size_t>();
     const auto end = named_in(request_ends, object.at("end").get<std::string>());
@@ -111,8 +111,8 @@ std::vector<RequestRecord> read_records(const std::filesystem::path& file) {
                 continue;
             }
             try {
-                records.push_back(record_of(Json::parse(line)));
-            } catch (const Json::exception& error) {
+                records.push_back(record_of(OrderedJson::parse(line)));
+            } catch (const OrderedJson::exception& error) {
                 throw ParseError(file.string() + ":" + std::to_string(records.size() + 1) + ": not a request's record: " + error.what());
             }
             line.clear();

@@ -57,12 +57,12 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 7> statistic
                                                                                    {"p95 ", "p95"},
                                                                                    {"p99 ", "p99"},
                                                                                    {"std ", "standard_deviation"}}};
-constexpr std::array<std::pair<std::string_view, std::string_view>, 6> times{{{"ttft(ms)", "time_to_first_token"},
-                                                                              {"tpot(ms)", "time_per_output_token"},
-                                                                              {"itl(ms)", "inter_token_latency"},
-                                                                              {"e2el(ms)", "latency"},
-                                                                              {"e2e latency(ms)", "latency"},
-                                                                              {"latency(s)", "latency"}}};
+constexpr std::array<std::pair<std::string_view, std::string_view>, 6> times_of_block{{{"ttft(ms)", "time_to_first_token"},
+                                                                                       {"tpot(ms)", "time_per_output_token"},
+                                                                                       {"itl(ms)", "inter_token_latency"},
+                                                                                       {"e2el(ms)", "latency"},
+                                                                                       {"e2e latency(ms)", "latency"},
+                                                                                       {"latency(s)", "latency"}}};
 
 /// The figure of a label, and the power of ten that turns its unit into ours.
 std::optional<std::pair<std::string, int>> figure_of(std::string_view label) {
@@ -70,7 +70,7 @@ std::optional<std::pair<std::string, int>> figure_of(std::string_view label) {
         if (label == printed) return {{std::string(metric), 0}};
     for (const auto& [statistic, name] : statistics) {
         if (!label.starts_with(statistic)) continue;
-        for (const auto& [family, metric] : times)
+        for (const auto& [family, metric] : times_of_block)
             if (label.substr(statistic.size()) == family)
                 return {{std::string(metric) + "_" + std::string(name) + "_seconds", family.ends_with("(ms)") ? -3 : 0}};
     }

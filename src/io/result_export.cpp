@@ -12,13 +12,13 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 using Figure = std::optional<double>;
 
 bool written(const Figure& figure) { return figure && std::isfinite(*figure); }
 
 /// vLLM's counts are integers in its files; ours may be fractions where a tool gave a mean.
-Json count(double number) {
+OrderedJson count(double number) {
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, not every integer is a double
     if (number == std::floor(number) && std::abs(number) < exact) return static_cast<std::int64_t>(number);
     return number;
@@ -37,16 +37,16 @@ constexpr std::array<Family, 4> families{
      {"e2el", "E2EL", "End-to-end Latency", &BenchmarkResult::latency}}};
 
 /// The arrays of a detailed result in vLLM's order: index = request as issued, seconds, zeros for what failed.
-void write_records(Json& json, std::span<const RequestRecord> records) {
+void write_records(OrderedJson& json, std::span<const RequestRecord> records) {
     for (const char* key :
          {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors"})
-        json[key] = Json::array();
+        json[key] = OrderedJson::array();
     for (const RequestRecord& record : records) {
         const bool good = record.succeeded();
         json["input_lens"].push_back(record.input_tokens.value_or(0));
         json["output_lens"].push_back(good ? record.output_tokens.value_or(record.chunks) : 0);
         json["ttfts"].push_back(good && record.first_token ? *record.first_token - record.sent : 0.0);
-        Json gaps = Json::array();
+        OrderedJson gaps = OrderedJson::array();
         if (good)
             for (const float gap : record.gaps)
                 gaps.push_back(real_of(fmt::format("{}", gap)).value_or(0));  // 0.02, not 0.019999999552965164
@@ -65,8 +65,8 @@ void write_records(Json& json, std::span<const RequestRecord> records) {
 }  // namespace
 
 std::string vllm_json(const BenchmarkResult& result, const ExportContext& context, std::span<const RequestRecord> records) {
-    Json json;
-    const auto text = [](const std::string& value) { return value.empty() ? Json() : Json(value); };
+    OrderedJson json;
+    const auto text = [](const std::string& value) { return value.empty() ? OrderedJson() : OrderedJson(value); };
     const auto number = [&](const char* key, const Figure& figure) {
         if (written(figure)) json[key] = *figure;
     };
@@ -80,16 +80,17 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     json["model_id"] = context.model;
     json["tokenizer_id"] = text(context.tokenizer);
     integer("num_prompts", result.requested_requests);
-    json["request_rate"] = written(result.requested_rate_per_second) ? Json(*result.requested_rate_per_second) : Json("inf");
+    json["request_rate"] = written(result.requested_rate_per_second) ? OrderedJson(*result.requested_rate_per_second) : OrderedJson("inf");
     json["burstiness"] = context.burstiness;
-    json["max_concurrency"] = written(result.maximum_concurrency) ? count(*result.maximum_concurrency) : Json();
+    json["max_concurrency"] = written(result.maximum_concurrency) ? count(*result.maximum_concurrency) : OrderedJson();
     number("duration", result.duration_seconds);
     integer("completed", result.successful_requests);
     integer("failed", result.failed_requests);
     integer("total_input_tokens", result.input_tokens);
     integer("total_output_tokens", result.output_tokens);
     number("request_throughput", result.requests_per_second);
-    json["request_goodput"] = written(result.goodput_requests_per_second) ? Json(*result.goodput_requests_per_second) : Json();
+    json["request_goodput"] =
+        written(result.goodput_requests_per_second) ? OrderedJson(*result.goodput_requests_per_second) : OrderedJson();
     number("output_throughput", result.output_tokens_per_second);
     number("total_token_throughput", result.total_tokens_per_second);
     if (!records.empty()) write_records(json, records);
@@ -109,15 +110,15 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
         milliseconds("p95_", times.p95);
         milliseconds("p99_", times.p99);
     }
-    Json& ours = json["servetune"];
+    OrderedJson& ours = json["servetune"];
     ours = {{"format", 1}};
     if (!context.dataset.empty()) ours["dataset"] = context.dataset;
     if (context.arguments) ours["arguments"] = *context.arguments;
-    ours["figures"] = Json::object();
+    ours["figures"] = OrderedJson::object();
     for_each_figure(result, [&](const std::string& name, const Figure& figure) {
         if (written(figure)) ours["figures"][name] = *figure;
     });
-    return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // an error's text may be any bytes
+    return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);  // an error's text may be any bytes
 }
 
 std::string text_block(const BenchmarkResult& result) {

@@ -29,10 +29,10 @@ std::string place(std::string_view text, std::size_t at, const std::string& name
            std::to_string(before.size() - (line == std::string_view::npos ? 0 : line + 1) + 1) + ": ";
 }
 
-bool blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+bool json_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
 std::size_t after_blanks(std::string_view text, std::size_t at) {
-    while (at < text.size() && blank(text[at])) ++at;
+    while (at < text.size() && json_blank(text[at])) ++at;
     return at;
 }
 
@@ -47,16 +47,16 @@ bool begins_json(std::string_view text) {
 
 /// One value of a stream of values: `{...}` or `[...]`. Python writes the bare words NaN, Infinity and -Infinity, which are no
 /// JSON and never a figure: an empty text of the same length takes their place, so that places in messages stay right.
-struct Value {
+struct JsonText {
     std::size_t begin, end;
 };
-std::vector<Value> values_of(std::string& text, const std::string& name) {
-    std::vector<Value> values;
+std::vector<JsonText> values_of(std::string& text, const std::string& name) {
+    std::vector<JsonText> values;
     std::size_t depth = 0;
     for (std::size_t i = 0; i < text.size(); ++i) {
         const char c = text[i];
         if (depth == 0) {
-            if (blank(c)) continue;
+            if (json_blank(c)) continue;
             if (c != '{' && c != '[') throw ParseError(place(text, i, name) + "a JSON object wanted, one a line or one in the whole file");
             values.push_back({i, text.size()});
         }
@@ -81,7 +81,7 @@ std::vector<Value> values_of(std::string& text, const std::string& name) {
 
 /// Parses one value. The texts of prompts and answers and GuideLLM's records of requests have no figure for us and can be most
 /// of the file: they are passed over.
-Json parsed(std::string_view text, Value value, const std::string& name) {
+Json parsed(std::string_view text, JsonText value, const std::string& name) {
     static const std::set<std::string, std::less<>> passed_over{"requests", "request_samples", "generated_texts", "pdf", "internal_states"};
     const auto keep = [](int, Json::parse_event_t event, Json& key) {
         return event != Json::parse_event_t::key || !passed_over.contains(key.get_ref<const std::string&>());
@@ -138,7 +138,7 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         return results;
     }
     std::string text(content);
-    for (const Value& value : values_of(text, name)) {
+    for (const JsonText& value : values_of(text, name)) {
         const Json json = parsed(text, value, name);
         const auto format =
             std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });

@@ -15,9 +15,9 @@
 namespace servetune {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
-Json reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
+OrderedJson reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
 
 /// What stands under keys whose value is a mapping (or a list of mappings) with a table of its own; `*` before a name: any key,
 /// each with such a value; `[]`: a list of them; `?`: also a plain value; `&`: also a list of words.
@@ -56,7 +56,7 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
 }
 
 /// The schema of a value from the words that describe its type in the table.
-Json of_type(std::string_view type) {
+OrderedJson of_type(std::string_view type) {
     if (type == "integer") return {{"type", "integer"}};
     if (type == "number") return {{"type", "number"}};
     if (type == "bool") return {{"type", "boolean"}};
@@ -65,18 +65,18 @@ Json of_type(std::string_view type) {
         if (type.find(" or ") == std::string_view::npos) return {{"type", "object"}};
     }
     if (type == "text" || type == "path" || type == "expression" || type == "metric" || type == "name or file" || type == "version")
-        return {{"type", Json::array({"string", "number"})}};
+        return {{"type", OrderedJson::array({"string", "number"})}};
     if (type == "metric or metrics")
-        return {{"anyOf", Json::array({of_type("metric"), {{"type", "array"}, {"items", of_type("metric")}, {"minItems", 1}}})}};
-    return Json::object();
+        return {{"anyOf", OrderedJson::array({of_type("metric"), {{"type", "array"}, {"items", of_type("metric")}, {"minItems", 1}}})}};
+    return OrderedJson::object();
 }
 
 class Writer {
 public:
-    Json write(const std::string& kind) {
-        Json schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "servetune " + kind}};
+    OrderedJson write(const std::string& kind) {
+        OrderedJson schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "servetune " + kind}};
         schema.update(mapping(kind));
-        Json definitions = Json::object();
+        OrderedJson definitions = OrderedJson::object();
         // Definitions are added while others are written.
         while (!wanted_.empty()) {
             const std::string name = wanted_.back();
@@ -105,12 +105,12 @@ public:
     }
 
 private:
-    Json mapping(const std::string& name) {
-        Json result{{"type", "object"}, {"additionalProperties", false}, {"properties", Json::object()}};
-        Json required = Json::array();
+    OrderedJson mapping(const std::string& name) {
+        OrderedJson result{{"type", "object"}, {"additionalProperties", false}, {"properties", OrderedJson::object()}};
+        OrderedJson required = OrderedJson::array();
         bool uses_another = false;
         for (const Key& key : tables().find(name)->second) {
-            Json value = shape(name, key);
+            OrderedJson value = shape(name, key);
             value["description"] = key.doc;
             result["properties"][std::string(key.name)] = value;
             if (key.required) required.push_back(key.name);
@@ -118,12 +118,12 @@ private:
         }
         // A file that uses another need not be complete itself.
         if (!required.empty() && uses_another)
-            result["anyOf"] = Json::array({{{"required", Json::array({"use"})}}, {{"required", required}}});
+            result["anyOf"] = OrderedJson::array({{{"required", OrderedJson::array({"use"})}}, {{"required", required}}});
         else if (!required.empty()) result["required"] = required;
         return result;
     }
 
-    Json shape(const std::string& parent, const Key& key) {
+    OrderedJson shape(const std::string& parent, const Key& key) {
         const auto of_parent = nested().find(parent);
         if (of_parent == nested().end()) return of_type(key.type);
         const auto found = of_parent->second.find(std::string(key.name));
@@ -138,9 +138,9 @@ private:
         const bool or_words = text.starts_with("&");
         if (or_words) text.erase(0, 1);
         wanted_.push_back(text);
-        Json value = reference(text);
-        if (or_plain) value = {{"anyOf", Json::array({value, {{"type", Json::array({"string", "number", "boolean"})}}})}};
-        if (or_words) value = {{"anyOf", Json::array({value, {{"type", "array"}, {"items", of_type("text")}}})}};
+        OrderedJson value = reference(text);
+        if (or_plain) value = {{"anyOf", OrderedJson::array({value, {{"type", OrderedJson::array({"string", "number", "boolean"})}}})}};
+        if (or_words) value = {{"anyOf", OrderedJson::array({value, {{"type", "array"}, {"items", of_type("text")}}})}};
         if (any_key) return {{"type", "object"}, {"additionalProperties", value}};
         if (list) return {{"type", "array"}, {"items", value}};
         return value;

@@ -37,12 +37,6 @@ bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no) 
     return text == yes;
 }
 
-std::vector<std::string> texts(const Yaml& node) {
-    std::vector<std::string> result;
-    for (const Yaml& item : node.items()) result.push_back(item.text());
-    return result;
-}
-
 Objective read_objective(const Yaml& node) {
     node.check_keys(keys::objective);
     std::vector<Goal> goals;  // in the file's order: the first one leads
@@ -403,9 +397,9 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (const Yaml* arguments = root.find("arguments")) {
         if (arguments->is_sequence()) {
             if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
-            description.arguments[description.engines.front().name] = texts(*arguments);
+            description.arguments[description.engines.front().name] = read_text_list(*arguments);
         } else
-            for (const auto& [name, words] : arguments->entries()) description.arguments[name] = texts(words);
+            for (const auto& [name, words] : arguments->entries()) description.arguments[name] = read_text_list(words);
     }
     if (versions != nullptr) {
         description.versions = read_texts(*versions);
@@ -497,7 +491,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     if (const Yaml* command = evaluator.find("command")) study.command = read_command(*command);
     if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
     if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
-    if (const Yaml* notes = root.find("notes")) study.notes = texts(*notes);
+    if (const Yaml* notes = root.find("notes")) study.notes = read_text_list(*notes);
     study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);
     const Yaml* named = root.find("strategy");
     const Yaml* bayesian = named != nullptr && named->is_mapping() ? named->find("bayesian") : nullptr;

@@ -76,7 +76,7 @@ void check_strategy(const StudyFile& file) {
                          " compares one number, and there are several goals; bayesian, quasi_random, random and exhaustive take them");
 }
 
-std::string text_of(const Workload& workload) {
+std::string text_of_workload(const Workload& workload) {
     std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) + " path=" + workload.dataset.path;
     const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
         if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
@@ -91,15 +91,14 @@ std::string text_of(const Workload& workload) {
     add("turns", workload.dataset.turns);
     add("requests", workload.requests);
     const Arrival& arrival = workload.arrival;
-    result += " range_ratio=" + servetune::text_of(workload.dataset.range_ratio) +
-              " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) + "," + servetune::text_of(arrival.requests_per_second) +
-              "," + servetune::text_of(arrival.burstiness) + "," + servetune::text_of(arrival.to_requests_per_second) + "," +
-              std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
-              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + servetune::text_of(workload.weight);
+    result += " range_ratio=" + text_of(workload.dataset.range_ratio) + " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) +
+              "," + text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
+              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
+              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + text_of(workload.weight);
     return result;
 }
 
-std::string text_of(const Assignment& assignment) { return Configuration::of(assignment).text(); }
+std::string text_of_assignment(const Assignment& assignment) { return Configuration::of(assignment).text(); }
 
 }  // namespace
 
@@ -286,33 +285,32 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"seed", std::to_string(file.seed)},
                                               {"audit", file.audit},
                                               {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
-                                              {"min_gain", servetune::text_of(file.decision.min_gain)},
-                                              {"noise_cv", servetune::text_of(file.decision.noise_cv)},
+                                              {"min_gain", text_of(file.decision.min_gain)},
+                                              {"noise_cv", text_of(file.decision.noise_cv)},
                                               {"objective", file.objective.leading().text()},
                                               {"strategy", file.strategy.name}};
     for (const Goal& goal : file.objective.further) result["objective"] += ", " + goal.text();
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
         result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
     for (const Parameter& parameter : problem->space.parameters()) {
-        std::string text = parameter.domain_text() + ", default " + servetune::text_of(parameter.default_value);
+        std::string text = parameter.domain_text() + ", default " + text_of(parameter.default_value);
         for (const Condition& condition : parameter.active_when) {
             text += ", when " + condition.parent + "=";
-            for (std::size_t i = 0; i < condition.values.size(); ++i) text += (i == 0 ? "" : "|") + servetune::text_of(condition.values[i]);
+            for (std::size_t i = 0; i < condition.values.size(); ++i) text += (i == 0 ? "" : "|") + text_of(condition.values[i]);
         }
         result["space." + parameter.name] = text;
     }
     const auto& constraints = problem->space.constraints();
-    for (std::size_t i = 0; i < constraints.size(); ++i)
-        result["constraints[" + std::to_string(i) + "]"] = servetune::text_of(constraints[i]);
-    for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of(workload);
-    for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of(workload);
+    for (std::size_t i = 0; i < constraints.size(); ++i) result["constraints[" + std::to_string(i) + "]"] = text_of(constraints[i]);
+    for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
+    for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of_workload(workload);
     if (file.strategy.name == "staged") {
         result["strategy.replicates"] = std::to_string(file.strategy.staged.replicates);
         for (std::size_t i = 0; i < file.strategy.staged.stages.size(); ++i) {
             const Stage& stage = file.strategy.staged.stages[i];
             std::string text = stage.carried ? "carried:" : "not carried:";
             for (const std::string& name : stage.product) text += " " + name;
-            for (const Assignment& candidate : stage.candidates) text += " {" + text_of(candidate) + "}";
+            for (const Assignment& candidate : stage.candidates) text += " {" + text_of_assignment(candidate) + "}";
             result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
         }
     }
@@ -320,8 +318,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
     result["command"] = advice(problem->space.default_configuration());
     if (file.measured_outside) result["evaluator"] = "outside";
     if (file.replay)
-        result["evaluator.replay"] =
-            fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + servetune::text_of(file.replay->noise_cv);
+        result["evaluator.replay"] = fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + text_of(file.replay->noise_cv);
     if (file.attach)
         result["evaluator.attach"] = file.attach->options.url + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
     if (file.deploy) {
@@ -336,9 +333,8 @@ std::map<std::string, std::string> StudySetup::definition() const {
     }
     if (file.simulate) {
         const StepNoise& noise = file.simulate->noise;
-        result["evaluator.simulate"] = "noise=" + servetune::text_of(noise.run_cv) + " step_noise=" + servetune::text_of(noise.step_cv) +
-                                       " drift=" + servetune::text_of(noise.drift_cv) + "/" +
-                                       servetune::text_of(noise.drift_period_seconds);
+        result["evaluator.simulate"] = "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
+                                       " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
         const Catalogue catalogue(file.search_spaces);
         for (const Engine& engine : file.composition->engines()) {
             const auto own = file.simulate->traits.find(engine.name);

@@ -67,17 +67,11 @@ double share(const Yaml& node) {
     if (!(value > 0 && value <= 1)) node.fail_wanted("a share: more than 0, at most 1");
     return value;
 }
-std::vector<std::string> texts(const Yaml& node) {
-    std::vector<std::string> result;
-    for (const Yaml& item : node.items()) result.push_back(item.text());
-    return result;
-}
-
 AttentionTraits read_attention(const Yaml& node) {
     node.check_keys(keys::attention);
     AttentionTraits result{share(*node.find("prefill_efficiency")), share(*node.find("decode_efficiency")), {}, {}};
-    if (const Yaml* types = node.find("cache_types")) result.cache_types = texts(*types);
-    if (const Yaml* needs = node.find("needs")) result.needs = texts(*needs);
+    if (const Yaml* types = node.find("cache_types")) result.cache_types = read_text_list(*types);
+    if (const Yaml* needs = node.find("needs")) result.needs = read_text_list(*needs);
     return result;
 }
 
@@ -92,7 +86,7 @@ Defect read_defect(const Yaml& node) {
     } catch (const ParseError& error) {
         node.find("when")->fail(error.what());
     }
-    if (const Yaml* lines = node.find("lines")) result.lines = texts(*lines);
+    if (const Yaml* lines = node.find("lines")) result.lines = read_text_list(*lines);
     return result;
 }
 
@@ -100,7 +94,7 @@ DefaultRule read_rule(const Yaml& node) {
     node.check_keys(keys::default_rule);
     DefaultRule rule{node.find("value")->value(), 0, {}};
     if (const Yaml* from = node.find("from_memory_bytes")) rule.from_memory_bytes = not_negative(*from);
-    if (const Yaml* hardware = node.find("hardware")) rule.hardware = texts(*hardware);
+    if (const Yaml* hardware = node.find("hardware")) rule.hardware = read_text_list(*hardware);
     return rule;
 }
 
@@ -145,7 +139,7 @@ EngineTraits read_traits(const Yaml& file) {
         for (const auto& [name, rules] : node->entries())
             for (const Yaml& rule : rules.items()) traits.defaults[name].push_back(read_rule(rule));
     if (const Yaml* node = file.find("log"))
-        for (const auto& [event, lines] : node->entries()) traits.log[event] = texts(lines);
+        for (const auto& [event, lines] : node->entries()) traits.log[event] = read_text_list(lines);
     if (const Yaml* node = file.find("defects"))
         for (const Yaml& item : node->items()) traits.defects.push_back(read_defect(item));
     check_sources(file);

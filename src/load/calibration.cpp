@@ -17,7 +17,7 @@ constexpr int most_questions = 64;        ///< a word that is left out takes at 
 constexpr std::size_t fewest_words = 64;  ///< with fewer prompts would look too much alike
 
 /// Prose, a list, numbers and code: what the factor between our estimate and a server's count is taken from.
-constexpr std::string_view sample =
+constexpr std::string_view sample_text =
     "Could you explain why the second query is slower than the first one? I've already added an index on `customer_id`, but "
     "the planner still chooses a sequential scan.\n\n"
     "Certainly! There are several possible reasons:\n\n"
@@ -39,9 +39,9 @@ std::vector<std::string_view> words_from(std::size_t begin, std::size_t end) {
 }
 
 /// A server that is asked, and how often.
-class Asked {
+class AskedServer {
 public:
-    explicit Asked(const TokenCount& count) : count_(count) {}
+    explicit AskedServer(const TokenCount& count) : count_(count) {}
     /// The tokens of the first word and these.
     std::int64_t operator()(const std::vector<std::string_view>& words) { return text(joined(words)); }
     std::int64_t text(const std::string& text) {
@@ -61,7 +61,7 @@ private:
 
 /// The words from `begin` to `end` that are not one token, by halves: together they are `excess` tokens more than words. False where
 /// there are too many to ask for, or where halves do not add up.
-bool find_left_out(Asked& asked, std::int64_t overhead, std::size_t begin, std::size_t end, std::int64_t excess,
+bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin, std::size_t end, std::int64_t excess,
                    std::vector<std::uint16_t>& left_out) {
     if (excess == 0) return true;
     if (end - begin == 1) {
@@ -129,7 +129,7 @@ std::vector<std::int32_t> Symbols::ids(const std::vector<std::uint32_t>& symbols
 }
 
 Calibration calibrate(const TokenCount& count) {
-    Asked asked(count);
+    AskedServer asked(count);
     Calibration result;
     const auto words = static_cast<std::int64_t>(vocabulary_words.size());
     // The same words once and twice: the difference is what they count, the rest what is counted beside them.
@@ -163,7 +163,7 @@ Calibration calibrate(const TokenCount& count) {
         symbols.fill(some, 0, some.size(), Rng(1));
         result.exact = asked.text(symbols.text(some)) == result.overhead_tokens + static_cast<std::int64_t>(some.size());
     }
-    const std::string text(sample);
+    const std::string text(sample_text);
     result.tokens_per_estimated_token =
         std::max(0.1, static_cast<double>(asked.text(text) - result.overhead_tokens) / estimated_tokens(text));
     return result;

@@ -21,7 +21,7 @@ constexpr std::int64_t most_total_tokens = 500'000'000;
 constexpr std::int64_t block_tokens = 512;  ///< of a hash id (Mooncake, "Kimi's KVCache-centric architecture", 2024, trace format)
 
 /// Streams of random numbers, each its own: lengths do not depend on how many words were drawn.
-enum Stream : std::uint64_t { lengths = 1, bodies, arrivals, groups, sample, blocks, own_parts };
+enum Stream : std::uint64_t { lengths = 1, bodies, arrivals, groups, samples, blocks, own_parts };
 
 class Planner {
 public:
@@ -175,7 +175,7 @@ private:
     void sharegpt() {
         refuse_ids();
         const std::size_t n = count();
-        const FilePrompts read = read_conversations(path(), dataset_, n, seed(sample), options_.calibration.tokens_per_estimated_token);
+        const FilePrompts read = read_conversations(path(), dataset_, n, seed(samples), options_.calibration.tokens_per_estimated_token);
         double total = 0;
         for (const FilePrompt& prompt : read.prompts) total += prompt.tokens;
         check_total(total);

@@ -8,10 +8,10 @@ namespace servetune {
 const char* path_of(Endpoint::Api api) { return api == Endpoint::Api::chat ? "/v1/chat/completions" : "/v1/completions"; }
 
 std::string request_body(const Endpoint& endpoint, const PlannedRequest& request, const std::vector<std::string>& turns, bool ignore_eos) {
-    using Json = nlohmann::ordered_json;
-    Json object{{"model", endpoint.model}};
+    using OrderedJson = nlohmann::ordered_json;
+    OrderedJson object{{"model", endpoint.model}};
     if (endpoint.api == Endpoint::Api::chat) {
-        Json messages = Json::array();
+        OrderedJson messages = OrderedJson::array();
         for (std::size_t i = 0; i < turns.size(); ++i)
             messages.push_back({{"role", i % 2 == 0 ? "user" : "assistant"}, {"content", turns[i]}});
         messages.push_back({{"role", "user"}, {"content", request.text}});
@@ -26,8 +26,8 @@ std::string request_body(const Endpoint& endpoint, const PlannedRequest& request
     object["stream"] = endpoint.stream;
     if (endpoint.stream && endpoint.usage) object["stream_options"] = {{"include_usage", true}};
     if (ignore_eos) object["ignore_eos"] = true;
-    if (!endpoint.extra_body.empty()) object.update(Json::parse(endpoint.extra_body));
-    return object.dump(-1, ' ', false, Json::error_handler_t::replace);
+    if (!endpoint.extra_body.empty()) object.update(OrderedJson::parse(endpoint.extra_body));
+    return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace servetune

@@ -26,7 +26,7 @@ struct Event {
     friend bool operator>(const Event& a, const Event& b) { return a.at != b.at ? a.at > b.at : a.order > b.order; }
 };
 
-struct Replica {
+struct SimulatedReplica {
     EngineCore core;
     EngineStep step{};
     bool busy = false;
@@ -61,7 +61,7 @@ private:
     void send(std::size_t index, double scheduled);
     void enter(std::size_t index);
     void start_steps();
-    void end_step(Replica& replica);
+    void end_step(SimulatedReplica& replica);
     void deliver(const TokenEvent& event);
     void answered(std::size_t index);
     void end(std::size_t index, RequestEnd how, std::string error);
@@ -77,7 +77,7 @@ private:
     const SimulatedTraffic& traffic_;
     const SimulationOptions& options_;
     const ServingSettings& settings_;
-    std::vector<Replica> replicas_;
+    std::vector<SimulatedReplica> replicas_;
     std::vector<double> front_end_free_at_;  ///< each does one thing after the other
     std::size_t next_front_end_ = 0;
     std::vector<Flight> flights_;
@@ -235,8 +235,8 @@ void Simulation::enter(std::size_t index) {
         run_.records[index].http_status = 400;
         return end(index, RequestEnd::http_error, "status 400: " + why);
     }
-    const auto fewest =
-        std::min_element(replicas_.begin(), replicas_.end(), [](const Replica& a, const Replica& b) { return a.requests < b.requests; });
+    const auto fewest = std::min_element(replicas_.begin(), replicas_.end(),
+                                         [](const SimulatedReplica& a, const SimulatedReplica& b) { return a.requests < b.requests; });
     flight.replica = static_cast<std::size_t>(fewest - replicas_.begin());
     ++fewest->requests;
     fewest->core.add({.id = index, .input_tokens = flight.input_tokens, .output_tokens = request.output_tokens, .pieces = request.pieces});
@@ -245,7 +245,7 @@ void Simulation::enter(std::size_t index) {
 void Simulation::start_steps() {
     if (dead_) return;
     for (std::size_t i = 0; i < replicas_.size(); ++i) {
-        Replica& replica = replicas_[i];
+        SimulatedReplica& replica = replicas_[i];
         if (replica.busy || replica.core.idle()) continue;
         replica.step = replica.core.step();
         replica.busy = true;
@@ -255,7 +255,7 @@ void Simulation::start_steps() {
     }
 }
 
-void Simulation::end_step(Replica& replica) {
+void Simulation::end_step(SimulatedReplica& replica) {
     if (dead_) return;
     replica.busy = false;
     if (replica.step.out_of_memory) {
@@ -335,7 +335,7 @@ SimulatedRun Simulation::result() {
     }
     run_.duration_seconds = last - first;
     EngineCounters& all = run_.engine;
-    for (const Replica& replica : replicas_) all += replica.core.counters();
+    for (const SimulatedReplica& replica : replicas_) all += replica.core.counters();
     run_.mean_running = all.steps > 0 ? running_sum_ / static_cast<double>(all.steps) : 0;
     run_.server = {.input_tokens = static_cast<double>(all.prompt_tokens),
                    .output_tokens = static_cast<double>(all.generated_tokens),

@@ -22,9 +22,9 @@ inline void check_evaluator(Evaluator& evaluator, const SearchSpace& space) {
         CHECK(evaluator.evaluate(configuration, context) == outcome);
         if (const auto* failure = std::get_if<Failure>(&outcome)) CHECK_FALSE(failure->message.empty());
         else
-            for (const auto& [name, metric] : std::get<Measurement>(outcome).metrics) {
+            for (const auto& [name, measured] : std::get<Measurement>(outcome).metrics) {
                 CHECK_FALSE(name.empty());
-                CHECK(std::isfinite(metric.value));
+                CHECK(std::isfinite(measured.value));
             }
     }
 }

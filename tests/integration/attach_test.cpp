@@ -25,10 +25,10 @@ using namespace servetune::test;
 
 namespace {
 
-const std::filesystem::path source = SERVETUNE_SOURCE;
+const std::filesystem::path sources = SERVETUNE_SOURCE;
 
 std::unique_ptr<SimEngine> served(const std::vector<std::string>& own = {}) {
-    std::vector<std::string> words{"--time-scale", "50", "--start-scale", "1000", "--search-spaces", (source / "search_spaces").string()};
+    std::vector<std::string> words{"--time-scale", "50", "--start-scale", "1000", "--search-spaces", (sources / "search_spaces").string()};
     words.insert(words.end(), own.begin(), own.end());
     for (const char* word : {"vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"}) words.emplace_back(word);
     auto engine = std::make_unique<SimEngine>(SIMENGINE_PROGRAM, words);
@@ -48,7 +48,7 @@ Outcome measured(const std::string& url, const std::string& model = "Qwen/Qwen3-
     options.measure.infrastructure_retries = 0;
     options.measure.warm_up_requests = 4;
     options.measure.load.stall_timeout_seconds = 2;
-    AttachEvaluator evaluator(Catalogue(source / "search_spaces").engine(std::string("vllm")), model, {{workload}}, options);
+    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), model, {{workload}}, options);
     return evaluator.evaluate(Configuration({{std::string(load_concurrency), in_flight}}), {});
 }
 

@@ -89,8 +89,6 @@ Failure failure_of(const Outcome& outcome, FailureKind kind) {
 /// Why this answer is refused.
 std::string refused(const std::string& printed) { return failure_of(outcome_of(printed), FailureKind::invalid_result).message; }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 bool comes_true(const std::function<bool()>& what, std::chrono::seconds time = 30s) {
     for (const auto begin = Clock::now(); Clock::now() - begin < time; std::this_thread::sleep_for(5ms))
         if (what()) return true;

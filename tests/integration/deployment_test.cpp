@@ -110,8 +110,6 @@ private:
 /// Why it failed to start; empty when it serves.
 std::string why(const Deployment& deployment) { return deployment.started().failure ? deployment.started().failure->message : ""; }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at once") {

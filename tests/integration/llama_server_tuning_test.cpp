@@ -30,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
-const fs::path root = fs::path(SERVETUNE_SOURCE) / "search_spaces";
+const fs::path shipped_spaces = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 
 /// The engine file without its rule against a quantized V cache that has no flash attention: what forbids it here is the engine itself.
 std::string without_the_rule(std::string yaml) {
@@ -93,12 +93,12 @@ TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightl
     if (program.empty()) return;
     const TemporaryFolder folder;
     const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 32768}.gguf()).string();
-    (void)folder.write("engine.yaml", without_the_rule(read_file(root / "engines/llama.cpp.yaml")));
+    (void)folder.write("engine.yaml", without_the_rule(read_file(shipped_spaces / "engines/llama.cpp.yaml")));
     const std::string file = folder.write("study.yaml", study).string();
     const fs::path results = folder.path() / "results";
     const std::string path = fs::path(program).parent_path().string() + ":" + std::getenv("PATH");
-    ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + root.string(), SERVETUNE_PROGRAM, "run",
-                      file, "--directory", results.string(), "--json", "--quiet"},
+    ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(),
+                      SERVETUNE_PROGRAM, "run", file, "--directory", results.string(), "--json", "--quiet"},
                      folder.path());
     const auto code = run.wait_at_most(280s);
     INFO(run.err());
@@ -195,7 +195,7 @@ TEST_CASE("llama-server: real failing starts are read as what they are") {
          "std::bad_alloc",
          "ulimit -v 2000000"},
         {"a port that somebody has", FailureKind::infrastructure, good, {"--port", std::to_string(taken.number())}, "couldn't bind"}};
-    const Engine engine = Catalogue(root).engine(Yaml::parse("llama.cpp", "test"));
+    const Engine engine = Catalogue(shipped_spaces).engine(Yaml::parse("llama.cpp", "test"));
     for (const Case& one : cases) {
         INFO(one.what);
         const ReservedPort port;
@@ -231,12 +231,12 @@ TEST_CASE("llama-server: the laptop's study is one that it takes") {
     const std::string model = folder.write("tiny.gguf", TinyModel{.context_tokens = 16384}.gguf()).string();
     const auto autotune = [&](std::vector<std::string> words) {
         words.insert(words.begin(), {"/usr/bin/env", "PATH=" + fs::path(program).parent_path().string() + ":" + std::getenv("PATH"),
-                                     "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + root.string(), SERVETUNE_PROGRAM});
+                                     "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(), SERVETUNE_PROGRAM});
         ChildProcess process(words, folder.path());
         const auto code = process.wait_at_most(120s);
         return std::pair(code.value_or(-1), process.out() + process.err());
     };
-    const std::string file = (root / "studies/llama-cpp-laptop.yaml").string();
+    const std::string file = (shipped_spaces / "studies/llama-cpp-laptop.yaml").string();
     const auto [valid, said] = autotune({"validate", file});
     INFO(said);
     CHECK(valid == 0);

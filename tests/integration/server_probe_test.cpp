@@ -68,10 +68,10 @@ Engine some_engine() {
     return engine;
 }
 
-ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers, const std::string& model = "m") {
+ProbeAnswer asked(std::map<std::string, CannedServer::Answer> answers, const std::string& wanted = "m") {
     const CannedServer server(std::move(answers));
     const Engine engine = some_engine();
-    return ServerProbe(engine, endpoint_of(engine, server.port(), model), [] { return false; }).ask(5);
+    return ServerProbe(engine, endpoint_of(engine, server.port(), wanted), [] { return false; }).ask(5);
 }
 
 const std::string models = "/v1/models";

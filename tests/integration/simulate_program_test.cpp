@@ -25,8 +25,6 @@ std::string study(const std::string& model, const std::string& hardware) {
            "1%}}\n";
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 }  // namespace
 
 TEST_CASE("simulate: predictions are called predictions, in text and in JSON") {

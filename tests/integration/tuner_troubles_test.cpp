@@ -24,10 +24,6 @@ namespace {
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
 
-const std::string best = "vllm serve Qwen/Qwen3-8B --max-num-seqs=32";
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
 bool comes_true(const std::function<bool()>& what, std::chrono::seconds time = 20s) {
     for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < time;
          std::this_thread::sleep_for(2ms))
@@ -73,7 +69,7 @@ void goes_on_after(const DeployedStudy& study, const std::vector<Trial>& told) {
     const Ran again = study.run({"--json"});
     INFO(again.err);
     REQUIRE(again.code == 0);
-    CHECK(Json::parse(again.out)["recommended"]["command"] == best);
+    CHECK(Json::parse(again.out)["recommended"]["command"] == best_command);
     const std::vector<Trial> ended = study.trials();
     REQUIRE(ended.size() == 3);
     for (const Trial& trial : told) CHECK(ended[trial.id].outcome == trial.outcome);
@@ -199,7 +195,7 @@ TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend; 
     const Ran again = study.run({"--json"});
     INFO(again.err);
     CHECK(again.code == 0);
-    CHECK(Json::parse(again.out)["recommended"]["command"] == best);
+    CHECK(Json::parse(again.out)["recommended"]["command"] == best_command);
     REQUIRE(study.trials().size() == 4);
     for (const Trial& trial : told) CHECK(study.trials()[trial.id].outcome == trial.outcome);
     CHECK(study.left().empty());

@@ -22,6 +22,8 @@
 
 namespace servetune::test {
 
+inline const std::string best_command = "vllm serve Qwen/Qwen3-8B --max-num-seqs=32";
+
 /// A process as /proc has it.
 struct SeenProcess {
     int group = 0;

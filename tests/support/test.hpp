@@ -28,4 +28,13 @@ std::string message_of(const Action& action) {
     return "";
 }
 
+[[nodiscard]] inline bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+/// `text` with its first `what` replaced.
+inline std::string replaced(std::string text, const std::string& what, const std::string& with) {
+    const auto at = text.find(what);
+    REQUIRE(at != std::string::npos);
+    return text.replace(at, what.size(), with);
+}
+
 }  // namespace servetune::test

@@ -13,10 +13,21 @@
 
 namespace servetune::test {
 
+inline const std::string metric = "total_tokens_per_second";
+
+/// A parameter's number; 0 where it is inactive.
+[[nodiscard]] inline double number(const Configuration& configuration, const char* name) {
+    const Value* value = configuration.find(name);
+    return value == nullptr ? 0 : number_of(*value).value_or(0);
+}
+
+[[nodiscard]] inline double median(std::vector<double> values) {
+    std::sort(values.begin(), values.end());
+    return values[values.size() / 2];
+}
+
 class TuningTask {
 public:
-    inline static const std::string metric = "total_tokens_per_second";
-
     /// `shift` moves the best number of sequences, in doublings.
     explicit TuningTask(double shift = 0) : shift_(shift) {}
 
@@ -91,10 +102,6 @@ public:
         for (const Trial& trial : history)
             if (!fails(trial.configuration)) found = std::max(found, truth(trial.configuration));
         return 1 - found / best(problem);
-    }
-    [[nodiscard]] static double number(const Configuration& configuration, const char* name) {
-        const Value* value = configuration.find(name);
-        return value == nullptr ? 0 : number_of(*value).value_or(0);
     }
 
 private:

@@ -16,7 +16,7 @@
 namespace servetune::test {
 
 struct TwoGoalTask {
-    inline static const std::string rate = TuningTask::metric;
+    inline static const std::string rate = metric;
     inline static const std::string wait = "time_to_first_token_p99_seconds";
 
     static Objective objective() { return {rate, Direction::maximize, {}, {{wait, Direction::minimize}}}; }
@@ -24,11 +24,11 @@ struct TwoGoalTask {
     static double rate_of(const Configuration& configuration) { return TuningTask().truth(configuration); }
     /// Seconds.
     static double wait_of(const Configuration& configuration) {
-        const double seqs = std::log2(TuningTask::number(configuration, "seqs"));
-        const double tokens = std::log2(TuningTask::number(configuration, "tokens"));
+        const double seqs = std::log2(number(configuration, "seqs"));
+        const double tokens = std::log2(number(configuration, "tokens"));
         const std::string backend = text_of(*configuration.find("backend"));
         const double by_backend = backend == "fa3" ? 0 : backend == "flashinfer" ? 0.15 : backend == "triton" ? -0.05 : 0.3;
-        const double guesses = TuningTask::number(configuration, "guesses");
+        const double guesses = number(configuration, "guesses");
         return 0.4 * std::exp(by_backend + 0.15 * (seqs - 8) + 0.12 * std::abs(tokens - 12) + (guesses > 0 ? 0.05 * guesses : 0));
     }
     static Outcome measured(const Configuration& configuration, double cv, Rng& rng) {

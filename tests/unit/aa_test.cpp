@@ -11,17 +11,17 @@
 #include <memory>
 
 using namespace servetune;
-using servetune::test::TuningTask;
+using namespace servetune::test;
 
 namespace {
 
 /// How many of `seeds` studies of 30 trials recommend a change, where a tenth of the configurations fail and none is better.
 std::size_t false_gains(const std::string& strategy, double cv, std::size_t seeds) {
-    const Problem problem(TuningTask::space(), {TuningTask::metric}, {Decision::Rule::significant, 0.01, cv});
+    const Problem problem(TuningTask::space(), {metric}, {Decision::Rule::significant, 0.01, cv});
     const auto equal = [cv](const Configuration& configuration, Rng& noise) -> Outcome {
         const double draw = noise.normal();
         if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
-        return Measurement{{{TuningTask::metric, {5000 * std::exp(cv * draw)}}}};
+        return Measurement{{{metric, {5000 * std::exp(cv * draw)}}}};
     };
     std::size_t changed = 0;
     for (std::size_t seed = 0; seed < seeds; ++seed) {

@@ -18,11 +18,9 @@ using namespace servetune::test;
 
 namespace {
 
-const std::string& metric = TuningTask::metric;
 using Answering = TuningTask::Answering;
 
 SearchSpace engine_space() { return TuningTask::space(); }
-double number(const Configuration& configuration, const char* name) { return TuningTask::number(configuration, name); }
 double truth(const Configuration& configuration) { return TuningTask().truth(configuration); }
 bool fails(const Configuration& configuration) { return TuningTask::fails(configuration); }
 double best_of(const Problem& problem) { return TuningTask().best(problem); }
@@ -33,11 +31,6 @@ Answering noisy(double cv) {
 std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, std::size_t trials, std::uint64_t seed,
                             const Answering& answer) {
     return TuningTask::searched(problem, strategy, trials, seed, answer);
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine files that we ship, against the flags of every version that is stored.
+#include "support/fixed_entry.hpp"
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
@@ -20,13 +21,6 @@ namespace {
 const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
 
 Engine engine(const std::string& name) { return Catalogue(root).engine(Yaml::parse(name, "test")); }
-
-SpaceEntry fixed(std::string name, Value value) {
-    SpaceEntry entry{std::move(name)};
-    entry.fixed = true;
-    entry.default_value = std::move(value);
-    return entry;
-}
 
 /// What the checks before a GPU is spent say to some settings of an engine in a version.
 std::string refusal(const std::string& name, const std::string& version, const std::vector<std::pair<std::string, Value>>& settings) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/fixed_entry.hpp"
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
@@ -45,12 +46,6 @@ Engine beta() {
     return engine;
 }
 
-SpaceEntry fixed(std::string name, Value value) {
-    SpaceEntry entry{std::move(name)};
-    entry.fixed = true;
-    entry.default_value = std::move(value);
-    return entry;
-}
 SpaceEntry narrowed(std::string name, std::vector<Value> values) {
     SpaceEntry entry{std::move(name)};
     entry.offers_unset = std::erase_if(values, is_unset) > 0;

@@ -14,11 +14,7 @@ using namespace servetune::test;
 
 namespace {
 
-const std::string metric = TuningTask::metric;
-
-double number(const Configuration& configuration, const char* name) { return TuningTask::number(configuration, name); }
-
-SearchSpace small_space() {
+SearchSpace known_space() {
     return SearchSpace({Parameter::choice("backend", {"a", "b", "c", "d"}), Parameter::integer("size", 1, 16, Scale::log2),
                         Parameter::integer("depth", 1, 4), Parameter::choice("cache", {"off", "on"}),
                         Parameter::choice("mode", {"x", "y"})});
@@ -49,7 +45,7 @@ double true_effect(const Problem& problem, const std::string& parameter, const V
     return std::expm1(with / count_with - all / count);
 }
 
-TuningTask::Answering noisy(double cv) {
+TuningTask::Answering noisy_logarithm(double cv) {
     return [cv](const Configuration& configuration, Rng& rng) -> Outcome {
         return Measurement{{{metric, {1000 * std::exp(logarithm(configuration) + cv * rng.normal())}}}};
     };
@@ -58,12 +54,12 @@ TuningTask::Answering noisy(double cv) {
 }  // namespace
 
 TEST_CASE("effects: known main effects lie within their intervals, and the known interaction comes first") {
-    const Problem problem(small_space(), {metric}, {});
+    const Problem problem(known_space(), {metric}, {});
     const Bayesian bayesian;
     const Beliefs beliefs;
     std::size_t within = 0, all = 0, first = 0, known = 0, runs = 0;
     for (std::uint64_t seed = 0; seed < 8; ++seed, ++runs) {
-        const auto history = TuningTask::searched(problem, Random(), 60, seed, noisy(0.02));
+        const auto history = TuningTask::searched(problem, Random(), 60, seed, noisy_logarithm(0.02));
         const Effects effects(problem, history, bayesian, beliefs);
         REQUIRE(effects.enough());
         REQUIRE(effects.learned());
@@ -91,10 +87,10 @@ TEST_CASE("effects: known main effects lie within their intervals, and the known
 }
 
 TEST_CASE("effects: nothing is said of too few configurations, nor where nothing is to be learned") {
-    const Problem problem(small_space(), {metric}, {});
+    const Problem problem(known_space(), {metric}, {});
     const Bayesian bayesian;
     const Beliefs beliefs;
-    const auto six = TuningTask::searched(problem, Random(), 6, 1, noisy(0.02));
+    const auto six = TuningTask::searched(problem, Random(), 6, 1, noisy_logarithm(0.02));
     const Effects few(problem, six, bayesian, beliefs);
     CHECK(few.measured() == 6);
     CHECK(few.needed() == 7);

@@ -15,8 +15,6 @@ using namespace servetune::test;
 
 namespace {
 
-const std::string metric = TuningTask::metric;
-
 struct Explained {
     TuningTask task{};
     Problem problem{TuningTask::space(), {metric}, {}};

@@ -64,29 +64,27 @@ std::string error_of(const std::string& objective, const std::string& strategy =
     for (auto at = message.find(folder); at != std::string::npos; at = message.find(folder)) message.replace(at, folder.size(), "DIR");
     return message;
 }
-Objective read(const std::string& objective) {
+Objective objective_of(const std::string& objective) {
     const Files files(with(objective, "exhaustive"));
     return load_study(files.file, Catalogue(files.folder.path())).objective;
 }
-std::string identity(const std::string& objective) { return Files(with(objective, "exhaustive")).set_up().definition().at("objective"); }
-
-bool holds(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+std::string identity_of(const std::string& objective) { return Files(with(objective, "exhaustive")).set_up().definition().at("objective"); }
 
 }  // namespace
 
 TEST_CASE("objective: one metric or several, under one key or both, the first written leads") {
-    const Objective one = read("{maximize: total_tokens_per_second}");
+    const Objective one = objective_of("{maximize: total_tokens_per_second}");
     CHECK(one.metric == "total_tokens_per_second");
     CHECK_FALSE(one.several());
-    CHECK_FALSE(read("{maximize: [total_tokens_per_second]}").several());
+    CHECK_FALSE(objective_of("{maximize: [total_tokens_per_second]}").several());
 
-    const Objective both = read("{minimize: time_to_first_token_p99_seconds, maximize: [total_tokens_per_second, watts]}");
+    const Objective both = objective_of("{minimize: time_to_first_token_p99_seconds, maximize: [total_tokens_per_second, watts]}");
     CHECK(both.metric == "time_to_first_token_p99_seconds");
     CHECK(both.direction == Direction::minimize);
     REQUIRE(both.further.size() == 2);
     CHECK(both.further[0].text() == "maximize total_tokens_per_second");
     CHECK(both.further[1].text() == "maximize watts");
-    CHECK(read("{maximize: total_tokens_per_second, minimize: watts}").metric == "total_tokens_per_second");
+    CHECK(objective_of("{maximize: total_tokens_per_second, minimize: watts}").metric == "total_tokens_per_second");
 }
 
 TEST_CASE("objective: what is no list of goals is refused with its place") {
@@ -96,11 +94,11 @@ TEST_CASE("objective: what is no list of goals is refused with its place") {
     CHECK(error_of("{maximize: []}") == "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a list");
     CHECK(error_of("{limits: [\"watts <= 400\"]}") ==
           "DIR/study.yaml:6:12: 'objective': an objective has a goal: maximize or minimize, with a metric or a list of metrics");
-    CHECK(holds(error_of("{maximize: total_tokens_per_second, minimize: wats}"), "t.csv has no metric 'wats'; it has: watts, "));
+    CHECK(has(error_of("{maximize: total_tokens_per_second, minimize: wats}"), "t.csv has no metric 'wats'; it has: watts, "));
     CHECK(error_of("{maximize: [total_tokens_per_second, {a: b}]}").starts_with("DIR/study.yaml:6:"));
     // No table to look into: what a load test measures is known.
-    CHECK(holds(error_of("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
-                "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: time_to_first_token_p9"));
+    CHECK(has(error_of("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
+              "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: time_to_first_token_p9"));
 }
 
 TEST_CASE("objective: strategies that compare one number refuse several goals, the others take them") {
@@ -109,16 +107,16 @@ TEST_CASE("objective: strategies that compare one number refuse several goals, t
         error_of(both, "staged") ==
         "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are several goals; bayesian, quasi_random, random "
         "and exhaustive take them");
-    CHECK(holds(error_of(both, "local_search"), "the strategy local_search compares one number"));
+    CHECK(has(error_of(both, "local_search"), "the strategy local_search compares one number"));
     for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"}) CHECK(error_of(both, strategy).empty());
     for (const char* strategy : {"staged", "local_search"}) CHECK(error_of("{maximize: watts}", strategy).empty());
 }
 
 TEST_CASE("objective: goals are part of a study's identity, which of one goal is what it was") {
-    CHECK(identity("{maximize: total_tokens_per_second}") == "maximize total_tokens_per_second");
-    CHECK(identity("{maximize: [total_tokens_per_second]}") == "maximize total_tokens_per_second");
-    CHECK(identity("{maximize: total_tokens_per_second, minimize: watts}") == "maximize total_tokens_per_second, minimize watts");
-    CHECK(identity("{minimize: watts, maximize: total_tokens_per_second}") == "minimize watts, maximize total_tokens_per_second");
+    CHECK(identity_of("{maximize: total_tokens_per_second}") == "maximize total_tokens_per_second");
+    CHECK(identity_of("{maximize: [total_tokens_per_second]}") == "maximize total_tokens_per_second");
+    CHECK(identity_of("{maximize: total_tokens_per_second, minimize: watts}") == "maximize total_tokens_per_second, minimize watts");
+    CHECK(identity_of("{minimize: watts, maximize: total_tokens_per_second}") == "minimize watts, maximize total_tokens_per_second");
 }
 
 TEST_CASE("several goals: both reports list the front with its commands, of one goal they say nothing of it") {
@@ -132,13 +130,13 @@ TEST_CASE("several goals: both reports list the front with its commands, of one 
                          nlohmann::json::parse(json_report(setup, study.trials(), "strategy_finished")));
     };
     const auto [text, json] = reports("{maximize: total_tokens_per_second, minimize: time_to_first_token_p99_seconds}");
-    CHECK(holds(text, "**Recommended: +20.0 % in total_tokens_per_second over the default** (seqs = 16)."));
-    CHECK(holds(text, "## The front\n\n3 of the 4 configurations that pass"));
-    CHECK(holds(text, "| 1 | seqs = 16 | 120.00 | 117.67 to 122.38 | 1500.00 ms | 1470.89 ms to 1529.69 ms | - | - | 1 |"));
-    CHECK(holds(text, "| 3 | seqs = 4 | 90.00 |"));
-    CHECK(holds(text, "\n1. seqs = 16 (recommended)\n\n```bash\ntoy org/m --seqs=16\n```\n"));
-    CHECK(holds(text, "\n2. the default\n\n```bash\ntoy org/m\n```\n"));
-    CHECK_FALSE(holds(text, "beaten"));
+    CHECK(has(text, "**Recommended: +20.0 % in total_tokens_per_second over the default** (seqs = 16)."));
+    CHECK(has(text, "## The front\n\n3 of the 4 configurations that pass"));
+    CHECK(has(text, "| 1 | seqs = 16 | 120.00 | 117.67 to 122.38 | 1500.00 ms | 1470.89 ms to 1529.69 ms | - | - | 1 |"));
+    CHECK(has(text, "| 3 | seqs = 4 | 90.00 |"));
+    CHECK(has(text, "\n1. seqs = 16 (recommended)\n\n```bash\ntoy org/m --seqs=16\n```\n"));
+    CHECK(has(text, "\n2. the default\n\n```bash\ntoy org/m\n```\n"));
+    CHECK_FALSE(has(text, "beaten"));
     CHECK(json["objective"]["maximize"] == "total_tokens_per_second");
     CHECK(json["goals"][1] == nlohmann::json{{"metric", "time_to_first_token_p99_seconds"}, {"direction", "minimize"}});
     REQUIRE(json["front"].size() == 3);
@@ -150,12 +148,12 @@ TEST_CASE("several goals: both reports list the front with its commands, of one 
 
     // The default is beaten: it stands below the front, to be compared with.
     const auto [beaten, unused] = reports("{maximize: [total_tokens_per_second, watts]}");
-    CHECK(holds(beaten, "## The front\n\n1 of the 4"));
-    CHECK(holds(beaten, "| beaten | the default | 100.00 |"));
+    CHECK(has(beaten, "## The front\n\n1 of the 4"));
+    CHECK(has(beaten, "| beaten | the default | 100.00 |"));
 
     const auto [one_text, one_json] = reports("{maximize: total_tokens_per_second}");
-    CHECK_FALSE(holds(one_text, "front"));
-    CHECK(holds(one_text, "**Recommended: +20.0 % over the default** (seqs = 16)."));
+    CHECK_FALSE(has(one_text, "front"));
+    CHECK(has(one_text, "**Recommended: +20.0 % over the default** (seqs = 16)."));
     CHECK_FALSE(one_json.contains("front"));
     CHECK_FALSE(one_json.contains("goals"));
 }

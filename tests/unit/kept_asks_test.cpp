@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The same history and seed give the same asks whatever compiled them: tests/data/asks/bayesian.txt was written by g++ 12 (servetune_tests "[.asks]" prints it anew).
+// The same history and seed give the same asks whatever compiled them: tests/data/asks/bayesian.txt was written by g++ 12 (optimizer_tests "[.asks]" prints it anew).
 #include "servetune/strategy/bayesian.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
@@ -16,7 +16,7 @@ using namespace servetune::test;
 
 namespace {
 
-constexpr std::size_t trials = 25;
+constexpr std::size_t asks = 25;
 
 /// A wobble of some per cent that depends on nothing but the configuration and how often it was measured; and figures with three decimals, so that
 /// the last bit of an exponential decides nothing.
@@ -30,7 +30,7 @@ std::vector<std::string> asked(const std::string& name, const Problem& problem, 
                                const std::function<Outcome(const Configuration&, std::size_t)>& measure) {
     std::vector<Trial> history;
     std::vector<std::string> lines;
-    while (history.size() < trials) {
+    while (history.size() < asks) {
         std::vector<Trial> turned(history.rbegin(), history.rend());
         Rng unused(1);
         const Answer answer = Bayesian(options).ask(problem, turned, unused);
@@ -50,20 +50,19 @@ std::vector<std::string> asked(const std::string& name, const Problem& problem, 
 
 /// Conditional parameters, failures of two kinds, a limit.
 std::vector<std::string> asks_with_failures() {
-    Objective objective{TuningTask::metric};
+    Objective objective{metric};
     objective.limits = {Limit::parse("time_to_first_token_p99_seconds <= 1")};
     const Problem problem(TuningTask::space(), objective, {});
     Bayesian::Options options;
-    options.trials = trials;
+    options.trials = asks;
     return asked("limits", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
         // Half of the space: much memory, and guesses of one backend.
-        if (std::log2(TuningTask::number(configuration, "seqs")) + std::log2(TuningTask::number(configuration, "tokens")) > 21)
+        if (std::log2(number(configuration, "seqs")) + std::log2(number(configuration, "tokens")) > 21)
             return Failure{FailureKind::out_of_memory, "no room"};
         if (configuration.find("guesses") != nullptr && *configuration.find("backend") == Value("flashinfer"))
             return Failure{FailureKind::unsupported, "no guesses here"};
-        return Measurement{
-            {{TuningTask::metric, {told_value(TuningTask().truth(configuration), configuration, id)}},
-             {"time_to_first_token_p99_seconds", {told_value(TuningTask::number(configuration, "tokens") / 16384, configuration, id)}}}};
+        return Measurement{{{metric, {told_value(TuningTask().truth(configuration), configuration, id)}},
+                            {"time_to_first_token_p99_seconds", {told_value(number(configuration, "tokens") / 16384, configuration, id)}}}};
     });
 }
 
@@ -80,15 +79,15 @@ std::vector<std::string> asks_with_beliefs() {
                                        Parameter::integer("seqs", 32, 1024, Scale::log2).with_default(256),
                                        Parameter::integer("tokens", 1024, 65536, Scale::log2).with_default(8192),
                                        Parameter::choice("share", {"0.7", "0.8", "0.9"}, true).with_default("0.9")}),
-                          {TuningTask::metric}, {});
+                          {metric}, {});
     Bayesian::Options options;
-    options.trials = trials;
+    options.trials = asks;
     options.beliefs = Beliefs({std::make_shared<Shifted>()});
     return asked("beliefs", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
         if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
         const double share = real_of(text_of(*configuration.find("share"))).value();
         const double truth = TuningTask().truth(configuration) * (1 - (share - 0.75) * (share - 0.75));
-        return Measurement{{{TuningTask::metric, {told_value(truth, configuration, id)}}}};
+        return Measurement{{{metric, {told_value(truth, configuration, id)}}}};
     });
 }
 
@@ -104,7 +103,7 @@ TEST_CASE("bayesian: asks are those that were kept, whatever the compiler, from 
     std::ifstream file(std::string(SERVETUNE_SOURCE) + "/tests/data/asks/bayesian.txt");
     std::vector<std::string> kept;
     for (std::string line; std::getline(file, line);) kept.push_back(line);
-    REQUIRE(kept.size() == 2 * trials);
+    REQUIRE(kept.size() == 2 * asks);
     const std::vector<std::string> now = all_asks();
     REQUIRE(now.size() == kept.size());
     // The first that differs says it: what follows is another history.

@@ -22,12 +22,6 @@ using namespace servetune::test;
 namespace {
 
 const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
-const std::string metric = TuningTask::metric;
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    return values[values.size() / 2];
-}
 
 std::vector<double> ranks(const std::vector<double>& values) {
     std::vector<std::size_t> order(values.size());
@@ -94,14 +88,18 @@ std::string refusal(const TemporaryFolder& folder, const std::string& knowledge)
 
 class Believed : public PriorMean {
 public:
-    explicit Believed(std::function<double(const Configuration&)> log_value) : log_value_(std::move(log_value)) {}
+    using Function = std::function<double(const Configuration&)>;
+    explicit Believed(Function log_value, Function margin = {}) : log_value_(std::move(log_value)), margin_(std::move(margin)) {}
     [[nodiscard]] std::string name() const override { return "what is believed"; }
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
-        return {log_value_(configuration), std::nullopt};
+        PriorBelief result{log_value_(configuration), std::nullopt};
+        if (margin_) result.margin = margin_(configuration);
+        return result;
     }
 
 private:
-    std::function<double(const Configuration&)> log_value_;
+    Function log_value_;
+    Function margin_;
 };
 
 Bayesian with(std::shared_ptr<const PriorMean> source, std::size_t trials) {
@@ -200,8 +198,8 @@ TEST_CASE("knowledge: less is better, reals, unset levels and many rows") {
     Rng rng(2);
     for (std::size_t i = 0; i < 700; ++i) {
         const Configuration configuration = i == 0 ? space.default_configuration() : FeasibleSet(space).sample(rng);
-        const double share = TuningTask::number(configuration, "share");
-        const double n = TuningTask::number(configuration, "n");  // unset: 0
+        const double share = number(configuration, "share");
+        const double n = number(configuration, "n");  // unset: 0
         trials.push_back({i, configuration, "", 0, "", Measurement{{{"latency_mean_seconds", {2 - share + 0.001 * n}}}}});
     }
     const EarlierResults known("a table", trials, {}, {"latency_mean_seconds", Direction::minimize}, {}, space);
@@ -315,6 +313,8 @@ TEST_CASE("knowledge: wrong knowledge does not make the found optimum clearly wo
     const auto constant = [](const Configuration&) { return 8.0; };
     const auto garbage = [](const Configuration& c) { return 8 + static_cast<double>(c.fingerprint().bits % 1000) / 500; };
     INFO("without: " << blank);
-    for (const auto& wrong : {std::function<double(const Configuration&)>(flipped), {constant}, {garbage}})
+    for (const auto& wrong : {Believed::Function(flipped), {constant}, {garbage}})
         CHECK(regret_with(std::make_shared<Believed>(wrong)) < blank + 0.04);
+    const auto turned_margin = [](const Configuration& c) { return TuningTask::fails(c) ? 3.0 : -3.0; };
+    CHECK(regret_with(std::make_shared<Believed>(flipped, turned_margin)) < blank + 0.04);
 }

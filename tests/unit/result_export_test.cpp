@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/figures.hpp"
 #include "support/test.hpp"
 
 #include "servetune/base/rng.hpp"
@@ -15,16 +16,6 @@ using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-using Figures = std::map<std::string, double>;
-
-Figures figures_of(const BenchmarkResult& result) {
-    Figures found;
-    for_each_figure(result, [&](const std::string& name, const std::optional<double>& figure) {
-        if (figure) found[name] = *figure;
-    });
-    return found;
-}
 
 PublishedResult read_one(const std::string& content) {
     const auto results = read_results(content, "f", {});

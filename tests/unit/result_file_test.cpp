@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sample of every format (tests/data/results): each figure against what it should be, and no figure more.
+#include "support/figures.hpp"
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
@@ -19,27 +20,18 @@ using namespace servetune::test;
 
 namespace {
 
-using Figures = std::map<std::string, double>;
 const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
 
-Figures figures_of(const BenchmarkResult& result) {
-    Figures found;
-    for_each_figure(result, [&](const std::string& name, const std::optional<double>& figure) {
-        if (figure) found[name] = *figure;
-    });
-    return found;
-}
+std::vector<PublishedResult> read_all(const std::string& content) { return read_results(content, "f", {"vllm serve"}); }
 
-std::vector<PublishedResult> read(const std::string& content) { return read_results(content, "f", {"vllm serve"}); }
-
-std::vector<PublishedResult> sample(const std::string& name) { return read(read_file(samples / name)); }
+std::vector<PublishedResult> sample(const std::string& name) { return read_all(read_file(samples / name)); }
 
 std::string error_of(const std::string& content) {
-    return message_of<ParseError>([&] { (void)read(content); });
+    return message_of<ParseError>([&] { (void)read_all(content); });
 }
 
 /// A result of vLLM with more keys.
-std::string vllm(const std::string& more = "") {
+std::string vllm_result(const std::string& more = "") {
     return R"({"duration": 10.0, "completed": 4, "request_throughput": 0.4, "total_token_throughput": 100.5)" + more + "}";
 }
 
@@ -150,9 +142,9 @@ TEST_CASE("result files: what is said beside the figures") {
 TEST_CASE("result files: one object, one a line, and lines that were appended") {
     const std::string one = read_file(samples / "vllm-new.json");
     const std::string two = read_file(samples / "vllm-0.9.json");
-    CHECK(read(one + "\n" + two).size() == 2);
-    CHECK(read(" \n" + one + "\n").size() == 1);
-    const auto mixed = read(two + "\r\n" + read_file(samples / "sglang.jsonl") + "\n\n" + one);
+    CHECK(read_all(one + "\n" + two).size() == 2);
+    CHECK(read_all(" \n" + one + "\n").size() == 1);
+    const auto mixed = read_all(two + "\r\n" + read_file(samples / "sglang.jsonl") + "\n\n" + one);
     REQUIRE(mixed.size() == 4);
     CHECK(mixed[0].tool == "vllm");
     CHECK(mixed[2].tool == "sglang");
@@ -160,14 +152,14 @@ TEST_CASE("result files: one object, one a line, and lines that were appended") 
     CHECK(mixed[3].result.failed_requests == 1);
     // A document is not taken for JSON, nor JSON for a document.
     const std::string block = "==== Serving Benchmark Result ====\nSuccessful requests: 5\n==========\n";
-    CHECK(read("[A link](https://example.org)\n" + block).front().result.successful_requests == 5);
-    CHECK(read("{% raw %}\n" + block).front().result.successful_requests == 5);
+    CHECK(read_all("[A link](https://example.org)\n" + block).front().result.successful_requests == 5);
+    CHECK(read_all("{% raw %}\n" + block).front().result.successful_requests == 5);
     CHECK(error_of("plain text") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
     CHECK(error_of("") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
 }
 
 TEST_CASE("result files of vLLM: zeros that were not measured, old spellings, text in a number's place") {
-    const auto first = [](const std::string& more) { return read(vllm(more)).front().result; };
+    const auto first = [](const std::string& more) { return read_all(vllm_result(more)).front().result; };
     const BenchmarkResult zeros = first(R"(, "mean_ttft_ms": 0.0, "median_ttft_ms": 0.0, "std_ttft_ms": 0.0, "p99_ttft_ms": 0.0,
         "mean_e2el_ms": 5.0, "median_e2el_ms": 5.0, "std_e2el_ms": 0.0, "max_output_tokens_per_s": 0.0, "max_concurrent_requests": 0)");
     CHECK(figures_of(zeros) == Figures{{"successful_requests", 4},
@@ -182,26 +174,30 @@ TEST_CASE("result files of vLLM: zeros that were not measured, old spellings, te
     CHECK(first(R"(, "input_throughput": 60.5)").input_tokens_per_second == 60.5);
     CHECK(first(R"(, "p50_itl_ms": 7.5)").inter_token_latency.p50 == 0.0075);
     CHECK(first(R"(, "p99_e2el_ms": 7.5)").latency.p99 == 0.0075);
-    CHECK(read(vllm(R"(, "p99.9_ttft_ms": 7.5)")).front().unread == std::map<std::string, std::string>{{"p99.9_ttft_ms", "7.5"}});
+    CHECK(read_all(vllm_result(R"(, "p99.9_ttft_ms": 7.5)")).front().unread ==
+          std::map<std::string, std::string>{{"p99.9_ttft_ms", "7.5"}});
     // num_prompts is what was asked for: taken only when nothing says how many failed, and never below the successes.
     CHECK(first(R"(, "num_prompts": 6)").requested_requests == 6);
     CHECK(first(R"(, "num_prompts": 6, "failed": 1)").requested_requests == 5);
     CHECK_FALSE(first(R"(, "num_prompts": 3)").requested_requests);
     // All failed: the zeros are no latencies.
-    const auto failed = read(R"({"duration": 1.5, "completed": 0, "failed": 3, "request_throughput": 0.0, "mean_ttft_ms": 1.0})").front();
+    const auto failed =
+        read_all(R"({"duration": 1.5, "completed": 0, "failed": 3, "request_throughput": 0.0, "mean_ttft_ms": 1.0})").front();
     CHECK(figures_of(failed.result) == Figures{{"successful_requests", 0},
                                                {"failed_requests", 3},
                                                {"requested_requests", 3},
                                                {"duration_seconds", 1.5},
                                                {"requests_per_second", 0}});
     // Pooling: requests and their latency only.
-    CHECK(read(R"({"duration": 1.5, "completed": 3, "request_throughput": 2.0, "total_input": 5})").front().unread.contains("total_input"));
+    CHECK(read_all(R"({"duration": 1.5, "completed": 3, "request_throughput": 2.0, "total_input": 5})")
+              .front()
+              .unread.contains("total_input"));
 }
 
 TEST_CASE("result files of vLLM and SGLang: what only the arrays say, and arrays that do not belong") {
     const std::string arrays = R"(, "ttfts": [0.1, 0.2, 0.0, 0.1, 0.2], "itls": [[0.1], [0.1, 0.3], [], [0.2], [0.1]],
         "output_lens": [2, 3, 0, 2, 2], "input_lens": [1, 2, 3, 4, 5], "errors": ["", "", "gone", "", ""])";
-    const BenchmarkResult old = read(vllm(arrays)).front().result;
+    const BenchmarkResult old = read_all(vllm_result(arrays)).front().result;
     CHECK(old.failed_requests == 1);
     CHECK(old.requested_requests == 5);
     CHECK(old.latency.mean == Approx((0.2 + 0.6 + 0.3 + 0.3) / 4));
@@ -211,34 +207,36 @@ TEST_CASE("result files of vLLM and SGLang: what only the arrays say, and arrays
     CHECK(old.time_to_first_token.standard_deviation == Approx(0.05));
     CHECK(old.input_tokens == 12);
     // Successes that are not the file's, lists of other lengths, entries that are no numbers.
-    CHECK_FALSE(read(vllm(R"(, "ttfts": [0.1], "errors": [""])")).front().result.time_to_first_token.mean);
-    CHECK_FALSE(read(vllm(R"(, "ttfts": [0.1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
-    CHECK_FALSE(read(vllm(R"(, "ttfts": [{}, null, "x", -1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
-    CHECK(read(vllm(R"(, "latencies": [1.0, 2.0, 0.0, 3.0, 4.0])")).front().result.latency.mean == 2.5);
+    CHECK_FALSE(read_all(vllm_result(R"(, "ttfts": [0.1], "errors": [""])")).front().result.time_to_first_token.mean);
+    CHECK_FALSE(read_all(vllm_result(R"(, "ttfts": [0.1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
+    CHECK_FALSE(
+        read_all(vllm_result(R"(, "ttfts": [{}, null, "x", -1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
+    CHECK(read_all(vllm_result(R"(, "latencies": [1.0, 2.0, 0.0, 3.0, 4.0])")).front().result.latency.mean == 2.5);
     const std::string several_turns = R"({"duration": 2.0, "completed": 2, "mean_e2e_latency_ms": 5.0, "total_input_tokens": 0)";
-    CHECK(read(several_turns + R"(, "input_lens": [7, 8], "errors": ["", ""]})").front().result.input_tokens == 15);
-    CHECK_FALSE(read(several_turns + "}").front().result.input_tokens);
+    CHECK(read_all(several_turns + R"(, "input_lens": [7, 8], "errors": ["", ""]})").front().result.input_tokens == 15);
+    CHECK_FALSE(read_all(several_turns + "}").front().result.input_tokens);
 }
 
 TEST_CASE("result files: bare words of Python are no figures, and stay in texts") {
     const auto result =
-        read(vllm(R"(, "request_rate": Infinity, "mean_ttft_ms": NaN, "std_ttft_ms":-Infinity, "label": "NaN Infinity")")).front();
+        read_all(vllm_result(R"(, "request_rate": Infinity, "mean_ttft_ms": NaN, "std_ttft_ms":-Infinity, "label": "NaN Infinity")"))
+            .front();
     CHECK_FALSE(result.result.requested_rate_per_second);
     CHECK_FALSE(result.result.time_to_first_token.mean);
     CHECK_FALSE(result.result.time_to_first_token.standard_deviation);
     CHECK(result.labels == std::vector<std::string>{"NaN Infinity"});
-    CHECK_FALSE(read(vllm(R"(, "output_throughput": -1)")).front().result.output_tokens_per_second);
+    CHECK_FALSE(read_all(vllm_result(R"(, "output_throughput": -1)")).front().result.output_tokens_per_second);
 }
 
 TEST_CASE("result files of GuideLLM: the oldest shape, nothing measured, a run that was cut") {
     const std::string distribution = R"({"successful": {"mean": 20.0, "median": 19.0, "count": 2, "percentiles": {"p99": 30.0}}})";
     const std::string empty = R"({"successful": {"mean": 0.0, "median": 0.0, "count": 0, "percentiles": {"p99": 0.0}}})";
     const auto oldest =
-        read(R"({"benchmarks": [{"args": {"strategy": {"type_": "throughput", "max_concurrency": 8}}, "run_stats": {},
+        read_all(R"({"benchmarks": [{"args": {"strategy": {"type_": "throughput", "max_concurrency": 8}}, "run_stats": {},
         "worker": {"backend_model": "m"}, "request_loader": {"data": "d"}, "duration": 4.0, "start_time": 1e99,
         "request_totals": {"successful": 2, "errored": 1, "incomplete": 5, "total": 8},
         "metrics": {"request_latency": )" +
-             distribution + R"(, "time_to_first_token_ms": )" + distribution + R"(, "time_per_output_token_ms": )" + empty + "}}]}")
+                 distribution + R"(, "time_to_first_token_ms": )" + distribution + R"(, "time_per_output_token_ms": )" + empty + "}}]}")
             .front();
     CHECK(oldest.tool_version == "0.3");
     CHECK(oldest.labels == std::vector<std::string>{"throughput@8"});
@@ -251,7 +249,7 @@ TEST_CASE("result files of GuideLLM: the oldest shape, nothing measured, a run t
     CHECK(oldest.result.latency.p99 == 30);
     CHECK(oldest.result.time_to_first_token.p50 == 0.019);
     CHECK_FALSE(oldest.result.time_per_output_token.mean);
-    CHECK(figures_of(read(R"({"benchmarks": [{"metrics": {}}]})").front().result).empty());
+    CHECK(figures_of(read_all(R"({"benchmarks": [{"metrics": {}}]})").front().result).empty());
     CHECK(error_of(R"({"metadata": {"guidellm_version": "0.7.3"}, "benchmarks": []})") == "f:1:1: a file of guidellm without a result");
 }
 
@@ -259,7 +257,7 @@ TEST_CASE("result files of GPUStack: flat figures, a page of them, the points of
     const std::string flat = R"({"requests_per_second_mean": 7.0, "request_latency_mean": 0.5, "time_to_first_token_mean": 80.0,
         "inter_token_latency_p95": 12.5, "request_successful": 20, "request_errored": 1, "raw_metrics": null, "state": "error"})";
     const std::string waiting = R"({"requests_per_second_mean": null, "request_latency_mean": null, "state": "queued"})";
-    const PublishedResult one = read(flat).front();
+    const PublishedResult one = read_all(flat).front();
     CHECK(figures_of(one.result) == Figures{{"requests_per_second", 7},
                                             {"latency_mean_seconds", 0.5},
                                             {"time_to_first_token_mean_seconds", 0.08},
@@ -268,8 +266,8 @@ TEST_CASE("result files of GPUStack: flat figures, a page of them, the points of
                                             {"failed_requests", 1},
                                             {"requested_requests", 21}});
     CHECK(one.unread == std::map<std::string, std::string>{{"state", "error"}});
-    CHECK(read("[" + flat + "," + waiting + "," + flat + "]").size() == 2);
-    CHECK(read(R"({"items": [)" + waiting + "," + flat + R"(], "pagination": {}})").size() == 1);
+    CHECK(read_all("[" + flat + "," + waiting + "," + flat + "]").size() == 2);
+    CHECK(read_all(R"({"items": [)" + waiting + "," + flat + R"(], "pagination": {}})").size() == 1);
     CHECK(error_of("\n " + waiting) == "f:2:2: a file of gpustack without a result");
 }
 
@@ -278,7 +276,7 @@ TEST_CASE("result files of GenAI-Perf and AIPerf: units as given, what is left o
         return R"({"unit": ")" + unit + R"(", "avg": )" + value + "}";
     };
     const std::string rate = R"("request_throughput": )" + metric("requests/sec", "2.0");
-    const auto first = [&](const std::string& more) { return read("{" + rate + ", " + more + "}").front().result; };
+    const auto first = [&](const std::string& more) { return read_all("{" + rate + ", " + more + "}").front().result; };
     CHECK(first(R"("request_latency": )" + metric("ns", "2500000.0")).latency.mean == 0.0025);
     CHECK(first(R"("request_latency": )" + metric("us", "2500")).latency.mean == 0.0025);
     CHECK(first(R"("request_latency": )" + metric("sec", "2.5")).latency.mean == 2.5);
@@ -295,8 +293,9 @@ TEST_CASE("result files of GenAI-Perf and AIPerf: units as given, what is left o
     CHECK(first(count + R"(, "schema_version": "1.5", "request_error_rate": )" + metric("%", "0")).requested_requests == 9);
     CHECK(first(count + R"(, "aiperf_version": "1", "run_info": {"variation_values": {"phases.profiling.concurrency": 8}})")
               .maximum_concurrency == 8);
-    CHECK(read("{" + rate + R"(, "was_cancelled": true})").front().unread.at("was_cancelled") == "true");
-    CHECK(read(R"({"schema_version": "1.5", "error_request_count": )" + metric("requests", "4") + "}").front().result.failed_requests == 4);
+    CHECK(read_all("{" + rate + R"(, "was_cancelled": true})").front().unread.at("was_cancelled") == "true");
+    CHECK(read_all(R"({"schema_version": "1.5", "error_request_count": )" + metric("requests", "4") + "}").front().result.failed_requests ==
+          4);
 }
 
 TEST_CASE("result files: what is no result is refused with what was found and what is known") {
@@ -308,8 +307,9 @@ TEST_CASE("result files: what is no result is refused with what was found and wh
                            "beside it); known:\n"));
     CHECK(error_of("[]").find("a list of 0 values") != std::string::npos);
     CHECK(error_of("{}").find("an empty object") != std::string::npos);
-    CHECK(error_of(vllm() + "\n" + vllm() + "\n{\"a\": 1}\n").starts_with("f:3:1: no benchmark's result: an object with the keys a;"));
-    CHECK(error_of(vllm() + "\nand text").starts_with("f:2:1: a JSON object wanted"));
+    CHECK(error_of(vllm_result() + "\n" + vllm_result() + "\n{\"a\": 1}\n")
+              .starts_with("f:3:1: no benchmark's result: an object with the keys a;"));
+    CHECK(error_of(vllm_result() + "\nand text").starts_with("f:2:1: a JSON object wanted"));
     CHECK(error_of(R"({"experiments": [], "version": 1})").find("keys experiments, version") != std::string::npos);
     CHECK(error_of("{\"a\": 1,\n \"b\" 2}") == "f:2:6: not JSON, or cut off");
     CHECK(error_of("{\"a\": 1, \"b\" 2} {}") == "f:1:14: not JSON");
@@ -323,17 +323,17 @@ TEST_CASE("result files: hostile ones end with our errors") {
     std::string deep = "{\"a\": ";
     for (int i = 0; i < 10'000; ++i) deep += "[";
     CHECK(error_of(deep).find("JSON nested more than 100 deep") != std::string::npos);
-    CHECK(error_of(vllm(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
-    CHECK(error_of(vllm(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
-    CHECK(error_of(vllm(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
+    CHECK(error_of(vllm_result(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
+    CHECK(error_of(vllm_result(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
+    CHECK(error_of(vllm_result(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
     CHECK(error_of("}").find("no JSON") != std::string::npos);
     CHECK(error_of(std::string(largest_result_bytes + 1, ' ')) == "f: results have at most 268435456 bytes, got 268435457");
     // Names are one line of bounded length: they go into tables.
     const PublishedResult named =
-        read(vllm(R"(, "model_id": "a\u0000b\nc", "label": ")" + std::string(10'000, 'x') + "\xC3\xA9\"")).front();
+        read_all(vllm_result(R"(, "model_id": "a\u0000b\nc", "label": ")" + std::string(10'000, 'x') + "\xC3\xA9\"")).front();
     CHECK(named.model == "a b c");
     CHECK(named.labels.front().size() == 500);
-    CHECK(read(vllm(R"(, "label": ")" + std::string(499, 'x') + "\xC3\xA9\"")).front().labels.front().size() == 499);
+    CHECK(read_all(vllm_result(R"(, "label": ")" + std::string(499, 'x') + "\xC3\xA9\"")).front().labels.front().size() == 499);
     CHECK(parse_table(csv_of({named}), "t.csv").rows.size() == 1);
     // Every key with a value of another kind: nothing is a figure, nothing throws but our errors.
     for (const char* file :
@@ -346,7 +346,7 @@ TEST_CASE("result files: hostile ones end with our errors") {
                 auto changed = json;
                 changed[key] = other;
                 try {
-                    for (const PublishedResult& result : read(changed.dump())) (void)csv_of({result});
+                    for (const PublishedResult& result : read_all(changed.dump())) (void)csv_of({result});
                 } catch (const Error&) {
                     continue;
                 }
@@ -364,7 +364,7 @@ TEST_CASE("import: a file that does not say how the engine was started is no row
     BenchmarkResult figures;
     figures.successful_requests = 9;
     figures.failed_requests = 1;
-    results.push_back(read(vllm_json(figures, context)).front());
+    results.push_back(read_all(vllm_json(figures, context)).front());
     for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     const Imported imported = import_for_study(results, study);
     REQUIRE(imported.unplaced.size() == 2);

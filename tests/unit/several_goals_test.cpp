@@ -252,7 +252,7 @@ TEST_CASE("several goals: an ask is a function of the history alone, beside what
     const auto answer = [](const Configuration& configuration, Rng& rng) -> Outcome {
         Outcome outcome = TwoGoalTask::measured(configuration, 0.02, rng);
         if (auto* measurement = std::get_if<Measurement>(&outcome))
-            measurement->metrics["watts"] = {200 + TuningTask::number(configuration, "seqs") / 4};
+            measurement->metrics["watts"] = {200 + number(configuration, "seqs") / 4};
         return outcome;
     };
     for (const bool three : {false, true}) {
@@ -293,7 +293,7 @@ TEST_CASE("several goals: what is hard to learn from is borne") {
     const auto all_fail = [](const Configuration&, Rng&) -> Outcome { return Failure{FailureKind::not_ready_in_time, "never"}; };
     const auto half = [](const Configuration&, Rng&) -> Outcome { return Measurement{{{TwoGoalTask::rate, {1000}}}}; };
     const auto wide = [](const Configuration& configuration, Rng&) -> Outcome {
-        const double power = -6 + 12 * std::log2(TuningTask::number(configuration, "tokens")) / 16;
+        const double power = -6 + 12 * std::log2(number(configuration, "tokens")) / 16;
         return Measurement{{{TwoGoalTask::rate, {std::pow(10, power)}}, {TwoGoalTask::wait, {std::pow(10, power)}}}};
     };
     for (const TuningTask::Answering& answer :

@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include "servetune/servetune.hpp"
+#include "support/tuning_task.hpp"
 
 #include <functional>
 #include <map>
@@ -28,7 +29,6 @@ private:
     bool noisy_;
 };
 
-double number(const Configuration& configuration, const char* name) { return *number_of(*configuration.find(name)); }
 Outcome tokens(double value) { return Measurement{{{"total_tokens_per_second", {value}}}}; }
 
 /// The 9B study in small: each flag alone gains little or loses, tokens wins early, mode with seqs wins in the end.

@@ -35,12 +35,6 @@ evaluator: {replay: t.csv}
 )";
 const char* const table_csv = "seqs,status,total_tokens_per_second\n8,ok,100\n16,ok,110\n";
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-    const auto at = text.find(what);
-    REQUIRE(at != std::string::npos);
-    return text.replace(at, what.size(), with);
-}
-
 /// Three files that fit together, one of them changed; the message says `DIR` for their folder.
 std::string error_of(const std::string& engine, const std::string& study, const std::string& table = table_csv) {
     const TemporaryFolder folder;

@@ -13,11 +13,6 @@ namespace {
 
 const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
 
-std::string replaced(std::string text, const std::string& what, const std::string& with) {
-    const auto at = text.find(what);
-    REQUIRE(at != std::string::npos);
-    return text.replace(at, what.size(), with);
-}
 /// `KEY: ...` of the first level with another value.
 std::string with(const std::string& text, const std::string& key, const std::string& value) {
     const auto at = text.find("\n" + key + ":") + 1;

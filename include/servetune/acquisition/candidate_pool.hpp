@@ -76,15 +76,16 @@ struct PoolModel {
     }
     /// The latent of what works, before its probit and without what is known of a configuration beforehand.
     static PoolModel of(const FeasibilityModel& model) {
-        const auto n = static_cast<Eigen::Index>(model.points().size());
+        Eigen::MatrixXd regressors = Eigen::MatrixXd::Zero(model.margins().size(), 2);
+        regressors.col(1) = model.margins();
         return {model.points(),
                 model.kernel(),
                 model.additive_stretch(),
                 model.weights(),
                 model.half(),
-                Eigen::MatrixXd::Zero(n, 1),
-                Eigen::VectorXd::Constant(1, model.prior_mean()),
-                Eigen::VectorXd::Zero(1)};
+                std::move(regressors),
+                Eigen::Vector2d(model.prior_mean(), 1),
+                Eigen::Vector2d(0, model.margin_variance())};
     }
 };
 

@@ -25,7 +25,8 @@ inline double inverse_mills(double x);
 ///
 ///     P(works | x) = Phi(mu(x) / sqrt(1 + s^2(x))),   k = sum_d M(T_d / l^2) + M(sum_d T_d / (D l^2)),   mean: a constant
 ///
-/// The additive part lets one parameter at fault be found from few crashes; the product part, that a combination is.
+/// The additive part lets one parameter at fault be found from few crashes; the product part, that a combination is. A margin m that is known beforehand adds
+/// b m to the latent, b ~ N(1, margin_sd^2) integrated out: knowledge that is wrong, even the wrong way round, is outweighed by what is seen.
 class FeasibilityModel {
 public:
     struct Options {
@@ -33,22 +34,24 @@ public:
         double additive_variance = 1;
         double product_variance = 1;
         double length = 0.58;  ///< of each dimension in the additive part: 1/sqrt(3); neighbours on a scale tell of each other
+        double margin_sd = 2;  ///< of the coefficient of what is known beforehand, around 1: a few answers the other way outweigh it
     };
 
-    /// `works`: one for each point. `offsets`: known beforehand, in standard deviations of the latent (a memory model's margin); empty: none.
+    /// `works`: one for each point. `margins`: what is known of each beforehand, in standard deviations of the latent (a memory model's); empty: nothing.
     FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points, const std::vector<bool>& works, Options options,
-                     const std::vector<double>& offsets = {})
+                     const std::vector<double>& margins = {})
         : options_(options), dimensions_(geometry.dimensions()), points_(std::move(points)) {
-        if (works.size() != points_.size() || (!offsets.empty() && offsets.size() != works.size()))
+        if (works.size() != points_.size() || (!margins.empty() && margins.size() != works.size()))
             throw UsageError("a model of what works needs as many answers as points");
         const auto n = static_cast<Eigen::Index>(points_.size());
         labels_.resize(n);
-        mean_.resize(n);
+        margins_ = Eigen::VectorXd::Zero(n);
         for (Eigen::Index i = 0; i < n; ++i) {
             labels_(i) = works[static_cast<std::size_t>(i)] ? 1 : -1;
-            mean_(i) = prior_mean() + (offsets.empty() ? 0 : offsets[static_cast<std::size_t>(i)]);
+            if (!margins.empty()) margins_(i) = margins[static_cast<std::size_t>(i)];
         }
-        fit(covariances(distance_tables(geometry, points_, points_), n, n));
+        mean_ = prior_mean() + margins_.array();
+        fit(with_margins(covariances(distance_tables(geometry, points_, points_), n, n), margins_));
     }
 
     [[nodiscard]] const std::vector<EncodedPoint>& points() const { return points_; }
@@ -73,21 +76,30 @@ public:
     [[nodiscard]] double prior_mean() const { return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
 
     /// At m points. `tables`: n x m distances to the data.
-    [[nodiscard]] Eigen::VectorXd probabilities(const DistanceTables& tables, const Eigen::VectorXd& offsets) const {
-        const Eigen::Index m = offsets.size();
-        const Eigen::MatrixXd cross = covariances(tables, static_cast<Eigen::Index>(points_.size()), m);
-        const Eigen::VectorXd latent = (prior_mean() + offsets.array()).matrix() + cross.transpose() * gradient_;
+    [[nodiscard]] Eigen::VectorXd probabilities(const DistanceTables& tables, const Eigen::VectorXd& margins) const {
+        const Eigen::Index m = margins.size();
+        const Eigen::MatrixXd cross = with_margins(covariances(tables, static_cast<Eigen::Index>(points_.size()), m), margins);
+        const Eigen::VectorXd latent = (prior_mean() + margins.array()).matrix() + cross.transpose() * gradient_;
         Eigen::VectorXd result(m);
         Eigen::MatrixXd half;
         if (!points_.empty()) half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
         for (Eigen::Index j = 0; j < m; ++j) {
-            const double variance = std::max(prior_variance() - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
+            const double prior = prior_variance() + margin_variance() * margins(j) * margins(j);
+            const double variance = std::max(prior - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
             result(j) = 0.5 * std::erfc(-latent(j) / std::sqrt(2 * (1 + variance)));
         }
         return result;
     }
 
+    /// Of the data's points, and the variance of their coefficient around 1.
+    [[nodiscard]] const Eigen::VectorXd& margins() const { return margins_; }
+    [[nodiscard]] double margin_variance() const { return options_.margin_sd * options_.margin_sd; }
+
 private:
+    [[nodiscard]] Eigen::MatrixXd with_margins(Eigen::MatrixXd k, const Eigen::VectorXd& others) const {
+        k.noalias() += margin_variance() * margins_ * others.transpose();
+        return k;
+    }
     [[nodiscard]] Eigen::MatrixXd covariances(const DistanceTables& tables, Eigen::Index rows, Eigen::Index cols) const {
         Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, cols);
         Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, cols);
@@ -133,6 +145,7 @@ private:
     std::size_t dimensions_;
     std::vector<EncodedPoint> points_;
     Eigen::VectorXd labels_{};
+    Eigen::VectorXd margins_{};
     Eigen::VectorXd mean_{};
     Eigen::VectorXd gradient_{};
     Eigen::VectorXd root_weights_{};

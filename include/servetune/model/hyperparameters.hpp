@@ -25,20 +25,23 @@ struct LogNormal {
 
 /// What is believed of the parameters of a Gaussian process over standardised values before they are seen.
 ///
-/// Lengths: ln l ~ N(ln 0.4 + 0.5 ln D, 0.75^2). Distances in D dimensions grow like sqrt(D), so must lengths, or nothing would be correlated with
-/// anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML 2024); 0.4 in one dimension is less than
-/// half of a parameter's range. Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part.
+/// Lengths: ln l_d ~ N(ln 0.4 + 0.5 ln D + 0.5 ln t_d, 0.75^2). Distances in D dimensions grow like sqrt(D), so must lengths, or nothing would be correlated
+/// with anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML 2024). t_d is the dimension's typical distance:
+/// neighbours on a long scale are nearer to each other than two categories. Shorter (ln t_d) or longer (0) ones lost to this on ordered or on unordered
+/// parameters (docs/performance.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part.
 /// Noise: around what is assumed or has been measured, in units of the values.
 struct HyperparameterPriors {
-    LogNormal length{};
+    std::vector<LogNormal> lengths{};  ///< one for each dimension
     LogNormal product_variance{-0.6931471805599453, 1};
     LogNormal noise_variance{-6.214608098422191, 1.3};  ///< 2e-3: 4.5 % of the values' spread
     bool additive = false;
     LogNormal additive_variance{-2.302585092994046, 1};  ///< 0.1
 
-    static HyperparameterPriors of(std::size_t dimensions) {
+    static HyperparameterPriors of(const LevelGeometry& geometry) {
         HyperparameterPriors priors;
-        priors.length = {std::log(0.4) + 0.5 * std::log(static_cast<double>(std::max<std::size_t>(dimensions, 1))), 0.75};
+        const auto dimensions = static_cast<double>(geometry.dimensions());
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
+            priors.lengths.push_back({std::log(0.4) + 0.5 * std::log(dimensions * geometry.typical_distance(d)), 0.75});
         return priors;
     }
 };
@@ -49,8 +52,8 @@ public:
     /// `least_noise_variance`: below it the factor loses its digits.
     static constexpr double least_noise_variance = 1e-6;
 
-    Hyperparameters(std::size_t dimensions, HyperparameterPriors priors)
-        : dimensions_(static_cast<Eigen::Index>(dimensions)), priors_(priors) {}
+    explicit Hyperparameters(HyperparameterPriors priors)
+        : dimensions_(static_cast<Eigen::Index>(priors.lengths.size())), priors_(std::move(priors)) {}
 
     [[nodiscard]] Eigen::Index size() const { return dimensions_ + (priors_.additive ? 3 : 2); }
     [[nodiscard]] KernelParameters kernel(const Eigen::VectorXd& theta) const {
@@ -80,7 +83,7 @@ public:
 
 private:
     [[nodiscard]] const LogNormal& prior(Eigen::Index i) const {
-        if (i < dimensions_) return priors_.length;
+        if (i < dimensions_) return priors_.lengths[static_cast<std::size_t>(i)];
         return i == dimensions_ ? priors_.product_variance : i == dimensions_ + 1 ? priors_.noise_variance : priors_.additive_variance;
     }
 

@@ -62,6 +62,14 @@ public:
     /// T of a dimension, level by level, symmetric with zeros on the diagonal; of reals only among the other levels.
     [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const { return dimensions_[dimension].table; }
     [[nodiscard]] double squared_distance(std::size_t dimension, const EncodedPoint& a, const EncodedPoint& b) const;
+    /// Root of the mean squared distance of two different levels (inactive is one), of a continuous dimension of two positions: near 1 between categories,
+    /// half of that on a scale. At least 0.01.
+    [[nodiscard]] double typical_distance(std::size_t dimension) const {
+        constexpr double of_positions = 1.0 / 6;  // of two even draws in [0, 1]
+        const Eigen::MatrixXd& table = dimensions_[dimension].table;
+        const auto n = static_cast<double>(table.rows());
+        return std::max(std::sqrt(continuous(dimension) ? of_positions : n > 1 ? table.sum() / (n * (n - 1)) : 1), 0.01);
+    }
 
 private:
     struct Dimension {

@@ -37,7 +37,7 @@ public:
 
     explicit Bayesian(Options options = {}) : options_(std::move(options)) {}
     [[nodiscard]] std::string name() const override { return "bayesian"; }
-    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
+    [[nodiscard]] inline Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
     /// The models that an ask after this history decides by. `geometry` must outlive them.
     [[nodiscard]] LearnedModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
@@ -135,12 +135,13 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
     std::vector<EncodedPoint> tried;
     for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
     const double sign = problem.objective.direction == Direction::maximize ? 1 : -1;
+    const bool margins = margins_hold(lessons);
     if (lessons.size() == 1 && options_.beliefs.size() > 0) {
         std::optional<std::size_t> best;
         double best_value = 0;
         for (std::size_t i = 0; i < all.pool().size(); ++i) {
             const std::vector<PriorBelief> beliefs = all.beliefs(i);
-            if (!beliefs.front().log_value || believed_margin(beliefs) < 0 || all.pool().point(i) == tried.front()) continue;
+            if (!beliefs.front().log_value || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front()) continue;
             const double value = sign * *beliefs.front().log_value;
             if (best && value <= best_value) continue;
             best = i;
@@ -149,14 +150,14 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
         if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
     }
     const std::size_t trials = start_trials(all.geometry().dimensions(), options_.trials) - 1;
-    const auto may_work = [&](const Configuration& configuration) { return believed_margin(options_.beliefs.of(configuration)) > -1; };
+    const auto may_work = [&](const Configuration& one) { return !margins || believed_margin(options_.beliefs.of(one)) > -1; };
     auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work);
     const auto seen = [&](const Configuration& configuration) {
         return std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; });
     };
     if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
     std::vector<double> chances;
-    if (options_.beliefs.size() > 0)
+    if (margins)
         for (std::size_t i = 0; i < all.pool().size(); ++i)
             chances.push_back(0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)));
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances));

@@ -34,7 +34,7 @@ public:
                    const Objective& objective, const Decision& decision, const SearchSpace& space, const Assignment& constants = {});
 
     [[nodiscard]] std::string name() const override { return name_; }
-    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override;
+    [[nodiscard]] inline PriorBelief belief(const Configuration& configuration) const override;
 
     /// Names (or concepts) of the parameters that both have and that varied then.
     [[nodiscard]] std::vector<std::string> shared() const;

@@ -45,6 +45,18 @@ inline double median_of(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[values.size() / 2] : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
 }
 
+/// Whether the margins that are known were right of as many trials as they were wrong: else they say nothing of what to try first.
+inline bool margins_hold(const std::vector<Lesson>& lessons) {
+    int balance = 0;
+    bool known = false;
+    for (const Lesson& lesson : lessons) {
+        const double margin = believed_margin(lesson.beliefs);
+        known = known || margin != 0;
+        if (margin != 0 && (lesson.known_to_work || !lesson.works)) balance += (margin > 0) == lesson.known_to_work ? 1 : -1;
+    }
+    return known && balance >= 0;
+}
+
 /// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are ratios; `success_ratio` as the difference of
 /// logits after Laplace's rule for some hundred requests, so that 1 is a number too.
 inline double margin_of(const Limit& limit, double value) {

@@ -36,10 +36,8 @@ public:
     [[nodiscard]] const Surrogate& objective() const { return *objective_; }
     /// The best posterior mean among the lessons that pass; nothing where none does.
     [[nodiscard]] std::optional<std::size_t> incumbent() const { return incumbent_; }
-    /// Of each lesson, standardised.
-    [[nodiscard]] const std::vector<Prediction>& of_lessons() const { return of_lessons_; }
-    /// Of several goals; null where there is one.
-    [[nodiscard]] const Tradeoff* tradeoff() const { return tradeoff_.get(); }
+    [[nodiscard]] const std::vector<Prediction>& of_lessons() const { return of_lessons_; }  ///< one each, standardised
+    [[nodiscard]] const Tradeoff* tradeoff() const { return tradeoff_.get(); }               ///< of several goals; null where there is one
     /// What is believed of some points as the objective's experts take it: one row each, one column a source.
     [[nodiscard]] Eigen::MatrixXd believed(const std::vector<std::vector<PriorBelief>>& beliefs) const { return columns(beliefs); }
     /// In units of the standardised objective.
@@ -69,7 +67,7 @@ private:
     std::vector<double> belief_centres_{};
     std::unique_ptr<Surrogate> objective_{};
     std::vector<LimitModel> limits_{};
-    std::unique_ptr<FeasibilityModel> works_{};  ///< null: nothing failed yet
+    std::unique_ptr<FeasibilityModel> works_{};  ///< null: nothing failed yet and no margin is known
     std::vector<Prediction> of_lessons_{};
     std::optional<std::size_t> incumbent_{};
     Eigen::Index observed_ = 0;             ///< the incumbent, among the objective's observations
@@ -180,15 +178,16 @@ inline void LearnedModel::learn_what_works(const Options& options) {
     if (options.failures == FailureLesson::penalty) return;
     std::vector<EncodedPoint> points;
     std::vector<bool> works;
-    std::vector<double> offsets;
+    std::vector<double> margins;
     for (const Lesson& lesson : lessons_) {
         if (!lesson.known_to_work && lesson.works) continue;  // under way, or its failure was not its own
         points.push_back(lesson.point);
         works.push_back(lesson.works);
-        offsets.push_back(believed_margin(lesson.beliefs));
+        margins.push_back(believed_margin(lesson.beliefs));
     }
-    if (std::all_of(works.begin(), works.end(), [](bool one) { return one; })) return;
-    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, FeasibilityModel::Options{}, offsets);
+    const auto nothing = [](double margin) { return margin == 0; };
+    if (std::find(works.begin(), works.end(), false) == works.end() && std::all_of(margins.begin(), margins.end(), nothing)) return;
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, FeasibilityModel::Options{}, margins);
 }
 
 inline void LearnedModel::find_incumbent() {
@@ -242,9 +241,9 @@ inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<Encode
             result[i].log_limits += log_normal_cdf(margins[i].mean / std::sqrt(margins[i].variance));
     }
     if (works_) {
-        Eigen::VectorXd offsets(points.size());
-        for (std::size_t i = 0; i < points.size(); ++i) offsets(static_cast<Eigen::Index>(i)) = believed_margin(beliefs[i]);
-        const Eigen::VectorXd chances = works_->probabilities(distance_tables(geometry_, works_->points(), points), offsets);
+        Eigen::VectorXd margins(points.size());
+        std::transform(beliefs.begin(), beliefs.end(), margins.begin(), believed_margin);
+        const Eigen::VectorXd chances = works_->probabilities(distance_tables(geometry_, works_->points(), points), margins);
         for (std::size_t i = 0; i < points.size(); ++i)
             result[i].log_works = std::log(std::max(chances(static_cast<Eigen::Index>(i)), 1e-300));
     }
@@ -278,20 +277,23 @@ inline Eigen::VectorXf LearnedModel::ranking(const Candidates& candidates, doubl
         result(i) = static_cast<float>(score);
     }
     if (tradeoff_ && incumbent_) tradeoff_->rank(objective, geometry_, pool, explore, result);
-    const auto add_chances = [&](const PoolModel& model, bool probit, bool beliefs, double floor) {
-        const PoolPredictions latent = predict_pool(model, geometry_, pool, {});
+    const auto add_chances = [&](const PoolModel& model, bool probit, const Eigen::MatrixXf& known, double floor) {
+        const PoolPredictions latent = predict_pool(model, geometry_, pool, known);
         for (Eigen::Index i = 0; i < count; ++i) {
-            const double offset = beliefs ? believed_margin(candidates.beliefs(static_cast<std::size_t>(i))) : 0;
             const double spread = std::sqrt((probit ? 1.0 : 0.0) + static_cast<double>(latent.variances(i)));
-            const double log_chance = log_normal_cdf((static_cast<double>(latent.means(i)) + offset) / spread);
+            const double log_chance = log_normal_cdf(static_cast<double>(latent.means(i)) / spread);
             result(i) += static_cast<float>(log_chance);
             constexpr float last_resort = 1000;  // behind all that are above the floor
             if (log_chance < std::log(floor)) result(i) -= last_resort;
         }
     };
     for (const LimitModel& limit : limits_)
-        if (limit.margin) add_chances(PoolModel::of(limit.margin->experts().front().process), false, false, 1e-300);
-    if (works_) add_chances(PoolModel::of(*works_), true, true, least_chance);
+        if (limit.margin) add_chances(PoolModel::of(limit.margin->experts().front().process), false, {}, 1e-300);
+    if (!works_) return result;
+    std::size_t next = 0;
+    Eigen::MatrixXf margins = Eigen::MatrixXf::Ones(count, 2);
+    for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates.beliefs(next++)));
+    add_chances(PoolModel::of(*works_), true, margins, least_chance);
     return result;
 }
 
