@@ -35,6 +35,25 @@ std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, st
 
 }  // namespace
 
+TEST_CASE("bayesian: margins are heeded while they were right of at least as many trials as wrong") {
+    const auto lesson = [](std::optional<double> margin, bool works) {
+        Lesson result{engine_space().default_configuration(), {}, {}, 0, {}};
+        result.works = result.known_to_work = works;
+        result.beliefs = {{std::nullopt, margin}};
+        return result;
+    };
+    CHECK_FALSE(margins_hold({}));
+    CHECK_FALSE(margins_hold({lesson(std::nullopt, true), lesson(0, false)}));  // nothing is known
+    CHECK(margins_hold({lesson(1, true)}));
+    CHECK(margins_hold({lesson(1, true), lesson(-1, true)}));
+    CHECK(margins_hold({lesson(-2, false), lesson(1, false)}));
+    CHECK_FALSE(margins_hold({lesson(-1, true)}));
+    CHECK_FALSE(margins_hold({lesson(1, true), lesson(2, false), lesson(3, false)}));
+    Lesson pending = lesson(-1, true);
+    pending.known_to_work = false;
+    CHECK(margins_hold({pending}));  // not told yet
+}
+
 TEST_CASE("bayesian: thirty noisy trials of which many would fail get within a few per cent of the best") {
     const Problem problem(engine_space(), {metric}, {});
     const double best = best_of(problem);

@@ -45,7 +45,7 @@ inline double median_of(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[values.size() / 2] : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
 }
 
-/// Whether the margins that are known were right of as many trials as they were wrong: else they say nothing of what to try first.
+/// Whether margins are known and were right of at least as many trials as they were wrong of: else they say nothing of what to try first.
 inline bool margins_hold(const std::vector<Lesson>& lessons) {
     int balance = 0;
     bool known = false;
