@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tuning by hand: your program measures, servetune decides what to measure next. Needs the header-only core alone.
-#include "servetune/servetune.hpp"
+#include "servetune/strategy/staged.hpp"
+#include "servetune/study/study.hpp"
 
 #include <cmath>
 #include <iostream>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An evaluator of your own: anything that turns a configuration into metrics or into a failure with a reason. Crashes are data.
-#include "servetune/servetune.hpp"
+#include "servetune/strategy/random.hpp"
+#include "servetune/study/study.hpp"
 
 #include <iostream>
 

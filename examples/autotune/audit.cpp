@@ -123,7 +123,7 @@ std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view
     return blocks;
 }
 
-const Workload* workload_of(const Block& block, const StudyFile& study) {
+const Workload* named_workload(const Block& block, const StudyFile& study) {
     for (const std::string& name : block.names)
         if (const Workload* workload = study.workload_called(name)) return workload;
     return nullptr;
@@ -145,7 +145,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         AuditContext context;
         context.hardware = hardware;
         context.dialect = block.dialect;
-        const Workload* workload = known.study ? workload_of(block, *known.study) : nullptr;
+        const Workload* workload = known.study ? named_workload(block, *known.study) : nullptr;
         if (workload != nullptr) {
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);

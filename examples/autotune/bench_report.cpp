@@ -17,7 +17,7 @@ using OrderedJson = nlohmann::ordered_json;
 namespace {
 
 std::string milliseconds(double seconds) { return fmt::format("{:.2f} ms", seconds * 1e3); }
-std::string shown(const std::string& metric, double value) {
+std::string metric_text(const std::string& metric, double value) {
     return metric.ends_with("_seconds") ? milliseconds(value) : fmt::format("{:.2f}", value);
 }
 
@@ -112,7 +112,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     const LoadStatistics& statistics = result.statistics;
     if (!statistics.intervals.empty()) text += "\n95 % intervals within this run (server starts differ more):\n";
     for (const auto& [metric, interval] : statistics.intervals)
-        text += fmt::format("  {:<40} {} .. {}\n", metric, shown(metric, interval.low), shown(metric, interval.high));
+        text += fmt::format("  {:<40} {} .. {}\n", metric, metric_text(metric, interval.low), metric_text(metric, interval.high));
     text += notes_text(statistics.notes);
     std::vector<double> first, gaps;
     for (const RequestRecord& record : result.run.records) {
@@ -136,7 +136,7 @@ std::string comparison(const LoadTestResult& result, const PublishedResult& othe
     for_each_figure(result.statistics.result, [&](const std::string& metric, const std::optional<double>& value) {
         const auto found = theirs.find(metric);
         if (!value || found == theirs.end() || metric.starts_with("client_")) return;
-        text += fmt::format("{:<44} {:>14} {:>14} {:>9}\n", metric, shown(metric, found->second), shown(metric, *value),
+        text += fmt::format("{:<44} {:>14} {:>14} {:>9}\n", metric, metric_text(metric, found->second), metric_text(metric, *value),
                             found->second != 0 ? fmt::format("{:+.1f} %", (*value / found->second - 1) * 100) : "");
     });
     const std::array compared{other.result, result.statistics.result};

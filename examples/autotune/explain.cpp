@@ -20,45 +20,45 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-OrderedJson json_of(const CredibleInterval& interval) {
+OrderedJson as_json(const CredibleInterval& interval) {
     return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
 }
 
 template <class Number>
-OrderedJson json_of(const std::optional<Number>& number) {
+OrderedJson as_json(const std::optional<Number>& number) {
     return number ? OrderedJson(*number) : OrderedJson();
 }
 
-OrderedJson json_of(const TrialExplanation& trial) {
+OrderedJson as_json(const TrialExplanation& trial) {
     OrderedJson result{{"trial", trial.trial->id}, {"configuration", trial.trial->configuration.text()},
                        {"why", trial.trial->why},  {"told_before", trial.told_before},
-                       {"expected", nullptr},      {"measured", json_of(trial.measured)}};
+                       {"expected", nullptr},      {"measured", as_json(trial.measured)}};
     const Failure* failure = trial.trial->failure();
     result["failure"] = failure == nullptr ? OrderedJson() : OrderedJson(std::string(name_in(failure_kinds, failure->kind)));
     if (!trial.expected) return result;
-    result["expected"] = json_of(trial.expected->objective);
+    result["expected"] = as_json(trial.expected->objective);
     result["expected"]["standard_deviation"] = trial.expected->deviation;
-    result["expected"]["best"] = json_of(trial.expected->best);
-    result["expected"]["expected_gain"] = json_of(trial.expected->expected_gain);
+    result["expected"]["best"] = as_json(trial.expected->best);
+    result["expected"]["expected_gain"] = as_json(trial.expected->expected_gain);
     result["expected"]["works"] = trial.expected->chance_works;
     result["expected"]["limits"] = trial.expected->chance_limits;
     result["expected"]["knowledge_weight"] = trial.expected->belief_weight;
     return result;
 }
 
-OrderedJson json_of(const std::vector<Effect>& effects) {
+OrderedJson as_json(const std::vector<Effect>& effects) {
     OrderedJson result = OrderedJson::array();
     for (const Effect& effect : effects)
         result.push_back(
-            {{"parameter", effect.parameter}, {"level", text_of(effect.level)}, {"gain", json_of(effect.gain)}, {"pairs", effect.pairs}});
+            {{"parameter", effect.parameter}, {"level", text_of(effect.level)}, {"gain", as_json(effect.gain)}, {"pairs", effect.pairs}});
     return result;
 }
 
-OrderedJson json_of(const std::vector<Interaction>& interactions) {
+OrderedJson as_json(const std::vector<Interaction>& interactions) {
     OrderedJson result = OrderedJson::array();
     for (const Interaction& one : interactions)
         result.push_back(
-            {{"parameters", one.parameters}, {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}}, {"gain", json_of(one.gain)}});
+            {{"parameters", one.parameters}, {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}}, {"gain", as_json(one.gain)}});
     return result;
 }
 
@@ -143,13 +143,13 @@ int explain(const ExplainArguments& arguments) {
     const Explanation explanation(*setup.problem, trials, bayesian, setup.beliefs);
     if (arguments.trial) {
         const TrialExplanation trial = explanation.trial(*arguments.trial);
-        if (arguments.json) fmt::print("{}\n", json_of(trial).dump(2));
+        if (arguments.json) fmt::print("{}\n", as_json(trial).dump(2));
         else print_trial(trial, setup.file.objective);
         return done;
     }
     const std::vector<Effect> effects = explanation.effects();
     const std::vector<Interaction> interactions = explanation.interactions(effects);
-    if (arguments.json) fmt::print("{}\n", OrderedJson{{"effects", json_of(effects)}, {"interactions", json_of(interactions)}}.dump(2));
+    if (arguments.json) fmt::print("{}\n", OrderedJson{{"effects", as_json(effects)}, {"interactions", as_json(interactions)}}.dump(2));
     else print_effects(effects, interactions, *setup.problem);
     return effects.empty() ? answer_is_no : done;
 }

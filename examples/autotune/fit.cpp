@@ -22,7 +22,7 @@ std::string goodness(const Fit& fit) {
                        fit.worst_error * 100, fit.held_out_median_error * 100, fit.held_out_worst_error * 100);
 }
 
-void print_text(const std::string& engine, const Fit& fit, std::size_t rows) {
+void print_fit(const std::string& engine, const Fit& fit, std::size_t rows) {
     fmt::print("{}: {} rows\n", engine, rows);
     for (const auto& [factor, value] : fit.values) fmt::print("  {:<28} {:.4g}\n", factor, value);
     fmt::print("\n  {:>12} {:>12} {:>8} {:>12} {:>8}\n", "measured", "predicted", "", "held out", "");
@@ -33,7 +33,7 @@ void print_text(const std::string& engine, const Fit& fit, std::size_t rows) {
     fmt::print("  {}\n\n", goodness(fit));
 }
 
-OrderedJson json_of(const Fit& fit) {
+OrderedJson fit_json(const Fit& fit) {
     OrderedJson errors = OrderedJson::array();
     for (const FitError& error : fit.errors)
         errors.push_back({{"row", error.row},
@@ -67,8 +67,8 @@ int fit_table(const FitArguments& arguments) {
     OrderedJson all = OrderedJson::object();
     for (const auto& [engine, rows] : table.rows) {
         const Fit result = fit(rows, options);
-        if (arguments.json) all[engine] = json_of(result);
-        else print_text(engine, result, rows.size());
+        if (arguments.json) all[engine] = fit_json(result);
+        else print_fit(engine, result, rows.size());
         if (!arguments.output) continue;
         const Catalogue catalogue(study.search_spaces);
         const auto shipped = catalogue.find("traits", engine, catalogue.root() / "traits");

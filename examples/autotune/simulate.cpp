@@ -32,7 +32,7 @@ std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>
     return result;
 }
 
-OrderedJson json_of(const StudyFile& file, const Objective& objective, const PredictedTrial& prediction) {
+OrderedJson prediction_json(const StudyFile& file, const Objective& objective, const PredictedTrial& prediction) {
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
@@ -43,8 +43,9 @@ OrderedJson json_of(const StudyFile& file, const Objective& objective, const Pre
             {"metrics", metrics}};
 }
 
-void print_text(const StudyFile& file, const std::string& hardware, const Problem& problem, const std::vector<PredictedTrial>& predictions,
-                const std::vector<const PredictedTrial*>& best, std::size_t top, const SimulateEvaluator& evaluator) {
+void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
+                       const std::vector<PredictedTrial>& predictions, const std::vector<const PredictedTrial*>& best, std::size_t top,
+                       const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.metric;
     fmt::print("PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
     fmt::print("{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
@@ -90,7 +91,8 @@ int simulate(const SimulateArguments& arguments) {
     const std::string hardware = arguments.hardware.empty() ? file.hardware : arguments.hardware;
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
-        for (std::size_t i = 0; i < std::min(arguments.top, best.size()); ++i) list.push_back(json_of(file, file.objective, *best[i]));
+        for (std::size_t i = 0; i < std::min(arguments.top, best.size()); ++i)
+            list.push_back(prediction_json(file, file.objective, *best[i]));
         fmt::print("{}\n", OrderedJson{{"study", file.name},
                                        {"kind", "prediction"},
                                        {"hardware", hardware},
@@ -99,7 +101,7 @@ int simulate(const SimulateArguments& arguments) {
                                        {"objective", file.objective.metric},
                                        {"best", list}}
                                .dump(2));
-    } else print_text(file, hardware, problem, predictions, best, arguments.top, *evaluator);
+    } else print_predictions(file, hardware, problem, predictions, best, arguments.top, *evaluator);
     if (signals.token().stop_requested()) return stopped;
     return best.empty() ? nothing_feasible : done;
 }

@@ -91,7 +91,7 @@ constexpr std::array dialects{
 bool is_python(std::string_view name) { return name.starts_with("python"); }
 
 /// One sentence in the engine's way of complaining about its command line.
-std::string refused(const Dialect& dialect, std::string_view program, const std::string& sentence) {
+std::string refusal_text(const Dialect& dialect, std::string_view program, const std::string& sentence) {
     switch (dialect.kind) {
         case EngineKind::tensorrt_llm: return fmt::format("{}\nError: {}\n", dialect.usage, sentence);
         case EngineKind::llama_cpp: return sentence + "\n";
@@ -134,9 +134,9 @@ Recognized recognized(const std::vector<std::string>& words) {
 }
 
 std::string unknown_flag_text(const Dialect& dialect, const std::vector<std::string>& words) {
-    if (dialect.kind == EngineKind::tensorrt_llm) return refused(dialect, "", "No such option: " + words.front());
-    if (dialect.kind == EngineKind::llama_cpp) return refused(dialect, "", "error: invalid argument: " + words.front());
-    return refused(dialect, dialect.program, fmt::format("unrecognized arguments: {}", fmt::join(words, " ")));
+    if (dialect.kind == EngineKind::tensorrt_llm) return refusal_text(dialect, "", "No such option: " + words.front());
+    if (dialect.kind == EngineKind::llama_cpp) return refusal_text(dialect, "", "error: invalid argument: " + words.front());
+    return refusal_text(dialect, dialect.program, fmt::format("unrecognized arguments: {}", fmt::join(words, " ")));
 }
 
 std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::string_view value, std::string_view type,
@@ -144,32 +144,33 @@ std::string bad_value_text(const Dialect& dialect, std::string_view flag, std::s
     const std::string_view number = type == "float" ? "a valid float" : "a valid integer";
     switch (dialect.kind) {
         case EngineKind::tensorrt_llm:
-            return refused(dialect, "",
-                           values.empty() ? fmt::format("Invalid value for '{}': '{}' is not {}.", flag, value, number)
-                                          : fmt::format("Invalid value for '{}': '{}' is not one of {}.", flag, value, quoted(values)));
+            return refusal_text(dialect, "",
+                                values.empty()
+                                    ? fmt::format("Invalid value for '{}': '{}' is not {}.", flag, value, number)
+                                    : fmt::format("Invalid value for '{}': '{}' is not one of {}.", flag, value, quoted(values)));
         case EngineKind::llama_cpp:
             return fmt::format("error while handling argument \"{}\": {}\n\nto show complete usage, run with -h\n", flag,
                                values.empty() ? std::string("stoi") : fmt::format("unknown value '{}'", value));
         case EngineKind::vllm:
         case EngineKind::sglang: break;
     }
-    return refused(dialect, option_program(dialect),
-                   values.empty() ? fmt::format("argument {}: invalid {} value: '{}'", flag, type, value)
-                                  : fmt::format("argument {}: invalid choice: '{}' (choose from {})", flag, value, quoted(values)));
+    return refusal_text(dialect, option_program(dialect),
+                        values.empty() ? fmt::format("argument {}: invalid {} value: '{}'", flag, type, value)
+                                       : fmt::format("argument {}: invalid choice: '{}' (choose from {})", flag, value, quoted(values)));
 }
 
 std::string no_value_text(const Dialect& dialect, std::string_view flag) {
-    if (dialect.kind == EngineKind::tensorrt_llm) return refused(dialect, "", fmt::format("Option '{}' requires an argument.", flag));
+    if (dialect.kind == EngineKind::tensorrt_llm) return refusal_text(dialect, "", fmt::format("Option '{}' requires an argument.", flag));
     if (dialect.kind == EngineKind::llama_cpp)
         return fmt::format("error while handling argument \"{}\": expected value for argument\n\nto show complete usage, run with -h\n",
                            flag);
-    return refused(dialect, option_program(dialect), fmt::format("argument {}: expected one argument", flag));
+    return refusal_text(dialect, option_program(dialect), fmt::format("argument {}: expected one argument", flag));
 }
 
 std::string no_model_text(const Dialect& dialect) {
-    if (dialect.kind == EngineKind::tensorrt_llm) return refused(dialect, "", "Missing argument 'MODEL'.");
-    if (dialect.kind == EngineKind::llama_cpp) return refused(dialect, "", "error: --model is required");
-    return refused(dialect, option_program(dialect), "the following arguments are required: --model-path/--model");
+    if (dialect.kind == EngineKind::tensorrt_llm) return refusal_text(dialect, "", "Missing argument 'MODEL'.");
+    if (dialect.kind == EngineKind::llama_cpp) return refusal_text(dialect, "", "error: --model is required");
+    return refusal_text(dialect, option_program(dialect), "the following arguments are required: --model-path/--model");
 }
 
 std::vector<std::string> port_in_use_lines(const Dialect& dialect, std::string_view host, std::uint16_t port) {

@@ -21,7 +21,7 @@ Kind kind_of(char c) {
     return byte < 0x80 ? Kind::mark : Kind::other;
 }
 
-std::size_t run(std::string_view text, std::size_t from, Kind kind, std::size_t most) {
+std::size_t run_of(std::string_view text, std::size_t from, Kind kind, std::size_t most) {
     std::size_t end = from;
     while (end < text.size() && end - from < most && kind_of(text[end]) == kind) ++end;
     return end;
@@ -32,11 +32,11 @@ constexpr std::size_t longest_word = 8, most_digits = 3, most_marks = 2;
 /// The end of the word, number or character that begins at `from`.
 std::size_t end_of(std::string_view text, std::size_t from) {
     switch (kind_of(text[from])) {
-        case Kind::letter: return run(text, from, Kind::letter, longest_word);
-        case Kind::digit: return run(text, from, Kind::digit, most_digits);
-        case Kind::mark: return run(text, from, Kind::mark, most_marks);
-        case Kind::blank: return run(text, from, Kind::blank, text.size());
-        case Kind::line_end: return run(text, from, Kind::line_end, text.size());
+        case Kind::letter: return run_of(text, from, Kind::letter, longest_word);
+        case Kind::digit: return run_of(text, from, Kind::digit, most_digits);
+        case Kind::mark: return run_of(text, from, Kind::mark, most_marks);
+        case Kind::blank: return run_of(text, from, Kind::blank, text.size());
+        case Kind::line_end: return run_of(text, from, Kind::line_end, text.size());
         case Kind::other: break;
     }
     std::size_t end = from + 1;  // and the bytes that go on with this character
@@ -48,7 +48,7 @@ std::size_t end_of(std::string_view text, std::size_t from) {
 
 std::size_t piece_length(std::string_view text) {
     if (text.front() != ' ') return end_of(text, 0);
-    const std::size_t blanks = run(text, 0, Kind::blank, text.size());
+    const std::size_t blanks = run_of(text, 0, Kind::blank, text.size());
     if (blanks == text.size() || kind_of(text[blanks]) == Kind::line_end) return blanks;
     // The last blank belongs to what follows.
     return blanks > 1 ? blanks - 1 : end_of(text, 1);

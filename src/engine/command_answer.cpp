@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "command_answer.hpp"
 
+#include "../base/text.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/space/value.hpp"
@@ -18,13 +19,6 @@ namespace servetune {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr std::string_view blanks = " \t\r\n";
-
-std::string_view trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(blanks);
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
 
 /// A piece of what was printed, short enough for a message and without control characters.
 std::string excerpt(std::string_view text) {
@@ -62,7 +56,7 @@ std::string reason_of(const Json::exception& error) {
     return std::string(end == std::string_view::npos ? what : what.substr(end + 2));
 }
 
-Json parsed(std::string_view text) {
+Json parsed_answer(std::string_view text) {
     try {
         return Json::parse(with_quoted_nan(text));
     } catch (const Json::exception& error) {
@@ -82,7 +76,7 @@ Json object_in(std::string_view printed) {
     for (std::string_view rest = all; !rest.empty();) {
         const auto line_break = rest.rfind('\n');
         const std::string_view line = trimmed(line_break == std::string_view::npos ? rest : rest.substr(line_break + 1));
-        if (line.starts_with('{')) return parsed(line);
+        if (line.starts_with('{')) return parsed_answer(line);
         rest = line_break == std::string_view::npos ? std::string_view() : rest.substr(0, line_break);
     }
     throw ParseError("no line that it printed is a JSON object; the last thing it printed must be one, on one line: {\"metrics\": {...}}");
@@ -176,7 +170,7 @@ Failure read_failure(const Json& object) {
     return {*known, message.empty() ? "the program says " + kind + " and no more" : message};
 }
 
-void check_objective(const Metrics& metrics, const std::string& objective) {
+void require_objective(const Metrics& metrics, const std::string& objective) {
     if (objective.empty()) return;
     const auto found = metrics.find(objective);
     if (found == metrics.end()) {
@@ -196,7 +190,7 @@ Measurement read_measurement(const Json& answer, const std::string& objective) {
     Measurement result;
     for (const auto& [name, value] : metrics.items())
         if (const auto metric = read_metric(name, value)) result.metrics[name] = *metric;
-    check_objective(result.metrics, objective);
+    require_objective(result.metrics, objective);
     if (const auto validity = answer.find("validity"); validity != answer.end()) result.validity = read_validity(*validity);
     return result;
 }

@@ -17,14 +17,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string content_of(const fs::path& file) {
+std::string file_content(const fs::path& file) {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
 /// proc(5): "pid (name) state parent group ... utime stime cutime cstime ... start time", the fields 4, 5, 14 to 17 and 22.
 std::optional<ProcessUse> use_of(const fs::path& proc, int id) {
-    const std::string text = content_of(proc / std::to_string(id) / "stat");
+    const std::string text = file_content(proc / std::to_string(id) / "stat");
     const std::size_t name_begin = text.find('(');
     const std::size_t name_end = text.rfind(')');
     if (name_begin == std::string::npos || name_end == std::string::npos || name_end < name_begin) return std::nullopt;
@@ -43,7 +43,7 @@ std::optional<ProcessUse> use_of(const fs::path& proc, int id) {
 }
 
 bool has_mark(const fs::path& proc, int id, const std::string& mark) {
-    const std::string text = '\0' + content_of(proc / std::to_string(id) / "environ") + '\0';
+    const std::string text = '\0' + file_content(proc / std::to_string(id) / "environ") + '\0';
     return text.find('\0' + ("SERVETUNE_STUDY=" + mark) + '\0') != std::string::npos;
 }
 

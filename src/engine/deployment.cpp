@@ -2,6 +2,7 @@
 #include "servetune/engine/deployment.hpp"
 
 #include "../load/http.hpp"
+#include "elapsed.hpp"
 #include "engine_log.hpp"
 #include "process_table.hpp"
 #include "server_probe.hpp"
@@ -23,14 +24,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using namespace std::chrono_literals;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 milliseconds milliseconds_of(double seconds) { return milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000))); }
-
-std::string seconds_text(double seconds) {
-    std::string text(32, ' ');
-    text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.3g s", seconds)));
-    return text;
-}
 
 std::string text_of_exit(int code) {
     static constexpr std::array<std::pair<int, const char*>, 4> signals{
@@ -41,7 +35,7 @@ std::string text_of_exit(int code) {
     return text;
 }
 
-std::string last_line(const EngineLog& log) {
+std::string last_line_text(const EngineLog& log) {
     const std::vector<std::string> lines = log.decisive();
     return lines.empty() ? "; it printed nothing" : "; its last line: " + lines.back();
 }
@@ -175,7 +169,7 @@ Failure Deployment::State::ended_at_start() const {
     const std::string what =
         engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
     if (const auto cause = log.cause()) return failure(kind_at_start(*cause), what + ": " + cause->line);
-    const std::string last = last_line(log);
+    const std::string last = last_line_text(log);
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
     if (code == 128 + SIGKILL && out_of_memory_kills() > kills_before)
         return failure(FailureKind::out_of_memory,
@@ -190,7 +184,7 @@ Failure Deployment::State::late() {
         return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
     return failure(FailureKind::not_ready_in_time, engine.name + " did not serve within " +
                                                        seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
-                                                       "; " + last_heard + last_line(log));
+                                                       "; " + last_heard + last_line_text(log));
 }
 
 /// A server that answers wrongly may be one that is about to die: its log knows better why.
@@ -280,7 +274,7 @@ std::optional<Failure> Deployment::died() const {
                                  : state.engine.name + " ended with " + text_of_exit(state.process.exit_code().value_or(0)) + " under load";
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
-                         what + (line ? ": " + line->line : last_line(state.log)));
+                         what + (line ? ": " + line->line : last_line_text(state.log)));
 }
 
 std::optional<Failure> Deployment::changed() const {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/gpu_memory.hpp"
 
+#include "elapsed.hpp"
 #include "nvidia_smi.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <thread>
 #include <utility>
 
@@ -18,12 +18,6 @@ using namespace std::chrono_literals;
 std::uint64_t bytes_of(double mib) { return static_cast<std::uint64_t>(std::llround(std::max(mib, 0.0) * (1 << 20))); }
 
 std::string mib(std::uint64_t bytes) { return std::to_string(bytes >> 20U) + " MiB"; }
-
-std::string seconds_text(std::chrono::milliseconds time) {
-    std::string text(32, ' ');
-    text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.3g s", std::chrono::duration<double>(time).count())));
-    return text;
-}
 
 std::vector<GpuMemoryUse> memory_of(const std::string& named, std::vector<GpuState> gpus) {
     std::vector<GpuMemoryUse> result;
@@ -56,7 +50,8 @@ std::string GpuMemory::wait_until_free(const std::vector<GpuMemoryUse>& before, 
             for (const GpuMemoryUse& then : before)
                 if (then.uuid == now.uuid && now.used_bytes > then.used_bytes + slack_bytes)
                     report += "GPU " + std::to_string(now.index) + ": " + mib(now.used_bytes) + " of its memory are still in use after " +
-                              seconds_text(patience) + ", " + mib(then.used_bytes) + " were before the start\n";
+                              seconds_text(std::chrono::duration<double>(patience).count()) + ", " + mib(then.used_bytes) +
+                              " were before the start\n";
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
         if (report.empty() || left <= 0ms) return report;
         std::this_thread::sleep_for(std::min(pause, left));

@@ -50,18 +50,18 @@ void for_each_line(std::string_view text, const Visit& visit) {
     }
 }
 
-bool is_flag(const std::string& word) { return word.starts_with('-'); }
+bool looks_like_flag(const std::string& word) { return word.starts_with('-'); }
 
 /// The words of the launch command that start the program, before what they tell it: `python3 -m sglang.launch_server`.
-std::vector<std::string> program_of(const Engine& engine) {
+std::vector<std::string> help_program(const Engine& engine) {
     const auto has_place = [](const std::string& word) { return word.find('{') != std::string::npos; };
     std::vector<std::string> result(engine.launch.begin(), std::find_if(engine.launch.begin(), engine.launch.end(), has_place));
-    if (!result.empty() && is_flag(result.back())) result.pop_back();  // the flag that takes the first of them
+    if (!result.empty() && looks_like_flag(result.back())) result.pop_back();  // the flag that takes the first of them
     return result;
 }
 
 /// What the last words of a failure are, for a message.
-std::string last_line(std::string_view output) {
+std::string said_last(std::string_view output) {
     std::string_view last;
     for_each_line(output, [&](std::string_view line) {
         if (!without_leading_blanks(line).empty()) last = without_leading_blanks(line);
@@ -75,7 +75,7 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::
     if (ran.end == RanCommand::End::out_of_time)
         return fmt::format("gave no answer within {} s and was stopped", std::chrono::duration<double>(limits.time).count());
     if (ran.end == RanCommand::End::too_much_output) return fmt::format("printed more than {} bytes and was stopped", limits.output_bytes);
-    if (ran.exit_code != 0) return fmt::format("ended with exit code {}, {}", ran.exit_code, last_line(ran.output));
+    if (ran.exit_code != 0) return fmt::format("ended with exit code {}, {}", ran.exit_code, said_last(ran.output));
     for (const std::string& flag : expected)
         if (!flags.contains(flag)) return fmt::format("does not list {}, so not all flags", flag);
     return {};
@@ -100,13 +100,13 @@ std::set<std::string> flags_in_help(std::string_view text) {
 }
 
 InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits) {
-    const std::vector<std::string> program = program_of(engine);
+    const std::vector<std::string> program = help_program(engine);
     if (program.empty()) return {"", {}, "the launch command of " + engine.name + " names no program: its --help was not consulted"};
     const std::filesystem::path file = find_program(program.front());
     if (file.empty()) return {program.front(), {}, program.front() + " is not installed here: its --help was not consulted"};
     std::vector<std::string> expected;
     for (std::size_t i = program.size(); i < engine.launch.size(); ++i)
-        if (is_flag(engine.launch[i])) expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
+        if (looks_like_flag(engine.launch[i])) expected.push_back(engine.launch[i].substr(0, engine.launch[i].find('=')));
 
     InstalledFlags result;
     for (const std::vector<std::string>& words : engine.help) {

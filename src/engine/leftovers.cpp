@@ -26,7 +26,7 @@ std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& group
     return all;
 }
 
-std::vector<Leftover> described(const std::vector<RunningProcess>& processes) {
+std::vector<Leftover> leftovers_of(const std::vector<RunningProcess>& processes) {
     std::vector<Leftover> result;
     for (const RunningProcess& one : processes) result.push_back({one.id, one.group, one.start_ticks, command_of(one.id)});
     return result;
@@ -36,7 +36,7 @@ std::vector<Leftover> described(const std::vector<RunningProcess>& processes) {
 
 std::vector<Leftover> leftovers(const std::string& mark) {
     std::set<int> groups;
-    return mark.empty() ? std::vector<Leftover>{} : described(marked(mark, groups));
+    return mark.empty() ? std::vector<Leftover>{} : leftovers_of(marked(mark, groups));
 }
 
 std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::milliseconds patience) {
@@ -45,7 +45,7 @@ std::vector<Leftover> end_leftovers(const std::string& mark, std::chrono::millis
     const Condemned condemned{[&] { return marked(mark, groups); },
                               [](std::chrono::milliseconds time) { std::this_thread::sleep_for(time); }};
     if (signal_until_gone(condemned, SIGTERM, patience).empty()) return {};
-    return described(signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));
+    return leftovers_of(signal_until_gone(condemned, SIGKILL, std::max(patience, std::chrono::milliseconds(100))));
 }
 
 }  // namespace servetune

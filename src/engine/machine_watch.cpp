@@ -31,13 +31,22 @@ constexpr std::array<std::pair<Reason, const char*>, 4> reasons{{{hw_slowdown, "
                                                                  {hw_thermal, "HW thermal slowdown"},
                                                                  {hw_power_brake, "HW power brake slowdown"}}};
 
-std::string number(double value, const char* unit, int decimals = 0) {
+std::string with_unit(double value, const char* unit, int decimals = 0) {
     std::string text(64, ' ');
     text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.*f %s", decimals, value, unit)));
     return text;
 }
 
-std::string percent(double share) { return number(100 * share, "%", share < 0.1 ? 1 : 0); }
+std::string percent(double share) { return with_unit(100 * share, "%", share < 0.1 ? 1 : 0); }
+
+std::string text_of_reasons(std::uint64_t held_by) {
+    std::string text;
+    for (const auto& [bit, name] : reasons)
+        if ((held_by & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
+    return text;
+}
+
+}  // namespace
 
 /// What was seen of one GPU.
 struct SeenGpu {
@@ -66,15 +75,6 @@ struct SeenGpu {
         highest_celsius = std::max(highest_celsius, now.celsius.value_or(0));
     }
 };
-
-std::string text_of_reasons(std::uint64_t held_by) {
-    std::string text;
-    for (const auto& [bit, name] : reasons)
-        if ((held_by & bit) != 0) text += (text.empty() ? "" : ", ") + std::string(name);
-    return text;
-}
-
-}  // namespace
 
 struct MachineWatch::State {
     State(WatchedProcesses ours, MachineWatchOptions given)
@@ -216,8 +216,8 @@ void MachineWatch::State::judge(const std::string& uuid, const SeenGpu& gpu, std
         std::string seen = gpu.name() + ": " + text_of_reasons(gpu.held_by) + " in " + std::to_string(held) + " of " +
                            std::to_string(gpu.samples) + (gpu.samples == 1 ? " sample" : " samples");
         if (gpu.lowest_sm_mhz > 0 && gpu.max_sm_mhz > 0)
-            seen += ", SM clock down to " + number(gpu.lowest_sm_mhz, "of") + " " + number(gpu.max_sm_mhz, "MHz");
-        if (gpu.highest_celsius > 0) seen += ", up to " + number(gpu.highest_celsius, "C");
+            seen += ", SM clock down to " + with_unit(gpu.lowest_sm_mhz, "of") + " " + with_unit(gpu.max_sm_mhz, "MHz");
+        if (gpu.highest_celsius > 0) seen += ", up to " + with_unit(gpu.highest_celsius, "C");
         findings.push_back(
             {"gpu_throttled", std::move(seen), "in at most " + percent(options.throttled_samples_at_most) + " of the samples",
              (gpu.held_by & (sw_thermal | hw_thermal)) != 0
@@ -225,16 +225,16 @@ void MachineWatch::State::judge(const std::string& uuid, const SeenGpu& gpu, std
                  : "the supply of power held the GPU back, or it got too hot: see to both, or set a lower power limit for all trials"});
     }
     if (gpu.others_mib > options.others_memory_mib)
-        findings.push_back({"gpu_shared", gpu.name() + ": " + number(gpu.others_mib, "MiB") + " held by " + gpu.others,
-                            "at most " + number(options.others_memory_mib, "MiB") + " held by processes that are not the engine's",
+        findings.push_back({"gpu_shared", gpu.name() + ": " + with_unit(gpu.others_mib, "MiB") + " held by " + gpu.others,
+                            "at most " + with_unit(options.others_memory_mib, "MiB") + " held by processes that are not the engine's",
                             "somebody else computes on this GPU"});
     for (const GpuMemoryUse& use : options.before) {
         const double mib = static_cast<double>(use.used_bytes) / (1 << 20);
         if (use.uuid == uuid && !gpu.runs_known && mib > options.before_memory_mib)
             findings.push_back(
                 {"gpu_shared",
-                 gpu.name() + ": " + number(mib, "MiB") + " in use before the engine started, nvidia-smi does not tell by whom",
-                 "at most " + number(options.before_memory_mib, "MiB"),
+                 gpu.name() + ": " + with_unit(mib, "MiB") + " in use before the engine started, nvidia-smi does not tell by whom",
+                 "at most " + with_unit(options.before_memory_mib, "MiB"),
                  "somebody else computes on this GPU, outside of this container perhaps"});
     }
 }
@@ -265,7 +265,7 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
     const auto greediest = at_end.greediest(at_begin);
     for (std::size_t i = 0; i < std::min<std::size_t>(greediest.size(), 3); ++i)
         who += (i == 0 ? "; most had " : ", ") + greediest[i].first + " (" +
-               number(static_cast<double>(greediest[i].second) / hertz, "s", 1) + ")";
+               with_unit(static_cast<double>(greediest[i].second) / hertz, "s", 1) + ")";
     findings.push_back(
         {"cpu_shared", cores_text() + " " + percent(used) + " busy, " + percent(others) + " of their time with other processes",
          "below " + percent(options.busy_at_least) + " busy, or at most " + percent(options.others_cpu_at_most) + " with others",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nvidia_smi.hpp"
 
+#include "../base/text.hpp"
 #include "child_group.hpp"
 #include "kept_output.hpp"
 #include "run_command.hpp"
@@ -15,15 +16,10 @@
 namespace servetune {
 namespace {
 
-using Fields = std::vector<std::string_view>;
+using CsvFields = std::vector<std::string_view>;
 
-std::string_view trimmed(std::string_view text) {
-    const auto first = text.find_first_not_of(" \t");
-    return first == std::string_view::npos ? std::string_view() : text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
-Fields fields_of(std::string_view line) {
-    Fields result;
+CsvFields fields_of(std::string_view line) {
+    CsvFields result;
     for (std::size_t end = 0; end != std::string_view::npos; line.remove_prefix(std::min(line.size(), end + 1))) {
         end = line.find(',');
         result.push_back(trimmed(line.substr(0, end)));
@@ -32,7 +28,7 @@ Fields fields_of(std::string_view line) {
 }
 
 template <class Number, class... Base>
-std::optional<Number> number(std::string_view text, Base... base) {
+std::optional<Number> number_from(std::string_view text, Base... base) {
     Number value{};
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base...);
     if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -42,22 +38,22 @@ std::optional<Number> number(std::string_view text, Base... base) {
 /// A bit mask, `0x0000000000000004`.
 std::optional<std::uint64_t> mask(std::string_view text) {
     if (!text.starts_with("0x")) return std::nullopt;
-    return number<std::uint64_t>(text.substr(2), 16);
+    return number_from<std::uint64_t>(text.substr(2), 16);
 }
 
-std::optional<GpuState> gpu_of(const Fields& fields) {
+std::optional<GpuState> gpu_of(const CsvFields& fields) {
     if (fields.size() != 8) return std::nullopt;
-    const auto index = number<int>(fields[0]);
+    const auto index = number_from<int>(fields[0]);
     if (!index || fields[1].empty()) return std::nullopt;
-    const auto real = [&](std::size_t at) { return number<double>(fields[at]); };
+    const auto real = [&](std::size_t at) { return number_from<double>(fields[at]); };
     return GpuState{*index, std::string(fields[1]), real(2), real(3), real(4), real(5), real(6), mask(fields[7])};
 }
 
-std::optional<GpuProcess> process_of(const Fields& fields) {
+std::optional<GpuProcess> process_of(const CsvFields& fields) {
     if (fields.size() != 3) return std::nullopt;
-    const auto id = number<int>(fields[0]);
+    const auto id = number_from<int>(fields[0]);
     if (!id) return std::nullopt;
-    return GpuProcess{*id, std::string(fields[1]), number<double>(fields[2])};
+    return GpuProcess{*id, std::string(fields[1]), number_from<double>(fields[2])};
 }
 
 /// As nvidia-smi says it when a GPU does not answer any more: `Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost. Reboot
@@ -73,7 +69,7 @@ RanCommand ran(const std::vector<std::string>& argv, std::chrono::milliseconds w
 }
 
 template <class Row>
-SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)(const Fields&)) {
+SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)(const CsvFields&)) {
     SmiAnswer<Row> answer;
     if (command.end == RanCommand::End::out_of_time) answer.trouble = {SmiTrouble::Kind::out_of_time, "it did not answer in time"};
     else if (command.end == RanCommand::End::too_much_output) answer.trouble = {SmiTrouble::Kind::failed, "it said too much"};
@@ -145,7 +141,7 @@ std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& 
     for (std::string name : *names) {
         // A part of a GPU, MIG-GPU-<uuid>/1/0, is watched with the whole of it; newer names of parts do not tell whose they are.
         if (name.starts_with("MIG-GPU-")) name = name.substr(4, name.find('/') - 4);
-        const auto index = number<int>(std::string_view(name));
+        const auto index = number_from<int>(std::string_view(name));
         const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const GpuState& gpu) {
             return index ? gpu.index == *index : name.starts_with("GPU-") && gpu.uuid.starts_with(name);
         });

@@ -24,7 +24,7 @@ namespace {
 
 std::string path_of(int id, const char* file) { return "/proc/" + std::to_string(id) + file; }
 
-std::string content_of(int id, const char* file) {
+std::string proc_content(int id, const char* file) {
     const Descriptor from(open(path_of(id, file).c_str(), O_RDONLY | O_CLOEXEC));
     std::string text;
     std::array<char, 16384> buffer{};
@@ -42,7 +42,7 @@ struct FolderDeleter {
 
 // proc(5): "pid (name) state parent group session ... start time", the 22nd; the name may hold anything.
 std::optional<RunningProcess> running_process(int id) {
-    const std::string text = content_of(id, "/stat");
+    const std::string text = proc_content(id, "/stat");
     const std::size_t name_end = text.rfind(')');
     if (name_end == std::string::npos) return std::nullopt;
     std::istringstream fields(text.substr(name_end + 1));
@@ -76,16 +76,16 @@ std::vector<RunningProcess> own_processes() {
 }
 
 bool has_in_environment(int id, const std::string& name_and_value) {
-    const std::string text = '\0' + content_of(id, "/environ");
+    const std::string text = '\0' + proc_content(id, "/environ");
     return text.find('\0' + name_and_value + '\0') != std::string::npos;
 }
 
 bool has_no_environment(const RunningProcess& process) {
-    return !process.kernel && !process.dead && content_of(process.id, "/environ").empty() && running_process(process.id);
+    return !process.kernel && !process.dead && proc_content(process.id, "/environ").empty() && running_process(process.id);
 }
 
 std::string command_of(int id) {
-    std::string words = content_of(id, "/cmdline");
+    std::string words = proc_content(id, "/cmdline");
     while (!words.empty() && words.back() == '\0') words.pop_back();
     std::replace(words.begin(), words.end(), '\0', ' ');
     return words;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
+#include "elapsed.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/load_level.hpp"
@@ -18,10 +19,6 @@
 
 namespace servetune {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point from) {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - from).count();
-}
 
 /// A load test without one success says why by its most frequent end.
 std::optional<Failure> fruitless(const LoadTestResult& result) {

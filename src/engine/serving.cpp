@@ -16,8 +16,6 @@
 namespace servetune {
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-
 /// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the powers stay.
 Engine widened(Engine engine) {
     constexpr std::int64_t largest_count = 1 << 24;

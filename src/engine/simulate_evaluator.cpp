@@ -17,7 +17,8 @@ namespace servetune {
 namespace {
 
 /// What the audit may know of a simulated run: everything.
-AuditContext context_of(const SimulateEvaluator::Started& started, const SimulatedWorkload& workload, const BenchmarkResult& result) {
+AuditContext simulated_context(const SimulateEvaluator::Started& started, const SimulatedWorkload& workload,
+                               const BenchmarkResult& result) {
     AuditContext context;
     context.dialect = Dialect::vllm;
     describe(context, workload.workload, result);
@@ -120,7 +121,7 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
     if (statistics.result.successful_requests.value_or(0) == 0)
         return Failure{FailureKind::load_test_failed,
                        "no request succeeded: " + (load.records.empty() ? "there was none" : load.records.front().error)};
-    return Measurement{metrics_of(statistics), audit(statistics.result, context_of(started, workload, statistics.result))};
+    return Measurement{metrics_of(statistics), audit(statistics.result, simulated_context(started, workload, statistics.result))};
 }
 
 Outcome SimulateEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {

@@ -110,7 +110,7 @@ Engine read_engine(const Yaml& file) {
     return engine;
 }
 
-std::optional<std::int64_t> positive(const Yaml& node, std::string_view key) {
+std::optional<std::int64_t> positive_count(const Yaml& node, std::string_view key) {
     const Yaml* child = node.find(key);
     if (child == nullptr) return std::nullopt;
     const std::int64_t value = child->integer();
@@ -127,14 +127,14 @@ Dataset read_dataset(const Yaml& node) {
     result.kind = *known;
     if (const Yaml* path = node.find("path")) result.path = path->text();
     result.folder = fs::path(node.file()).parent_path().string();
-    result.input_tokens = positive(node, "input_tokens");
-    result.output_tokens = positive(node, "output_tokens");
-    result.min_tokens = positive(node, "min_tokens");
-    result.max_prompt_tokens = positive(node, "max_prompt_tokens");
-    result.max_total_tokens = positive(node, "max_total_tokens");
-    result.prefix_tokens = positive(node, "prefix_tokens");
-    result.prefix_groups = positive(node, "prefix_groups");
-    result.turns = positive(node, "turns");
+    result.input_tokens = positive_count(node, "input_tokens");
+    result.output_tokens = positive_count(node, "output_tokens");
+    result.min_tokens = positive_count(node, "min_tokens");
+    result.max_prompt_tokens = positive_count(node, "max_prompt_tokens");
+    result.max_total_tokens = positive_count(node, "max_total_tokens");
+    result.prefix_tokens = positive_count(node, "prefix_tokens");
+    result.prefix_groups = positive_count(node, "prefix_groups");
+    result.turns = positive_count(node, "turns");
     if (const Yaml* ratio = node.find("range_ratio")) {
         result.range_ratio = ratio->real();
         if (!(result.range_ratio >= 0 && result.range_ratio <= 1)) ratio->fail_wanted("a number in [0, 1]");
@@ -160,7 +160,7 @@ Arrival read_arrival(const Yaml& node) {
         result.requests_per_second = rate->real();
         if (!(result.requests_per_second > 0)) rate->fail_wanted("a positive number or inf");
     }
-    if (const auto concurrency = positive(node, "concurrency")) {
+    if (const auto concurrency = positive_count(node, "concurrency")) {
         ++given;
         result.kind = Arrival::Kind::concurrency;
         result.in_flight = *concurrency;
@@ -195,9 +195,9 @@ Workload read_workload(const Yaml& node, Workload result) {
     node.check_keys(keys::workload);
     if (const Yaml* name = node.find("workload")) result.name = name->text();
     if (const Yaml* dataset = node.find("dataset")) result.dataset = read_dataset(*dataset);
-    if (const auto tokens = positive(node, "input_tokens")) result.dataset.input_tokens = tokens;
-    if (const auto tokens = positive(node, "output_tokens")) result.dataset.output_tokens = tokens;
-    if (const auto requests = positive(node, "requests")) result.requests = requests;
+    if (const auto tokens = positive_count(node, "input_tokens")) result.dataset.input_tokens = tokens;
+    if (const auto tokens = positive_count(node, "output_tokens")) result.dataset.output_tokens = tokens;
+    if (const auto requests = positive_count(node, "requests")) result.requests = requests;
     if (const Yaml* arrival = node.find("arrival")) result.arrival = read_arrival(*arrival);
     if (const Yaml* seed = node.find("seed")) result.seed = static_cast<std::uint64_t>(seed->integer());
     if (const Yaml* ignore = node.find("ignore_eos")) result.ignore_eos = ignore->boolean();

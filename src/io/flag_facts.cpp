@@ -36,7 +36,7 @@ std::map<std::string, FlagFacts::Fact> read_facts(const Json& object) {
     return result;
 }
 
-std::vector<std::string> names(const std::map<std::string, FlagFacts::Fact>& facts) {
+std::vector<std::string> fact_names(const std::map<std::string, FlagFacts::Fact>& facts) {
     std::vector<std::string> result;
     for (const auto& entry : facts) result.push_back(entry.first);
     return result;
@@ -91,7 +91,8 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
             if (known != flags.end() && !known->second.negatable) known = flags.end();
         }
         if (known == flags.end()) {
-            if (complete) result.push_back(who + " has no flag " + base + "; nearest: " + listed(nearest_first(base, names(flags)), 3));
+            if (complete)
+                result.push_back(who + " has no flag " + base + "; nearest: " + listed(nearest_first(base, fact_names(flags)), 3));
             continue;
         }
         if (base != flag || known->second.type == "bool") continue;
@@ -103,7 +104,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
         const auto known = options.find(path);
         if (known != options.end()) check_value("option " + path, known->second, value);
         else if (complete && !options.empty())
-            result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, names(options)), 3));
+            result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, fact_names(options)), 3));
     }
     return result;
 }

@@ -16,7 +16,7 @@ std::string joined(const std::vector<std::string>& parts, const char* separator)
     return result;
 }
 
-std::map<std::string, double> figures(const BenchmarkResult& result) {
+std::map<std::string, double> result_figures(const BenchmarkResult& result) {
     std::map<std::string, double> found;
     for_each_figure(result, [&](const std::string& name, const std::optional<double>& field) {
         if (field) found[name] = *field;
@@ -94,7 +94,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
         else if (workload == nullptr)
             imported.unplaced.push_back({result, "no workload is printed as '" + joined(result.labels, "' or '") + "'"});
         else {
-            Row row{&result, workload->name, space.completed(parsed.values), figures(result.result)};
+            Row row{&result, workload->name, space.completed(parsed.values), result_figures(result.result)};
             const auto& successful = result.result.successful_requests;
             const auto& failed = result.result.failed_requests;
             const double requested = result.result.requested_requests                  ? *result.result.requested_requests
@@ -128,7 +128,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
         append_cells(cells, row.metrics, metrics);
         std::string note = row.source->arguments_derived ? "no command is printed for this checkpoint: derived from the first one's" : "";
         for (std::size_t earlier = 0; earlier < i; ++earlier)
-            if (figures(rows[earlier].source->result) == figures(row.source->result))
+            if (result_figures(rows[earlier].source->result) == result_figures(row.source->result))
                 note += (note.empty() ? "" : "; ") + std::string("printed twice: the same block as ") +
                         std::to_string(rows[earlier].source->index);
         cells.insert(cells.end(), {row.source->arguments, note});
@@ -139,7 +139,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
 
 std::string csv_of(const std::vector<PublishedResult>& results) {
     std::vector<std::map<std::string, double>> rows;
-    for (const PublishedResult& result : results) rows.push_back(figures(result.result));
+    for (const PublishedResult& result : results) rows.push_back(result_figures(result.result));
     const std::vector<std::string> metrics = columns(rows);
     // What a block or a file says of itself, where any does.
     std::vector<std::pair<const char*, std::string PublishedResult::*>> origins{{"tool", &PublishedResult::tool},

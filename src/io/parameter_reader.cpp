@@ -50,7 +50,7 @@ std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& nod
 }
 
 /// Lets the space itself judge the parameter, and adds where it stands.
-void check(const Parameter& parameter, const Yaml& node) {
+void check_parameter(const Parameter& parameter, const Yaml& node) {
     try {
         Parameter alone = parameter;
         alone.active_when.clear();
@@ -150,7 +150,7 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     result.since = text_or_empty(node, "since");
     result.until = text_or_empty(node, "until");
     result.source = text_or_empty(node, "source");
-    check(result.parameter, node);
+    check_parameter(result.parameter, node);
     return result;
 }
 
@@ -166,7 +166,7 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     if (read) {
         Parameter parameter{name, {}, {}};
         read_levels(node, *read, parameter);
-        check(parameter, node);
+        check_parameter(parameter, node);
         result.domain = parameter.domain;
         result.offers_unset = parameter.offers_unset;
         if (node.find("default") != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/published.hpp"
 
+#include "../base/text.hpp"
 #include "result_block.hpp"
 #include "servetune/engine/composition.hpp"
 
@@ -10,12 +11,6 @@
 
 namespace servetune {
 namespace {
-
-std::string_view trimmed(std::string_view text) {
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())) != 0) text.remove_prefix(1);
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())) != 0) text.remove_suffix(1);
-    return text;
-}
 
 /// Reads the text between blocks from start to end and remembers what was said last.
 class Surroundings {

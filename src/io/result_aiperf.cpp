@@ -38,7 +38,7 @@ std::optional<double> time_at(const Json& value, std::string_view metric, std::s
     return exponent ? figure_at(value, {metric, statistic}, *exponent) : std::nullopt;
 }
 
-TimeSummary times_of(const Json& value, std::string_view metric) {
+TimeSummary aiperf_times(const Json& value, std::string_view metric) {
     const auto at = [&](std::string_view statistic) { return time_at(value, metric, statistic); };
     return {at("avg"), at("p50"), at("p90"), at("p95"), at("p99"), at("std")};
 }
@@ -50,13 +50,13 @@ PublishedResult read_metrics(const Json& value) {
     figures.successful_requests = figure_at(value, {"request_count", "avg"});
     figures.requests_per_second = figure_at(value, {"request_throughput", "avg"});
     figures.output_tokens_per_second = figure_at(value, {"output_token_throughput", "avg"});
-    figures.latency = times_of(value, "request_latency");
+    figures.latency = aiperf_times(value, "request_latency");
     // Without streaming GenAI-Perf writes the whole latency as the time to the first token.
     const Json* streaming = node_at(value, {"input_config", "endpoint", "streaming"});
     if (streaming == nullptr || *streaming != false) {
-        figures.time_to_first_token = times_of(value, "time_to_first_token");
+        figures.time_to_first_token = aiperf_times(value, "time_to_first_token");
         // (latency - time to first token) / (tokens - 1) for each request: what we, and vLLM, call time per output token.
-        figures.time_per_output_token = times_of(value, "inter_token_latency");
+        figures.time_per_output_token = aiperf_times(value, "inter_token_latency");
     }
     const Json* models = node_at(value, {"input_config", "model_names"});
     if (models == nullptr) models = node_at(value, {"input_config", "endpoint", "model_names"});
@@ -100,7 +100,7 @@ std::vector<PublishedResult> read_aiperf(const Json& value) {
     figures.output_tokens = figure_at(value, {"total_osl", "avg"});
     figures.total_tokens_per_second = figure_at(value, {"total_token_throughput", "avg"});
     figures.goodput_requests_per_second = figure_at(value, {"goodput", "avg"});
-    figures.inter_token_latency = times_of(value, "inter_chunk_latency");
+    figures.inter_token_latency = aiperf_times(value, "inter_chunk_latency");
     if (const Json* cancelled = node_at(value, {"was_cancelled"}); cancelled != nullptr && *cancelled == true)
         result.unread["was_cancelled"] = "true";
     return {result};

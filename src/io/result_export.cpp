@@ -18,7 +18,7 @@ using Figure = std::optional<double>;
 bool written(const Figure& figure) { return figure && std::isfinite(*figure); }
 
 /// vLLM's counts are integers in its files; ours may be fractions where a tool gave a mean.
-OrderedJson count(double number) {
+OrderedJson count_json(double number) {
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond, not every integer is a double
     if (number == std::floor(number) && std::abs(number) < exact) return static_cast<std::int64_t>(number);
     return number;
@@ -71,7 +71,7 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
         if (written(figure)) json[key] = *figure;
     };
     const auto integer = [&](const char* key, const Figure& figure) {
-        if (written(figure)) json[key] = count(*figure);
+        if (written(figure)) json[key] = count_json(*figure);
     };
     json["date"] = context.date;
     json["endpoint_type"] = context.backend;
@@ -82,7 +82,7 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     integer("num_prompts", result.requested_requests);
     json["request_rate"] = written(result.requested_rate_per_second) ? OrderedJson(*result.requested_rate_per_second) : OrderedJson("inf");
     json["burstiness"] = context.burstiness;
-    json["max_concurrency"] = written(result.maximum_concurrency) ? count(*result.maximum_concurrency) : OrderedJson();
+    json["max_concurrency"] = written(result.maximum_concurrency) ? count_json(*result.maximum_concurrency) : OrderedJson();
     number("duration", result.duration_seconds);
     integer("completed", result.successful_requests);
     integer("failed", result.failed_requests);

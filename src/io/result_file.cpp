@@ -81,7 +81,7 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
 
 /// Parses one value. The texts of prompts and answers and GuideLLM's records of requests have no figure for us and can be most
 /// of the file: they are passed over.
-Json parsed(std::string_view text, JsonText value, const std::string& name) {
+Json parsed_json(std::string_view text, JsonText value, const std::string& name) {
     static const std::set<std::string, std::less<>> passed_over{"requests", "request_samples", "generated_texts", "pdf", "internal_states"};
     const auto keep = [](int, Json::parse_event_t event, Json& key) {
         return event != Json::parse_event_t::key || !passed_over.contains(key.get_ref<const std::string&>());
@@ -114,7 +114,7 @@ std::string found(const Json& value) {
                      "; known:" + known);
 }
 
-void append(std::vector<PublishedResult>& results, std::vector<PublishedResult> more) {
+void add_results(std::vector<PublishedResult>& results, std::vector<PublishedResult> more) {
     for (PublishedResult& result : more) {
         // Both counts say how many requests were issued; a tool's own "requested" is what was asked for.
         BenchmarkResult& figures = result.result;
@@ -139,14 +139,14 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
     }
     std::string text(content);
     for (const JsonText& value : values_of(text, name)) {
-        const Json json = parsed(text, value, name);
+        const Json json = parsed_json(text, value, name);
         const auto format =
             std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });
         if (format == formats.end()) refuse(json, place(text, value.begin, name));
         std::vector<PublishedResult> more = (*format)->read(json);
         if (more.empty())
             throw ParseError(place(text, value.begin, name) + "a file of " + std::string((*format)->tool) + " without a result");
-        append(results, std::move(more));
+        add_results(results, std::move(more));
     }
     return results;
 }

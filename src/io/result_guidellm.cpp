@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-const Json* first_of(std::initializer_list<const Json*> candidates) {
+const Json* first_present(std::initializer_list<const Json*> candidates) {
     for (const Json* candidate : candidates)
         if (candidate != nullptr && !candidate->is_null()) return candidate;
     return nullptr;
@@ -29,7 +29,7 @@ std::optional<double> statistic(const Json& metrics, std::string_view metric, Js
     return figure_at(*distribution, path, exponent);
 }
 
-TimeSummary times_of(const Json& metrics, std::string_view metric, int exponent) {
+TimeSummary guidellm_times(const Json& metrics, std::string_view metric, int exponent) {
     const auto percentile = [&](std::string_view p) { return statistic(metrics, metric, {"percentiles", p}, exponent); };
     return {statistic(metrics, metric, {"mean"}, exponent),
             statistic(metrics, metric, {"median"}, exponent),
@@ -71,8 +71,9 @@ PublishedResult read_benchmark(const Json& benchmark) {
     static const Json nothing = Json::object();
     const auto or_nothing = [](const Json* node) -> const Json& { return node == nullptr ? nothing : *node; };
     const Json& metrics = or_nothing(node_at(benchmark, {"metrics"}));
-    const Json& totals = or_nothing(first_of({node_at(metrics, {"request_totals"}), node_at(benchmark, {"request_totals"})}));
-    const Json& strategy = or_nothing(first_of({node_at(benchmark, {"config", "strategy"}), node_at(benchmark, {"args", "strategy"})}));
+    const Json& totals = or_nothing(first_present({node_at(metrics, {"request_totals"}), node_at(benchmark, {"request_totals"})}));
+    const Json& strategy =
+        or_nothing(first_present({node_at(benchmark, {"config", "strategy"}), node_at(benchmark, {"args", "strategy"})}));
     BenchmarkResult& figures = result.result;
     figures.successful_requests = figure_at(totals, {"successful"});
     figures.failed_requests = figure_at(totals, {"errored"});
@@ -94,10 +95,10 @@ PublishedResult read_benchmark(const Json& benchmark) {
     figures.output_tokens_per_second = statistic(metrics, "output_tokens_per_second", {"mean"});
     figures.total_tokens_per_second = statistic(metrics, "tokens_per_second", {"mean"});
     // The largest of the rates is that of an interval of 0.1 ms between two tokens: no peak.
-    figures.time_to_first_token = times_of(metrics, "time_to_first_token_ms", -3);
-    figures.time_per_output_token = times_of(metrics, "time_per_output_token_ms", -3);
-    figures.inter_token_latency = times_of(metrics, "inter_token_latency_ms", -3);
-    figures.latency = times_of(metrics, "request_latency", 0);
+    figures.time_to_first_token = guidellm_times(metrics, "time_to_first_token_ms", -3);
+    figures.time_per_output_token = guidellm_times(metrics, "time_per_output_token_ms", -3);
+    figures.inter_token_latency = guidellm_times(metrics, "inter_token_latency_ms", -3);
+    figures.latency = guidellm_times(metrics, "request_latency", 0);
     result.model = text_at(benchmark, {"config", "backend", "model"});
     if (result.model.empty()) result.model = text_at(benchmark, {"worker", "backend_model"});
     if (const auto start = figure_at(benchmark, {"start_time"})) result.date = utc(*start);
@@ -138,8 +139,8 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
         const std::string version = text_at(value, {"metadata", "guidellm_version"});
         if (!version.empty()) result.tool_version = version;
         if (result.model.empty()) result.model = text_at(value, {"config", "spec", "backend", "model"});
-        result.dataset = data_of(first_of({node_at(value, {"config", "spec", "data"}), node_at(value, {"args", "data"}),
-                                           node_at(benchmark, {"request_loader", "data"})}));
+        result.dataset = data_of(first_present({node_at(value, {"config", "spec", "data"}), node_at(value, {"args", "data"}),
+                                                node_at(benchmark, {"request_loader", "data"})}));
         results.push_back(std::move(result));
     }
     return results;

@@ -65,7 +65,7 @@ constexpr std::array<std::pair<const char*, std::optional<double> BenchmarkResul
 
 /// A family of times. Both tools write 0 for what was not measured (the mean of an empty list): mean, median and standard
 /// deviation of 0 mean that nothing was streamed, nothing succeeded, or every answer had one token.
-TimeSummary times_of(Fields& fields, const std::string& family) {
+TimeSummary serving_times(Fields& fields, const std::string& family) {
     const auto at = [&](const char* statistic) { return fields.figure(statistic + family + "_ms", -3); };
     TimeSummary result{at("mean_"), at("median_"), at("p90_"), at("p95_"), at("p99_"), at("std_")};
     const auto median = at("p50_");  // vLLM writes it beside the median when it is asked for
@@ -165,10 +165,10 @@ PublishedResult read_flat(const Json& object, bool sglang) {
     BenchmarkResult& figures = result.result;
     for (const auto& [key, figure] : keys)
         if (const auto value = fields.figure(key)) figures.*figure = value;
-    figures.time_to_first_token = times_of(fields, "ttft");
-    figures.time_per_output_token = times_of(fields, "tpot");
-    figures.inter_token_latency = times_of(fields, "itl");
-    figures.latency = times_of(fields, sglang ? "e2e_latency" : "e2el");
+    figures.time_to_first_token = serving_times(fields, "ttft");
+    figures.time_per_output_token = serving_times(fields, "tpot");
+    figures.inter_token_latency = serving_times(fields, "itl");
+    figures.latency = serving_times(fields, sglang ? "e2e_latency" : "e2el");
     read_details(object, !sglang, figures);
     const double completed = figures.successful_requests.value_or(0);
     if (completed > 0) {  // 0 of what a success cannot do without: not counted

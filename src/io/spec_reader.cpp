@@ -18,7 +18,7 @@ double positive(const Yaml& node) {
     if (!(value > 0)) node.fail_wanted("a positive number");
     return value;
 }
-std::int64_t count(const Yaml& node, std::string_view key) {
+std::int64_t count_in(const Yaml& node, std::string_view key) {
     const Yaml* child = node.find(key);
     if (child == nullptr) return 0;
     if (child->integer() < 0) child->fail_wanted("an integer of at least 0");
@@ -28,7 +28,7 @@ bool flag(const Yaml& node, std::string_view key) {
     const Yaml* child = node.find(key);
     return child != nullptr && child->boolean();
 }
-std::vector<std::string> names(const Yaml& node) {
+std::vector<std::string> names_in(const Yaml& node) {
     std::vector<std::string> result;
     for (const Yaml& item : node.items()) result.push_back(item.text());
     return result;
@@ -38,7 +38,7 @@ HardwareSpec read_hardware(const Yaml& file) {
     file.check_keys(keys::hardware);
     HardwareSpec spec{file.find("hardware")->text()};
     spec.title = file.find("title")->text();
-    spec.also = names(*file.find("also"));
+    spec.also = names_in(*file.find("also"));
     spec.memory_bytes = positive(*file.find("memory_bytes"));
     spec.memory_bandwidth_bytes_per_second = positive(*file.find("memory_bandwidth_bytes_per_second"));
     for (const auto& [type, value] : file.find("flops_per_second")->entries()) spec.flops_per_second[type] = positive(value);
@@ -52,27 +52,27 @@ HardwareSpec read_hardware(const Yaml& file) {
 ModelSpec read_model(const Yaml& file) {
     file.check_keys(keys::model);
     ModelSpec spec{file.find("model")->text()};
-    spec.also = names(*file.find("also"));
+    spec.also = names_in(*file.find("also"));
     spec.parameters_total = positive(*file.find("parameters_total"));
     spec.parameters_active = positive(*file.find("parameters_active"));
     spec.parameters_embedding = positive(*file.find("parameters_embedding"));
     if (!(spec.parameters_embedding < spec.parameters_active && spec.parameters_active <= spec.parameters_total))
         file.find("parameters_active")->fail("parameters_embedding < parameters_active <= parameters_total must hold");
     spec.tied_embeddings = flag(file, "tied_embeddings");
-    spec.layers = count(file, "layers");
-    spec.attention_layers = count(file, "attention_layers");
-    spec.hidden_size = count(file, "hidden_size");
-    spec.attention_heads = count(file, "attention_heads");
-    spec.kv_heads = count(file, "kv_heads");
-    spec.head_dim = count(file, "head_dim");
-    spec.vocabulary = count(file, "vocabulary");
-    spec.context_tokens = count(file, "context_tokens");
+    spec.layers = count_in(file, "layers");
+    spec.attention_layers = count_in(file, "attention_layers");
+    spec.hidden_size = count_in(file, "hidden_size");
+    spec.attention_heads = count_in(file, "attention_heads");
+    spec.kv_heads = count_in(file, "kv_heads");
+    spec.head_dim = count_in(file, "head_dim");
+    spec.vocabulary = count_in(file, "vocabulary");
+    spec.context_tokens = count_in(file, "context_tokens");
     if (spec.context_tokens < 1) file.find("context_tokens")->fail_wanted("an integer of at least 1");
-    spec.experts = count(file, "experts");
-    spec.experts_per_token = count(file, "experts_per_token");
+    spec.experts = count_in(file, "experts");
+    spec.experts_per_token = count_in(file, "experts_per_token");
     spec.kv_bytes_per_token_16bit = positive(*file.find("kv_bytes_per_token_16bit"));
-    spec.sliding_window = count(file, "sliding_window");
-    spec.sliding_layers = count(file, "sliding_layers");
+    spec.sliding_window = count_in(file, "sliding_window");
+    spec.sliding_layers = count_in(file, "sliding_layers");
     spec.native_type = file.find("native_type")->text();
     for (const auto& [quantization, node] : file.find("weights")->entries()) {
         node.check_keys(keys::weights);

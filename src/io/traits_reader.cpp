@@ -62,14 +62,14 @@ double not_negative(const Yaml& node) {
     if (!(value >= 0) || std::isinf(value)) node.fail_wanted("a number of at least 0");
     return value;
 }
-double share(const Yaml& node) {
+double share_in(const Yaml& node) {
     const double value = node.real();
     if (!(value > 0 && value <= 1)) node.fail_wanted("a share: more than 0, at most 1");
     return value;
 }
 AttentionTraits read_attention(const Yaml& node) {
     node.check_keys(keys::attention);
-    AttentionTraits result{share(*node.find("prefill_efficiency")), share(*node.find("decode_efficiency")), {}, {}};
+    AttentionTraits result{share_in(*node.find("prefill_efficiency")), share_in(*node.find("decode_efficiency")), {}, {}};
     if (const Yaml* types = node.find("cache_types")) result.cache_types = read_text_list(*types);
     if (const Yaml* needs = node.find("needs")) result.needs = read_text_list(*needs);
     return result;
@@ -119,11 +119,11 @@ EngineTraits read_traits(const Yaml& file) {
     for (const auto& [key, member] : switches)
         if (const Yaml* node = file.find(key)) traits.*member = node->boolean();
     if (const Yaml* node = file.find("graph_max_tokens")) traits.graph_max_tokens = node->integer();
-    (void)share(*file.find("bandwidth_efficiency"));
-    (void)share(*file.find("link_efficiency"));
+    (void)share_in(*file.find("bandwidth_efficiency"));
+    (void)share_in(*file.find("link_efficiency"));
     if (!(traits.load_bytes_per_second > 0)) file.find("load_bytes_per_second")->fail_wanted("a positive number");
     if (traits.uncompiled_factor < 1) file.find("uncompiled_factor")->fail_wanted("a number of at least 1");
-    for (const auto& [type, node] : file.find("compute_efficiency")->entries()) traits.compute_efficiency[type] = share(node);
+    for (const auto& [type, node] : file.find("compute_efficiency")->entries()) traits.compute_efficiency[type] = share_in(node);
     if (!traits.compute_efficiency.contains("other"))
         file.find("compute_efficiency")->fail("'other' is missing: for types that are not named");
     for (const auto& [name, node] : file.find("attention")->entries()) traits.attention[name] = read_attention(node);

@@ -15,7 +15,7 @@ constexpr std::size_t most_error_bytes = 2048;
 /// A chunk carries tokens when one of these is not empty: the chunk that only names the role does not.
 constexpr std::array token_fields{"content", "reasoning_content", "reasoning", "text"};
 
-std::string_view text_in(const dom::object& object, const char* key) {
+std::string_view string_in(const dom::object& object, const char* key) {
     std::string_view text;
     return object[key].get_string().get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
@@ -94,13 +94,13 @@ void AnswerReader::read_object(const dom::object& object, bool whole) {
 }
 
 bool AnswerReader::read_choice(const dom::object& choice) {
-    if (const auto reason = text_in(choice, "finish_reason"); !reason.empty()) record_.finish_reason = reason;
+    if (const auto reason = string_in(choice, "finish_reason"); !reason.empty()) record_.finish_reason = reason;
     dom::object part;
     if (choice["delta"].get_object().get(part) != simdjson::SUCCESS && choice["message"].get_object().get(part) != simdjson::SUCCESS)
         part = choice;  // completions have the text beside the reason
     bool tokens = false;
     for (const char* field : token_fields) {
-        const std::string_view text = text_in(part, field);
+        const std::string_view text = string_in(part, field);
         if (text.empty()) continue;
         tokens = true;
         if (expected_.keep_text && (field == token_fields.front() || field == token_fields.back())) text_.append(text);

@@ -49,7 +49,7 @@ std::string shown(double value) {
     return text.data();
 }
 std::string milliseconds(double seconds) { return shown(seconds * 1e3) + " ms"; }
-std::string share(double value) {
+std::string share_text(double value) {
     std::array<char, 40> text{};
     (void)std::snprintf(text.data(), text.size(), "%.1f %%", value * 100);
     return text.data();
@@ -160,7 +160,7 @@ private:
         find(furthest > window_unsound ? Verdict::unsound : Verdict::suspect, "window",
              std::string(worst->name) + " = " + shown(*worst->printed), std::string(worst->formula) + " = " + shown(computed),
              "rates over another window: the rate is that of " + implied + ", the run took " + shown(D_) + " s (" +
-                 (*worst->printed > computed ? "+" : "") + share(*worst->printed / computed - 1) +
+                 (*worst->printed > computed ? "+" : "") + share_text(*worst->printed / computed - 1) +
                  "); the client leaves out the start or the end of the run, or counts tokens when it first sees the request");
     }
 
@@ -183,7 +183,7 @@ private:
                                                               : "vLLM's definition of TPOT";
         find(Verdict::unsound, "decomposition", (as_guidellm ? "T o = " : "F + T (o - 1) = ") + shown(ratio * *L_) + " s",
              "mean latency L = " + shown(*L_) + " s",
-             ratio < 1 ? "tokens not observed: the printed times explain " + share(ratio) + " of the latency (" + tool +
+             ratio < 1 ? "tokens not observed: the printed times explain " + share_text(ratio) + " of the latency (" + tool +
                              "); the client did not see most of the stream, as when chunks of reasoning are not counted"
                        : "the printed times exceed the latency (" + tool + "): tokens or latencies are counted wrong");
     }
@@ -198,7 +198,7 @@ private:
         const bool empty_chunks = T_ && *G_ < *T_ * (1 - chunk_tolerance) && std::abs(*F_ + *T_ * (o_ - 1) - *L_) <= exact_tolerance * *L_;
         if (hidden <= hidden_tolerance || empty_chunks) return;
         find(Verdict::unsound, "hidden_decode", "F + G (o - 1) = " + shown(seen) + " s", "mean latency L = " + shown(*L_) + " s",
-             "part of the stream was not seen: " + share(1 - seen / *L_) +
+             "part of the stream was not seen: " + share_text(1 - seen / *L_) +
                  " of a request's time lies between no two tokens that the client counted, as when chunks of reasoning are not counted");
     }
 
@@ -287,7 +287,7 @@ private:
         if (!requested || !(*requested > 0) || !r_.successful_requests) skip("complete", "how many requests were sent is not known");
         else if (n_ / *requested < success_wanted)
             find(Verdict::unsound, "complete", shown(n_) + " requests succeeded", shown(*requested) + " were asked for",
-                 "survivors' bias: the figures are those of " + share(n_ / *requested) +
+                 "survivors' bias: the figures are those of " + share_text(n_ / *requested) +
                      " of the requests; those that failed (often the long ones) took their work and their latencies with them");
         else if (r_.failed_requests && n_ + *r_.failed_requests > *requested)
             find(Verdict::suspect, "complete", shown(n_ + *r_.failed_requests) + " requests ended", shown(*requested) + " were asked for",
@@ -325,10 +325,11 @@ private:
             find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds(*health.loop_lag_p99), "at most " + milliseconds(longest),
                  "client-limited: the load generator's own loop was late, so its latencies are its own");
         if (health.coalesced_share && *health.coalesced_share > coalesced_most)
-            find(Verdict::suspect, "client", share(*health.coalesced_share) + " of the chunks came in one read with another",
-                 "at most " + share(coalesced_most), "client-limited: tokens waited for the client, or the network groups them");
+            find(Verdict::suspect, "client", share_text(*health.coalesced_share) + " of the chunks came in one read with another",
+                 "at most " + share_text(coalesced_most), "client-limited: tokens waited for the client, or the network groups them");
         if (health.processor_share && *health.processor_share > processor_most)
-            find(Verdict::suspect, "client", share(*health.processor_share) + " of a core used", "at most " + share(processor_most),
+            find(Verdict::suspect, "client", share_text(*health.processor_share) + " of a core used",
+                 "at most " + share_text(processor_most),
                  "client-limited: its busiest loop has no time to spare, so it stamps tokens late");
     }
 
@@ -349,7 +350,7 @@ private:
         if (counters.prefix_hit_tokens && input && *input > 0 && !c_.prefix_cache_intended.value_or(false) &&
             *counters.prefix_hit_tokens > prefix_hits_most * *input)
             find(Verdict::suspect, "server", shown(*counters.prefix_hit_tokens) + " prompt tokens came from the prefix cache",
-                 "at most " + share(prefix_hits_most) + " of " + shown(*input),
+                 "at most " + share_text(prefix_hits_most) + " of " + shown(*input),
                  "cache contamination: an earlier run left these prompts in the prefix cache");
     }
 

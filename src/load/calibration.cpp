@@ -28,7 +28,7 @@ constexpr std::string_view sample_text =
     "In 2023, researchers at the University of Copenhagen published a comprehensive overview of adaptive optimisation techniques; "
     "unfortunately, reproducing their experiments requires considerable infrastructure.";
 
-std::string joined(const std::vector<std::string_view>& words) {
+std::string sentence_of(const std::vector<std::string_view>& words) {
     std::string text(vocabulary_words[0]);
     for (const std::string_view word : words) text.append(" ").append(word);
     return text;
@@ -43,7 +43,7 @@ class AskedServer {
 public:
     explicit AskedServer(const TokenCount& count) : count_(count) {}
     /// The tokens of the first word and these.
-    std::int64_t operator()(const std::vector<std::string_view>& words) { return text(joined(words)); }
+    std::int64_t operator()(const std::vector<std::string_view>& words) { return text(sentence_of(words)); }
     std::int64_t text(const std::string& text) {
         ++questions_;
         const std::int64_t tokens = count_(text);

@@ -17,7 +17,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t most_bytes = std::size_t{64} << 20U;      ///< of one conversation or line; the longest real ones have a few MiB
+constexpr std::size_t most_conversation_bytes = std::size_t{64}
+                                                << 20U;         ///< of one conversation or line; the longest real ones have a few MiB
 constexpr std::size_t most_kept_bytes = std::size_t{2} << 30U;  ///< of all prompts that are kept: 500 million tokens of English
 constexpr int most_depth = 64;                                  ///< of brackets; a conversation has three
 
@@ -33,8 +34,8 @@ void read_object(TextStream& stream, bool wanted, std::string& text) {
     text.clear();
     std::size_t bytes = 0;
     const auto take = [&](std::string_view part) {
-        if ((bytes += part.size()) > most_bytes)
-            stream.fail(start, "a conversation of at most " + std::to_string(most_bytes >> 20U) + " MiB wanted");
+        if ((bytes += part.size()) > most_conversation_bytes)
+            stream.fail(start, "a conversation of at most " + std::to_string(most_conversation_bytes >> 20U) + " MiB wanted");
         if (wanted) text += part;
     };
     const auto next = [&] {
@@ -59,7 +60,7 @@ void read_object(TextStream& stream, bool wanted, std::string& text) {
     } while (depth > 0);
 }
 
-Json parsed(const TextStream& stream, std::size_t line, const std::string& text) {
+Json parsed_line(const TextStream& stream, std::size_t line, const std::string& text) {
     try {
         return Json::parse(text);
     } catch (const Json::exception& error) {
@@ -167,7 +168,7 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
         const bool wanted = sample.wants(key);
         read_object(stream, wanted, text);
         if (!wanted) continue;  // there are enough with smaller keys
-        Json object = parsed(stream, line, text);
+        Json object = parsed_line(stream, line, text);
         auto turns = first_turns(stream, line, object);
         if (!turns) continue;
         const double prompt = estimated_tokens(turns->first) * scale;
@@ -194,10 +195,10 @@ FilePrompts read_prompts(const std::string& file, std::size_t most, double scale
     FilePrompts result;
     std::string text;
     std::size_t bytes = 0;
-    for (std::size_t line = stream.line_number(); result.prompts.size() < most && stream.line(text, most_bytes);
+    for (std::size_t line = stream.line_number(); result.prompts.size() < most && stream.line(text, most_conversation_bytes);
          line = stream.line_number()) {
         if (text.find_first_not_of(" \t") == std::string::npos) continue;
-        const Json object = parsed(stream, line, text);
+        const Json object = parsed_line(stream, line, text);
         FilePrompt prompt;
         prompt.text = prompt_text(stream, line, object);
         if (prompt.text.empty()) stream.fail(line, "a prompt that is not empty wanted");

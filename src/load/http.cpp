@@ -12,7 +12,7 @@
 namespace servetune {
 namespace {
 
-void append(HeaderList& list, const std::string& line) {
+void append_header(HeaderList& list, const std::string& line) {
     curl_slist* longer = curl_slist_append(list.get(), line.c_str());
     if (longer == nullptr) throw IoError("libcurl has no memory for a header");
     (void)list.release();
@@ -68,10 +68,10 @@ constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCou
 
 HeaderList headers_for(const Endpoint& endpoint) {
     HeaderList list;
-    append(list, "Content-Type: application/json");
-    append(list, "Expect:");  // or libcurl waits for a "100 Continue" before large prompts
-    if (!endpoint.api_key.empty()) append(list, "Authorization: Bearer " + endpoint.api_key);
-    for (const auto& [name, value] : endpoint.headers) append(list, name + ": " + value);
+    append_header(list, "Content-Type: application/json");
+    append_header(list, "Expect:");  // or libcurl waits for a "100 Continue" before large prompts
+    if (!endpoint.api_key.empty()) append_header(list, "Authorization: Bearer " + endpoint.api_key);
+    for (const auto& [name, value] : endpoint.headers) append_header(list, name + ": " + value);
     return list;
 }
 

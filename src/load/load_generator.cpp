@@ -26,7 +26,7 @@ namespace {
 
 constexpr double progress_seconds = 0.5;
 
-void check(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
+void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
     if (plan.empty()) throw UsageError("a load test needs at least one request");
     if (!endpoint.url.starts_with("http://") && !endpoint.url.starts_with("https://"))
         throw UsageError("a server's URL begins with http:// or https://, got '" + endpoint.url + "'");
@@ -149,7 +149,7 @@ ServerCounters settled_counters(const Endpoint& endpoint) {
 
 LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options,
                       const std::stop_token& stop) {
-    check(endpoint, plan, arrival, options);
+    check_load(endpoint, plan, arrival, options);
     const Places places = places_for(plan, arrival, options);
     allow_connections(places.most);
 

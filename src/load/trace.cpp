@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::size_t most_bytes = std::size_t{16} << 20U;  ///< of a line; 10 million tokens have 20 000 hash ids of at most 20 digits
+constexpr std::size_t most_row_bytes = std::size_t{16} << 20U;  ///< of a line; 10 million tokens have 20 000 hash ids of at most 20 digits
 
 /// Which column is what, in the order of preference.
 struct Columns {
@@ -31,7 +31,7 @@ constexpr Columns output_names{
 constexpr Columns time_names{{"timestamp_seconds", "timestamp_milliseconds", "timestamp", "TIMESTAMP", "Timestamp", "arrived_at", ""}};
 
 template <class Has>
-std::string_view first_of(const Columns& columns, const Has& has) {
+std::string_view first_column(const Columns& columns, const Has& has) {
     for (const std::string_view name : columns.names)
         if (!name.empty() && has(name)) return name;
     return "";
@@ -149,8 +149,8 @@ public:
     CsvTrace(const TextStream& stream, std::size_t line, std::string_view header) {
         const std::vector<std::string_view> names = cells_of(header);
         const auto column = [&](const Columns& columns) {
-            const std::string_view name =
-                first_of(columns, [&](std::string_view wanted) { return std::find(names.begin(), names.end(), wanted) != names.end(); });
+            const std::string_view name = first_column(
+                columns, [&](std::string_view wanted) { return std::find(names.begin(), names.end(), wanted) != names.end(); });
             return std::pair{std::string(name), name.empty() ? -1 : std::find(names.begin(), names.end(), name) - names.begin()};
         };
         count_ = names.size();
@@ -190,9 +190,9 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
         const Json& value = object[std::string(name)];
         return value.is_string() ? value.get<std::string>() : value.dump();
     };
-    const std::string_view input = first_of(input_names, has);
-    const std::string_view output = first_of(output_names, has);
-    const std::string_view time = first_of(time_names, has);
+    const std::string_view input = first_column(input_names, has);
+    const std::string_view output = first_column(output_names, has);
+    const std::string_view time = first_column(time_names, has);
     if (input.empty()) stream.fail(line, "the prompt's length wanted, one of: " + names_of(input_names));
     if (output.empty()) stream.fail(line, "the answer's length wanted, one of: " + names_of(output_names));
     RawRow result;
@@ -219,7 +219,7 @@ std::vector<TraceRow> read_trace(const std::string& file, std::size_t most) {
     std::optional<CsvTrace> csv;
     std::optional<Moment> first;
     std::string text;
-    for (std::size_t line = stream.line_number(); result.size() < most && stream.line(text, most_bytes); line = stream.line_number()) {
+    for (std::size_t line = stream.line_number(); result.size() < most && stream.line(text, most_row_bytes); line = stream.line_number()) {
         if (text.find_first_not_of(" \t") == std::string::npos) continue;
         const bool json = text[text.find_first_not_of(" \t")] == '{';
         if (!csv && !json) {

@@ -15,7 +15,6 @@ namespace servetune {
 namespace {
 
 constexpr double bytes_16bit = 2;
-constexpr double gib = 1024.0 * 1024 * 1024;
 
 void check_positive(double value, const char* name) {
     if (!(value > 0) || !std::isfinite(value))
@@ -25,7 +24,7 @@ void check_not_negative(double value, const char* name) {
     if (!(value >= 0) || !std::isfinite(value)) throw UsageError(std::string(name) + " must be 0 or more, got " + std::to_string(value));
 }
 
-void check(const ServingTarget& target, const ServingSettings& settings) {
+void check_target(const ServingTarget& target, const ServingSettings& settings) {
     check_positive(settings.memory_fraction, "memory_fraction");
     if (settings.memory_fraction > 1)
         throw UsageError("memory_fraction must be at most 1, got " + std::to_string(settings.memory_fraction));
@@ -101,7 +100,7 @@ double bytes_for_one_token(const ModelSpec& model, const ServingSettings& settin
 }  // namespace
 
 CostModel::CostModel(const ServingTarget& target, const ServingSettings& settings) : target_(target), settings_(settings) {
-    check(target_, settings_);
+    check_target(target_, settings_);
     const ModelSpec& model = target_.model;
     weights_ = weights_of(model, settings_.quantization);
     attention_ = attention_of(target_.traits, settings_.attention_backend);

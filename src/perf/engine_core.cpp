@@ -16,10 +16,10 @@
 namespace servetune {
 namespace {
 
-constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+constexpr std::int64_t no_token = std::numeric_limits<std::int64_t>::max();
 
 /// Streams of random numbers, each of its own seed: how often one is asked changes none of the others.
-enum Stream : std::uint64_t { of_run, of_steps, of_guesses };
+enum NoiseStream : std::uint64_t { of_run, of_steps, of_guesses };
 
 /// The logarithm's standard deviation of a lognormal variable with this coefficient of variation.
 double log_deviation(double cv) { return std::sqrt(std::log1p(cv * cv)); }
@@ -37,7 +37,7 @@ double attended(std::int64_t from, std::int64_t count, std::int64_t window) {
     return triangle(from + 1, rising) + static_cast<double>(count - rising) * static_cast<double>(window);
 }
 
-void check(const StepNoise& noise) {
+void check_noise(const StepNoise& noise) {
     for (const double cv : {noise.run_cv, noise.step_cv, noise.drift_cv})
         if (!(cv >= 0 && cv <= 0.5)) throw UsageError("noise: a coefficient of variation in [0, 0.5] wanted, got " + std::to_string(cv));
     if (!(noise.drift_period_seconds > 0))
@@ -56,14 +56,14 @@ struct EngineCore::State {
         std::int64_t input_tokens = 0;
         std::int64_t output_tokens = 0;
         std::int64_t generated = 0;
-        std::int64_t prompt = 0;             ///< tokens to compute before the next one is made: after a preemption the answer so far too
-        std::int64_t computed = 0;           ///< tokens whose keys and values are in the cache
-        std::int64_t capacity = 0;           ///< tokens that its blocks hold
-        std::int64_t unnamed_blocks = 0;     ///< of these blocks, those in no unit
-        std::int64_t names_next_at = never;  ///< so many computed tokens complete the next unit that has a name
-        std::int64_t cached = 0;             ///< of the prompt, found in the cache when it was first admitted
-        std::size_t seen_units = 0;          ///< from its beginning: found or named
-        bool restarted = false;              ///< was preempted
+        std::int64_t prompt = 0;                ///< tokens to compute before the next one is made: after a preemption the answer so far too
+        std::int64_t computed = 0;              ///< tokens whose keys and values are in the cache
+        std::int64_t capacity = 0;              ///< tokens that its blocks hold
+        std::int64_t unnamed_blocks = 0;        ///< of these blocks, those in no unit
+        std::int64_t names_next_at = no_token;  ///< so many computed tokens complete the next unit that has a name
+        std::int64_t cached = 0;                ///< of the prompt, found in the cache when it was first admitted
+        std::size_t seen_units = 0;             ///< from its beginning: found or named
+        bool restarted = false;                 ///< was preempted
         std::vector<BlockPool::Unit> units{};
         std::vector<std::uint64_t> pieces{};
 
@@ -151,7 +151,7 @@ EngineCore::State::State(CostModel model, std::uint64_t seed, const StepNoise& v
       step_deviation(log_deviation(noise.step_cv)),
       step_rng(derive_seed(seed, of_steps)),
       guess_rng(derive_seed(seed, of_guesses)) {
-    check(noise);
+    check_noise(noise);
     Rng rng(derive_seed(seed, of_run));
     run_factor = factor(log_deviation(noise.run_cv), rng);
     drift_phase = 2 * std::numbers::pi * rng.uniform();
@@ -408,7 +408,7 @@ void EngineCore::State::collect_finished() {
 
 void EngineCore::State::plan_naming(Sequence& sequence) const {
     const auto next = static_cast<std::int64_t>(sequence.seen_units);
-    sequence.names_next_at = next < named_units(sequence) ? (next + 1) * unit_tokens : never;
+    sequence.names_next_at = next < named_units(sequence) ? (next + 1) * unit_tokens : no_token;
 }
 
 /// Units that have become whole can be found by others from now on: those admitted to the same step too, as vLLM does, for each layer
@@ -440,7 +440,7 @@ void EngineCore::State::release(Sequence& sequence) {
     for (auto unit = sequence.units.rbegin(); unit != sequence.units.rend(); ++unit) pool.release(*unit);
     sequence.units.clear();
     sequence.unnamed_blocks = sequence.capacity = sequence.computed = 0;
-    sequence.names_next_at = never;
+    sequence.names_next_at = no_token;
 }
 
 void EngineCore::State::forget(Slot slot) {

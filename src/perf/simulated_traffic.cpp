@@ -44,7 +44,7 @@ double bytes_per_token(const std::vector<PlannedRequest>& plan) {
     return tokens > 0 ? std::max(bytes / tokens, 1.0 / piece_tokens) : 1;
 }
 
-void check(const std::vector<SimulatedTraffic::Request>& requests, const Arrival& arrival) {
+void check_traffic(const std::vector<SimulatedTraffic::Request>& requests, const Arrival& arrival) {
     if (requests.empty()) throw UsageError("a load test needs at least one request");
     if (arrival.kind == Arrival::Kind::concurrency && arrival.in_flight < 1)
         throw UsageError("a load test needs at least one request in flight");
@@ -130,13 +130,13 @@ std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per
 
 SimulatedTraffic::SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arrival arrival)
     : requests_(requests_of(plan)), arrival_(arrival) {
-    check(requests_, arrival_);
+    check_traffic(requests_, arrival_);
     name_conversations(requests_);
     keep_shared(requests_);
 }
 
 SimulatedTraffic::SimulatedTraffic(std::vector<Request> requests, Arrival arrival) : requests_(std::move(requests)), arrival_(arrival) {
-    check(requests_, arrival_);
+    check_traffic(requests_, arrival_);
 }
 
 }  // namespace servetune

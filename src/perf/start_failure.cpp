@@ -9,8 +9,6 @@
 namespace servetune {
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-
 std::string two_digits(double value) {
     std::array<char, 40> text{};
     (void)std::snprintf(text.data(), text.size(), "%.2f", value);
@@ -23,7 +21,7 @@ const std::string& backend_of(const CostModel& cost) {
 }
 
 /// The figures that a log line may mention.
-std::vector<std::pair<std::string, std::string>> figures(const CostModel& cost) {
+std::vector<std::pair<std::string, std::string>> cost_figures(const CostModel& cost) {
     const MemoryPlan& plan = cost.memory();
     const ServingSettings& settings = cost.settings();
     const EngineTraits& traits = cost.target().traits;
@@ -57,7 +55,7 @@ std::vector<std::string> lines(const CostModel& cost, const char* event) {
     std::vector<std::string> result;
     const auto& log = cost.target().traits.log;
     if (const auto found = log.find(event); found != log.end())
-        for (const std::string& line : found->second) result.push_back(filled(line, figures(cost)));
+        for (const std::string& line : found->second) result.push_back(filled(line, cost_figures(cost)));
     return result;
 }
 

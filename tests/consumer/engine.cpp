@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <servetune/io/report.hpp>
-#include <servetune/servetune.hpp>
+#include <servetune/study/study.hpp>
 
 #include <cstdio>
 

@@ -36,8 +36,9 @@ struct Read {
 };
 
 /// Reads `parts`, each at its own time: 1, 2, 3, ...
-Read read(const std::vector<std::string>& parts, AnswerReader::Expected expected = {}, int status = 200,
-          const std::string& type = "text/event-stream; charset=utf-8", RequestEnd failure = RequestEnd::success, std::int64_t asked = 3) {
+Read read_parts(const std::vector<std::string>& parts, AnswerReader::Expected expected = {}, int status = 200,
+                const std::string& type = "text/event-stream; charset=utf-8", RequestEnd failure = RequestEnd::success,
+                std::int64_t asked = 3) {
     Read result;
     simdjson::dom::parser parser;
     expected.keep_text = true;
@@ -53,7 +54,9 @@ Read read(const std::vector<std::string>& parts, AnswerReader::Expected expected
 
 std::string event(const std::string& data) { return "data: " + data + "\n\n"; }
 
-RequestEnd end_of(const std::vector<std::string>& parts, AnswerReader::Expected expected = {}) { return read(parts, expected).record.end; }
+RequestEnd end_of(const std::vector<std::string>& parts, AnswerReader::Expected expected = {}) {
+    return read_parts(parts, expected).record.end;
+}
 
 }  // namespace
 
@@ -61,7 +64,7 @@ TEST_CASE("a stream reads the same wherever it is cut, with every line end") {
     for (const std::string line_end : {"\n", "\r\n", "\r"}) {
         const std::string stream = whole_stream(line_end);
         for (std::size_t cut = 0; cut <= stream.size(); ++cut) {
-            const Read answer = read({stream.substr(0, cut), stream.substr(cut)});
+            const Read answer = read_parts({stream.substr(0, cut), stream.substr(cut)});
             REQUIRE(answer.record.end == RequestEnd::success);
             REQUIRE(answer.record.chunks == 3);
             REQUIRE(answer.record.empty_chunks == 2);
@@ -74,14 +77,14 @@ TEST_CASE("a stream reads the same wherever it is cut, with every line end") {
         }
         std::vector<std::string> bytes;
         for (const char c : stream) bytes.emplace_back(1, c);
-        CHECK(read(bytes).text == "Grüße.");
+        CHECK(read_parts(bytes).text == "Grüße.");
     }
 }
 
 TEST_CASE("times: the first and last token, gaps between reads, chunks that came together") {
     const std::string a = event(chat(R"({"content":"a"})"));
-    const Read answer =
-        read({event(chat(R"({"role":"assistant","content":""})")), a, a + a, a, event(chat("{}", R"("stop")", usage)), "data: [DONE]\n\n"});
+    const Read answer = read_parts(
+        {event(chat(R"({"role":"assistant","content":""})")), a, a + a, a, event(chat("{}", R"("stop")", usage)), "data: [DONE]\n\n"});
     CHECK(answer.record.first_token == 2);
     CHECK(answer.record.last_token == 4);
     CHECK(answer.record.gaps == std::vector<float>{1, 0, 1});
@@ -91,7 +94,7 @@ TEST_CASE("times: the first and last token, gaps between reads, chunks that came
 
 TEST_CASE("token text is found wherever an engine puts it; the role is none") {
     const auto chunks = [](const std::string& delta) {
-        return read({event(chat(delta)), event(chat("{}", R"("stop")", usage))}).record.chunks;
+        return read_parts({event(chat(delta)), event(chat("{}", R"("stop")", usage))}).record.chunks;
     };
     CHECK(chunks(R"({"content":"x"})") == 1);
     CHECK(chunks(R"({"reasoning":"x"})") == 1);
@@ -100,8 +103,8 @@ TEST_CASE("token text is found wherever an engine puts it; the role is none") {
     CHECK(chunks(R"({"role":"assistant","content":""})") == 0);
     CHECK(chunks(R"({"content":null,"tool_calls":[]})") == 0);
     CHECK(chunks(R"({"note":"\"content\":\"x\""})") == 0);
-    const Read completion = read({event(R"({"choices":[{"text":"x","finish_reason":null}],"usage":null})"),
-                                  event(R"({"choices":[{"text":"","finish_reason":"length"}])" + usage + "}")});
+    const Read completion = read_parts({event(R"({"choices":[{"text":"x","finish_reason":null}],"usage":null})"),
+                                        event(R"({"choices":[{"text":"","finish_reason":"length"}])" + usage + "}")});
     CHECK(completion.record.end == RequestEnd::success);
     CHECK(completion.record.chunks == 1);
     CHECK(completion.text == "x");
@@ -109,13 +112,13 @@ TEST_CASE("token text is found wherever an engine puts it; the role is none") {
 
 TEST_CASE("comments, other fields, blanks and byte order marks are no events") {
     const Read answer =
-        read({"\xef\xbb\xbf: ping\n\nevent: message\nid: 4\nretry: 10\ndata:" + chat(R"({"content":"x"})") + "\n\n:\n\n\n\n",
-              event(chat("{}", R"("stop")", usage)), "data: [DONE]\n\n"});
+        read_parts({"\xef\xbb\xbf: ping\n\nevent: message\nid: 4\nretry: 10\ndata:" + chat(R"({"content":"x"})") + "\n\n:\n\n\n\n",
+                    event(chat("{}", R"("stop")", usage)), "data: [DONE]\n\n"});
     CHECK(answer.record.end == RequestEnd::success);
     CHECK(answer.record.chunks == 1);
     // An event may spread over several data lines.
-    CHECK(read({"data: {\"choices\":\ndata: [{\"text\":\"x\",\"finish_reason\":\"stop\"}]" + usage.substr(0, 0) +
-                ",\ndata: " + usage.substr(1) + "}\n\n"})
+    CHECK(read_parts({"data: {\"choices\":\ndata: [{\"text\":\"x\",\"finish_reason\":\"stop\"}]" + usage.substr(0, 0) +
+                      ",\ndata: " + usage.substr(1) + "}\n\n"})
               .record.end == RequestEnd::success);
 }
 
@@ -134,29 +137,29 @@ TEST_CASE("what is no whole answer is an error of its kind, never a number") {
     CHECK(end_of({event(R"({"object":"unknown"})")}) == RequestEnd::malformed);
     CHECK(end_of({event(R"({"choices":[1]})")}) == RequestEnd::malformed);
     CHECK(end_of({"data: " + std::string(65U << 20U, 'x')}) == RequestEnd::malformed);
-    CHECK(read({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 4).record.error ==
+    CHECK(read_parts({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 4).record.error ==
           "asked for 4 tokens to the end, got 3 (stop)");
-    CHECK(read({token}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
-    CHECK(read({token, last}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
-    CHECK(read({token, last, "data: [DONE]\n\n"}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::success);
-    CHECK(read({"<html>"}, {}, 200, "text/html").record.error == "a stream of events wanted, got 'text/html'");
-    CHECK(read({R"({"error":"no such model"})"}, {}, 200, "application/json").record.error == "no such model");
-    CHECK(read({R"({"error":{"message":"overloaded"}})"}, {}, 503, "application/json").record.error == "status 503: overloaded");
-    CHECK(read({}, {}, 302, "").record.error == "status 302");
-    CHECK(read({std::string(1U << 20U, 'e')}, {}, 500, "text/plain").record.error.size() < 4096);
+    CHECK(read_parts({token}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
+    CHECK(read_parts({token, last}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
+    CHECK(read_parts({token, last, "data: [DONE]\n\n"}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::success);
+    CHECK(read_parts({"<html>"}, {}, 200, "text/html").record.error == "a stream of events wanted, got 'text/html'");
+    CHECK(read_parts({R"({"error":"no such model"})"}, {}, 200, "application/json").record.error == "no such model");
+    CHECK(read_parts({R"({"error":{"message":"overloaded"}})"}, {}, 503, "application/json").record.error == "status 503: overloaded");
+    CHECK(read_parts({}, {}, 302, "").record.error == "status 302");
+    CHECK(read_parts({std::string(1U << 20U, 'e')}, {}, 500, "text/plain").record.error.size() < 4096);
 }
 
 TEST_CASE("an answer that is not streamed is read whole") {
     const std::string body = R"({"choices":[{"message":{"role":"assistant","content":"abc"},"finish_reason":"length"}])" + usage + "}";
-    const Read answer = read({body.substr(0, 9), body.substr(9)}, {.stream = false}, 200, "application/json");
+    const Read answer = read_parts({body.substr(0, 9), body.substr(9)}, {.stream = false}, 200, "application/json");
     CHECK(answer.record.end == RequestEnd::success);
     CHECK(answer.record.output_tokens == 3);
     CHECK_FALSE(answer.record.first_token);  // nobody saw it
     CHECK(answer.record.last_token == 3);
     CHECK(answer.record.chunks == 0);
     CHECK(answer.text == "abc");
-    CHECK(read({body}, {}, 200, "application/json").record.error == "a stream of events wanted, got one whole answer");
-    CHECK(read({"{\"choices\":"}, {.stream = false}, 200, "application/json").record.end == RequestEnd::malformed);
+    CHECK(read_parts({body}, {}, 200, "application/json").record.error == "a stream of events wanted, got one whole answer");
+    CHECK(read_parts({"{\"choices\":"}, {.stream = false}, 200, "application/json").record.end == RequestEnd::malformed);
 }
 
 TEST_CASE("the body of a request: conversation, length, what the user adds; bytes that are no UTF-8 do not stop it") {

@@ -7,6 +7,7 @@
 #include "servetune/io/table.hpp"
 #include "servetune/load/audit.hpp"
 #include "servetune/study/recommendation.hpp"
+#include "support/shipped.hpp"
 
 #include <cmath>
 #include <functional>
@@ -18,7 +19,6 @@ using namespace servetune::test;
 namespace {
 
 namespace fs = std::filesystem;
-const fs::path search_spaces = fs::path(SERVETUNE_SOURCE) / "search_spaces";
 
 /// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless client: every identity holds.
 BenchmarkResult flawless() {

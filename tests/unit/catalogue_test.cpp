@@ -10,6 +10,7 @@
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/space/feasible_set.hpp"
+#include "support/shipped.hpp"
 
 #include <set>
 
@@ -18,14 +19,13 @@ using namespace servetune::test;
 
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
-
-Engine engine(const std::string& name) { return Catalogue(root).engine(Yaml::parse(name, "test")); }
+Engine shipped_engine(const std::string& name) { return Catalogue(search_spaces).engine(Yaml::parse(name, "test")); }
 
 /// What the checks before a GPU is spent say to some settings of an engine in a version.
-std::string refusal(const std::string& name, const std::string& version, const std::vector<std::pair<std::string, Value>>& settings) {
+std::string setting_refusal(const std::string& name, const std::string& version,
+                            const std::vector<std::pair<std::string, Value>>& settings) {
     try {
-        SpaceDescription description{{engine(name)}};
+        SpaceDescription description{{shipped_engine(name)}};
         description.others_searched = false;
         description.versions = {{name, version}};
         for (const auto& [parameter, value] : settings) description.entries.push_back(fixed(parameter, value));
@@ -33,7 +33,7 @@ std::string refusal(const std::string& name, const std::string& version, const s
         const SearchSpace space(composition.parameters(), composition.constraints());
         const auto violations = space.violations(space.default_configuration());
         if (!violations.empty()) return violations.front();
-        const auto facts = facts_for(root, name, version);
+        const auto facts = facts_for(search_spaces, name, version);
         const auto problems =
             facts->problems(composition.render(space.default_configuration(), {"org/model"}), composition.engines().front());
         return problems.empty() ? "" : problems.front();
@@ -59,7 +59,7 @@ TEST_CASE("versions compare as far as a bound is precise") {
 
 TEST_CASE("every engine file says where each parameter was checked") {
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
-        for (const EngineParameter& parameter : engine(name).parameters) {
+        for (const EngineParameter& parameter : shipped_engine(name).parameters) {
             INFO(name << " " << parameter.parameter.name);
             CHECK_FALSE(parameter.parameter.doc.empty());
             CHECK_FALSE(parameter.source.empty());
@@ -68,11 +68,11 @@ TEST_CASE("every engine file says where each parameter was checked") {
 
 TEST_CASE("1000 random configurations of every engine and version render to commands that the version takes, and read back") {
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
-        const auto versions = known_versions(root, name);
+        const auto versions = known_versions(search_spaces, name);
         REQUIRE_FALSE(versions.empty());
         for (const FlagFacts& facts : versions) {
             INFO(name << " " << facts.version);
-            SpaceDescription description{{engine(name)}};
+            SpaceDescription description{{shipped_engine(name)}};
             description.versions = {{name, facts.version}};
             const Composition composition(description);
             const SearchSpace space(composition.parameters(), composition.constraints());
@@ -101,31 +101,33 @@ TEST_CASE("1000 random configurations of every engine and version render to comm
 
 TEST_CASE("the most common mistakes are refused before a GPU is spent, with a helpful message") {
     const std::int64_t few = 256, many = 1024, tokens = 4;
-    CHECK(refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
+    CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"max_num_batched_tokens", few}})
               .starts_with("require max_num_batched_tokens >= max_num_seqs ("));
-    CHECK(refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}}).find("fp8_e5m2") != std::string::npos);
-    CHECK(refusal("vllm", "0.11.0", {{"performance_mode", "throughput"}}) ==
+    CHECK(setting_refusal("vllm", "0.17.0", {{"kv_cache_dtype", "fp8_e5m2"}, {"quantization", "fp8"}}).find("fp8_e5m2") !=
+          std::string::npos);
+    CHECK(setting_refusal("vllm", "0.11.0", {{"performance_mode", "throughput"}}) ==
           "'performance_mode': vllm has it from 0.17, and the study is for 0.11.0");
-    CHECK(refusal("vllm", "0.17.0", {{"attention_backend", "fa3"}})
+    CHECK(setting_refusal("vllm", "0.17.0", {{"attention_backend", "fa3"}})
               .starts_with("'attention_backend': vllm does not take fa3 for 'attention_backend'"));
-    CHECK(refusal("vllm", "0.17.0", {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}}).find("can never be active") !=
+    CHECK(setting_refusal("vllm", "0.17.0", {{"speculative_method", "none"}, {"num_speculative_tokens", tokens}})
+              .find("can never be active") != std::string::npos);
+    CHECK(setting_refusal("vllm", "0.17.0", {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}}).find("draft_model") !=
           std::string::npos);
-    CHECK(refusal("vllm", "0.17.0", {{"speculative_method", "eagle3"}, {"num_speculative_tokens", tokens}}).find("draft_model") !=
-          std::string::npos);
-    CHECK(refusal("vllm", "0.17.0", {{"max_running_requests", many}})
+    CHECK(setting_refusal("vllm", "0.17.0", {{"max_running_requests", many}})
               .starts_with("'max_running_requests' is no parameter or concept of the study's engines; known: "));
-    CHECK(refusal("vllm", "0.17.0", {{"max_num_seqs", "many"}}).starts_with("'max_num_seqs': vllm does not take many for 'max_num_seqs'"));
-    CHECK(refusal("sglang", "0.5.9", {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}}).find("disable_radix_cache") !=
-          std::string::npos);
-    CHECK_FALSE(refusal("llama.cpp", "b11669", {{"flash_attention", "off"}, {"cache_type_v", "q8_0"}}).empty());
-    CHECK(refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"performance_mode", "throughput"}}).empty());
+    CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", "many"}})
+              .starts_with("'max_num_seqs': vllm does not take many for 'max_num_seqs'"));
+    CHECK(setting_refusal("sglang", "0.5.9", {{"enable_hierarchical_cache", true}, {"disable_radix_cache", true}})
+              .find("disable_radix_cache") != std::string::npos);
+    CHECK_FALSE(setting_refusal("llama.cpp", "b11669", {{"flash_attention", "off"}, {"cache_type_v", "q8_0"}}).empty());
+    CHECK(setting_refusal("vllm", "0.17.0", {{"max_num_seqs", many}, {"performance_mode", "throughput"}}).empty());
 }
 
 TEST_CASE("every preset fits every engine that it names, in every version that is stored") {
     for (const char* preset : {"quick", "full", "latency", "throughput", "long-context", "moe"})
         for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
-            for (const FlagFacts& facts : known_versions(root, name)) {
-                const Yaml file = Yaml::load(root / "presets" / (std::string(preset) + ".yaml"));
+            for (const FlagFacts& facts : known_versions(search_spaces, name)) {
+                const Yaml file = Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
                 if (!file.find("space")->entries().empty() && file.find("space")->find(name) == nullptr) continue;
                 INFO(preset << " " << name << " " << facts.version);
                 const TemporaryFolder folder;
@@ -135,7 +137,7 @@ TEST_CASE("every preset fits every engine that it names, in every version that i
                     "study: s\nmodel: m\nengine: " + std::string(name) + "\npreset: " + preset + "\nengine_versions: {" + name + ": " +
                         facts.version +
                         "}\nworkloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\nevaluator: {replay: t.csv}\n");
-                const StudyFile read = load_study(study, Catalogue(root));
+                const StudyFile read = load_study(study, Catalogue(search_spaces));
                 const SearchSpace space(read.composition->parameters(), read.composition->constraints());
                 const FeasibleSet feasible(space);
                 CHECK(feasible.size() > 10);
@@ -150,7 +152,7 @@ TEST_CASE("every preset fits every engine that it names, in every version that i
 
 TEST_CASE("a flag is passed as its version wants it") {
     const auto command = [](const std::string& version) {
-        SpaceDescription description{{engine("vllm")}};
+        SpaceDescription description{{shipped_engine("vllm")}};
         description.others_searched = false;
         description.versions = {{"vllm", version}};
         description.entries = {fixed("attention_backend", "FLASHINFER")};
@@ -160,7 +162,7 @@ TEST_CASE("a flag is passed as its version wants it") {
     CHECK(command("0.11.0") == "VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve m");
     CHECK(command("0.17.0") == "vllm serve m --attention-backend=FLASHINFER");
 
-    SpaceDescription description{{engine("tensorrt-llm")}};
+    SpaceDescription description{{shipped_engine("tensorrt-llm")}};
     description.others_searched = false;
     const std::int64_t gib = 64;
     description.entries = {fixed("kv_cache_dtype", "fp8"), fixed("max_batch_size", gib)};
@@ -176,7 +178,7 @@ TEST_CASE("a draft model follows the method of speculation, in the command and i
                                                                   {"tensorrt-llm", "decoding_type", "Eagle", "DraftTarget"},
                                                                   {"llama.cpp", "spec_type", "draft-eagle3", "draft-simple"}}) {
         INFO(name);
-        SpaceDescription description{{engine(name)}};
+        SpaceDescription description{{shipped_engine(name)}};
         description.others_searched = false;
         SpaceEntry entry{method};
         entry.domain = ChoiceDomain{{"none", with_draft, without_draft}};
@@ -198,7 +200,7 @@ TEST_CASE("a draft model follows the method of speculation, in the command and i
         CHECK(space.completed(read.values) == drafted);
     }
     const auto error = [](const char* parameter, const char* value, bool given_twice) {
-        SpaceDescription description{{engine("vllm")}};
+        SpaceDescription description{{shipped_engine("vllm")}};
         SpaceEntry entry{parameter};
         entry.drafts = {{value, "org/head"}};
         description.entries = {entry};
@@ -213,14 +215,14 @@ TEST_CASE("a draft model follows the method of speculation, in the command and i
 }
 
 TEST_CASE("commands that a version does not take are told with the nearest flag") {
-    const auto facts = facts_for(root, "vllm", "0.17.0");
+    const auto facts = facts_for(search_spaces, "vllm", "0.17.0");
     REQUIRE(facts.has_value());
-    const Engine vllm = engine("vllm");
+    const Engine vllm = shipped_engine("vllm");
     const auto problems = facts->problems(
         {{"vllm", "serve", "m", "--max-num-seq=4", "--kv-cache-dtype=fp9", "--no-enable-prefix-caching", "--host", "x"}}, vllm);
     REQUIRE(problems.size() == 2);
     CHECK(problems[0].starts_with("vllm 0.17.0 has no flag --max-num-seq; nearest: --max-num-seqs"));
     CHECK(problems[1].starts_with("vllm 0.17.0 does not take 'fp9' for --kv-cache-dtype; it takes: fp8"));
-    CHECK(facts_for(root, "vllm", "0.18.1")->version == "0.17.0");
-    CHECK_FALSE(facts_for(root, "vllm", "0.9").has_value());
+    CHECK(facts_for(search_spaces, "vllm", "0.18.1")->version == "0.17.0");
+    CHECK_FALSE(facts_for(search_spaces, "vllm", "0.9").has_value());
 }

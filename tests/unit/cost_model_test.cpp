@@ -6,6 +6,7 @@
 #include "servetune/base/rng.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/perf/cost_model.hpp"
+#include "support/shipped.hpp"
 #include "support/small_target.hpp"
 
 #include <algorithm>
@@ -16,11 +17,8 @@ using namespace servetune::test;
 
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
-
 ServingTarget shipped(const std::string& model, const std::string& hardware, const std::string& engine) {
-    return {catalogue.model(model).model, catalogue.hardware(hardware), catalogue.traits(engine)};
+    return {shipped_catalogue.model(model).model, shipped_catalogue.hardware(hardware), shipped_catalogue.traits(engine)};
 }
 
 ServingSettings settings_for(const std::string& quantization) {
@@ -166,7 +164,7 @@ ServingSettings random_settings(Rng& rng) {
     return settings;
 }
 
-struct Case {
+struct RandomCase {
     ServingTarget target;
     ServingSettings settings;
     StepWork work;
@@ -191,8 +189,8 @@ StepWork random_work(Rng& rng, const ModelSpec& model) {
     return work;
 }
 
-Case random_case(Rng& rng) {
-    Case result{{random_model(rng), random_hardware(rng), random_traits(rng)}, random_settings(rng), {}};
+RandomCase random_case(Rng& rng) {
+    RandomCase result{{random_model(rng), random_hardware(rng), random_traits(rng)}, random_settings(rng), {}};
     result.work = random_work(rng, result.target.model);
     return result;
 }
@@ -204,8 +202,8 @@ StepWork times(StepWork work, std::int64_t n) {
             work.prefill_pairs * f,     work.prefill_windowed_pairs * f, work.prefill_context_tokens * f};
 }
 
-double seconds(const Case& c) { return CostModel(c.target, c.settings).step(c.work).total; }
-std::int64_t cache_tokens(const Case& c) { return CostModel(c.target, c.settings).memory().cache_tokens; }
+double seconds(const RandomCase& c) { return CostModel(c.target, c.settings).step(c.work).total; }
+std::int64_t cache_tokens(const RandomCase& c) { return CostModel(c.target, c.settings).memory().cache_tokens; }
 
 constexpr double rounding = 1 - 1e-12;  ///< sums are not associative to the last bit
 constexpr int many = 3000;
@@ -418,7 +416,7 @@ TEST_CASE("cost model: a sequence gets as many tokens of a step as guesses hold 
 TEST_CASE("cost model: random cases have finite times and plans that add up") {
     Rng rng(1);
     for (int i = 0; i < many; ++i) {
-        const Case c = random_case(rng);
+        const RandomCase c = random_case(rng);
         const CostModel cost(c.target, c.settings);
         const StepTime time = cost.step(c.work);
         for (const double part : {time.linear, time.attention, time.communication, time.draft, time.device, time.host, time.total})
@@ -441,9 +439,9 @@ TEST_CASE("cost model: random cases have finite times and plans that add up") {
 TEST_CASE("cost model: more memory and smaller keys never make a smaller cache") {
     Rng rng(2);
     for (int i = 0; i < many; ++i) {
-        const Case c = random_case(rng);
+        const RandomCase c = random_case(rng);
         const std::int64_t tokens = cache_tokens(c);
-        Case more = c;
+        RandomCase more = c;
         more.settings.memory_fraction += (1 - c.settings.memory_fraction) * rng.uniform();
         REQUIRE(cache_tokens(more) >= tokens);
         more = c;
@@ -462,9 +460,9 @@ TEST_CASE("cost model: more memory and smaller keys never make a smaller cache")
 TEST_CASE("cost model: more work is never done sooner") {
     Rng rng(3);
     for (int i = 0; i < many; ++i) {
-        const Case c = random_case(rng);
+        const RandomCase c = random_case(rng);
         const double before = seconds(c) * rounding;
-        Case more = c;
+        RandomCase more = c;
         more.work.decode_context_tokens *= between(rng, 1, 10);
         REQUIRE(seconds(more) >= before);
         more.work.decode_windowed_context_tokens = more.work.decode_context_tokens;
@@ -493,10 +491,10 @@ TEST_CASE("cost model: more work is never done sooner") {
 TEST_CASE("cost model: a better chip is never slower, a better engine neither") {
     Rng rng(4);
     for (int i = 0; i < many; ++i) {
-        const Case c = random_case(rng);
+        const RandomCase c = random_case(rng);
         const double before = seconds(c);
         const double factor = between(rng, 1, 10);
-        Case better = c;
+        RandomCase better = c;
         better.target.hardware.memory_bandwidth_bytes_per_second *= factor;
         REQUIRE(seconds(better) * rounding <= before);
         better = c;
@@ -518,7 +516,7 @@ TEST_CASE("cost model: a better chip is never slower, a better engine neither") 
 TEST_CASE("cost model: sharing a model among more devices never puts more weights on one") {
     Rng rng(5);
     for (int i = 0; i < many; ++i) {
-        Case c = random_case(rng);
+        RandomCase c = random_case(rng);
         const double before = CostModel(c.target, c.settings).memory().weights_bytes;
         for (std::int64_t* count : {&c.settings.tensor_parallel, &c.settings.pipeline_parallel}) {
             *count *= 2;
@@ -534,7 +532,7 @@ TEST_CASE("cost model: a step reads of a mixture of experts what one token reads
     Rng rng(6);
     int mixtures = 0;
     for (int i = 0; i < many; ++i) {
-        Case c = random_case(rng);
+        RandomCase c = random_case(rng);
         const ModelSpec& model = c.target.model;
         if (model.experts == 0) continue;
         ++mixtures;
@@ -564,7 +562,7 @@ TEST_CASE("cost model: a step reads of a mixture of experts what one token reads
 TEST_CASE("cost model: no step beats the roofline") {
     Rng rng(7);
     for (int i = 0; i < many; ++i) {
-        const Case c = random_case(rng);
+        const RandomCase c = random_case(rng);
         const StepTime time = CostModel(c.target, c.settings).step(c.work);
         const ModelSpec& model = c.target.model;
         const HardwareSpec& chip = c.target.hardware;

@@ -48,7 +48,7 @@ std::vector<std::string> texts_of(const Plan& plan) {
 }
 
 /// A server: 11 tokens around a text, one a word but for these, which are two.
-struct Server {
+struct TokenizeServer {
     std::set<std::string> long_words{};
     std::int64_t around = 11;
     int asked = 0;
@@ -60,7 +60,7 @@ struct Server {
     }
 };
 
-Calibration calibrated(Server& server) {
+Calibration calibrated(TokenizeServer& server) {
     return calibrate([&](const std::string& text) { return server(text); });
 }
 
@@ -72,7 +72,7 @@ Workload file_workload(Dataset::Kind kind, const std::filesystem::path& file, st
     return {.name = "w", .dataset = {.kind = kind, .path = file.string()}, .requests = requests};
 }
 
-std::string repeated(const std::string& word, int count) {
+std::string repeated_word(const std::string& word, int count) {
     std::string text;
     for (int i = 0; i < count; ++i) text += (i == 0 ? "" : " ") + word;
     return text;
@@ -107,7 +107,7 @@ void same_lengths(const Plan& a, const Plan& b) {
 }  // namespace
 
 TEST_CASE("calibration finds what a server counts around a text, in four questions") {
-    Server server;
+    TokenizeServer server;
     const Calibration calibration = calibrated(server);
     CHECK(calibration.exact);
     CHECK(calibration.overhead_tokens == 11);
@@ -117,11 +117,11 @@ TEST_CASE("calibration finds what a server counts around a text, in four questio
 }
 
 TEST_CASE("calibration leaves out the words that a server does not count as one token") {
-    Server server{.long_words = {"the", "school", "away"}};
+    TokenizeServer server{.long_words = {"the", "school", "away"}};
     const Calibration calibration = calibrated(server);
     CHECK(calibration.left_out.size() == 3);
     CHECK(server.asked <= 64);
-    Server other{.long_words = {"school", "away"}};
+    TokenizeServer other{.long_words = {"school", "away"}};
     const Calibration fine = calibrated(other);
     CHECK(fine.exact);
     CHECK(fine.overhead_tokens == 11);
@@ -130,7 +130,7 @@ TEST_CASE("calibration leaves out the words that a server does not count as one 
 }
 
 TEST_CASE("calibration gives up exactness where many words are long, and refuses counts that make no sense") {
-    Server server;
+    TokenizeServer server;
     const Plan all = plan_requests(random_workload(1, 4000, 1));
     const std::vector<std::string> words = words_of(all.requests[0].text);
     for (std::size_t i = 0; i < words.size(); i += 2) server.long_words.insert(words[i]);
@@ -161,7 +161,7 @@ TEST_CASE("token estimates of known texts") {
 }
 
 TEST_CASE("random: a server counts exactly the lengths asked for") {
-    Server server;
+    TokenizeServer server;
     const Plan plan = plan_requests(random_workload(50, 128, 16, 0.5), {.salt = 3, .calibration = calibrated(server)});
     REQUIRE(plan.requests.size() == 50);
     CHECK(plan.lengths_exact);
@@ -284,11 +284,11 @@ TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those k
     const TemporaryFolder folder;
     std::string text = "[";
     for (int i = 0; i < 30; ++i)
-        text += conversation("question number " + std::to_string(i) + " is this one", repeated("answer", 10 + i)) + ",\n";
-    text += conversation("too short", repeated("answer", 10)) + ",\n";
+        text += conversation("question number " + std::to_string(i) + " is this one", repeated_word("answer", 10 + i)) + ",\n";
+    text += conversation("too short", repeated_word("answer", 10)) + ",\n";
     text += conversation("a question of five words", "no") + ",\n";
-    text += conversation(repeated("long", 1100), repeated("answer", 10)) + ",\n";
-    text += conversation(repeated("long", 900), repeated("answer", 1200)) + ",\n";
+    text += conversation(repeated_word("long", 1100), repeated_word("answer", 10)) + ",\n";
+    text += conversation(repeated_word("long", 900), repeated_word("answer", 1200)) + ",\n";
     text += R"({"id": "one turn", "conversations": [{"from": "human", "value": "only a question, no answer"}]})";
     text += ",\n{\"id\": \"none\"}]\n";
     const auto file = folder.write("s.json", text);
@@ -408,7 +408,7 @@ TEST_CASE("trace: Azure's rows, in order, at their times") {
     CHECK(plan.requests[1].at_seconds == Approx(0.052).epsilon(1e-9));
     CHECK(plan.requests[2].at_seconds == Approx(20576.02004).epsilon(1e-12));
     same_lengths(plan, plan_requests(workload, {.salt = 2}));
-    Server server{.around = 40};
+    TokenizeServer server{.around = 40};
     const Plan counted = plan_requests(workload, {.calibration = calibrated(server)});
     CHECK(server(counted.requests[0].text) == 480);
     CHECK(counted.requests[1].input_tokens == 41);

@@ -14,9 +14,7 @@ using namespace servetune::test;
 
 namespace {
 
-constexpr double us = 1e-6;
-
-EngineCore engine(const ServingSettings& settings, std::uint64_t seed = 1, const StepNoise& noise = {}) {
+EngineCore core_of(const ServingSettings& settings, std::uint64_t seed = 1, const StepNoise& noise = {}) {
     return EngineCore(CostModel(small_target(), settings), seed, noise);
 }
 
@@ -76,7 +74,7 @@ std::map<std::size_t, Got> finish(EngineCore& core, int most_steps = 1'000'000) 
 TEST_CASE("engine: steps of two requests, added up by hand") {
     ServingSettings settings = small_settings();
     settings.max_batched_tokens = 100;
-    EngineCore core = engine(settings);
+    EngineCore core = core_of(settings);
     core.add(request(1, 150, 3));
     core.add(request(2, 30, 2));
 
@@ -141,7 +139,7 @@ TEST_CASE("engine: whatever the settings and the requests, each ends once with a
         const double shares[] = {0, 0, 0.3, 1};
         settings.reserved_share = shares[rng.index(4)];
         if (in(0, 2) == 0) settings.speculation = {.method = "ngram", .tokens = in(1, 5)};
-        EngineCore core = engine(settings, seed);
+        EngineCore core = core_of(settings, seed);
 
         std::map<std::size_t, EngineRequest> added;
         const std::int64_t count = in(1, 25);
@@ -187,7 +185,7 @@ TEST_CASE("engine: requests that come and go while it runs leave nothing behind"
         ServingSettings settings = small_settings(320);
         settings.max_batched_tokens = 40;
         settings.max_sequences = 6;
-        EngineCore core = engine(settings);
+        EngineCore core = core_of(settings);
         std::size_t next = 0;
         for (int i = 0; i < 200; ++i) {
             if (rng.index(3) == 0) {
@@ -207,7 +205,7 @@ TEST_CASE("engine: requests that come and go while it runs leave nothing behind"
 TEST_CASE("engine: a cancelled request is gone, waiting or running, and its id is free again") {
     ServingSettings settings = small_settings();
     settings.max_sequences = 1;
-    EngineCore core = engine(settings);
+    EngineCore core = core_of(settings);
     core.add(request(1, 100, 100));
     core.add(request(2, 100, 100));
     (void)core.step();
@@ -228,30 +226,30 @@ TEST_CASE("engine: what it cannot serve it refuses, and says why") {
     ServingSettings settings = small_settings(1600);
     settings.max_context_tokens = 3000;
     settings.max_batched_tokens = 512;
-    EngineCore core = engine(settings);
+    EngineCore core = core_of(settings);
     CHECK(core.refusal(1000, 600).empty());
     CHECK(core.refusal(1000, 601) == "the request has 1601 tokens (1000 of the prompt, 601 of the answer), the whole cache holds 1600");
     CHECK(core.refusal(2000, 1001) == "the request has 3001 tokens (2000 of the prompt, 1001 of the answer), the longest context is 3000");
     CHECK(core.refusal(0, 5) == "a prompt and an answer of at least one token each wanted, got 0 and 5");
     CHECK(core.refusal(5, 0) == "a prompt and an answer of at least one token each wanted, got 5 and 0");
     settings.chunked_prefill = false;
-    EngineCore whole = engine(settings);
+    EngineCore whole = core_of(settings);
     CHECK(whole.refusal(512, 10).empty());
     CHECK(whole.refusal(513, 10) == "the prompt has 513 tokens, a step at most 512, and prompts are not cut (chunked prefill is off)");
     CHECK(message_of<UsageError>([&] { whole.add(request(1, 513, 10)); }) == whole.refusal(513, 10));
     whole.add(request(1, 5, 10));
     CHECK(message_of<UsageError>([&] { whole.add(request(1, 5, 10)); }) == "request 1 is already in the engine");
-    CHECK(engine(small_settings(0)).refusal(1, 1) ==
+    CHECK(core_of(small_settings(0)).refusal(1, 1) ==
           "the request has 2 tokens (1 of the prompt, 1 of the answer), the whole cache holds 0");
-    CHECK_FALSE(message_of<UsageError>([] { (void)engine(small_settings(), 1, {.step_cv = -1}); }).empty());
-    CHECK_FALSE(message_of<UsageError>([] { (void)engine(small_settings(), 1, {.drift_period_seconds = 0}); }).empty());
+    CHECK_FALSE(message_of<UsageError>([] { (void)core_of(small_settings(), 1, {.step_cv = -1}); }).empty());
+    CHECK_FALSE(message_of<UsageError>([] { (void)core_of(small_settings(), 1, {.drift_period_seconds = 0}); }).empty());
 }
 
 TEST_CASE("engine: chunks let decoding go on beside a long prompt, whole prompts make it wait") {
     ServingSettings settings = small_settings();
     settings.max_batched_tokens = 1000;
     settings.mixed_steps = true;
-    EngineCore chunked = engine(settings);
+    EngineCore chunked = core_of(settings);
     chunked.add(request(1, 10, 50));
     (void)chunked.step();
     chunked.add(request(2, 1000, 1));
@@ -264,7 +262,7 @@ TEST_CASE("engine: chunks let decoding go on beside a long prompt, whole prompts
     CHECK(step.work.prefill_finished == 1);
 
     settings.chunked_prefill = false;
-    EngineCore whole = engine(settings);
+    EngineCore whole = core_of(settings);
     whole.add(request(1, 10, 50));
     (void)whole.step();
     whole.add(request(2, 1000, 1));
@@ -279,7 +277,7 @@ TEST_CASE("engine: where steps are not mixed prompts come first and decoding wai
     ServingSettings settings = small_settings();
     settings.max_batched_tokens = 100;
     settings.mixed_steps = false;
-    EngineCore core = engine(settings);
+    EngineCore core = core_of(settings);
     core.add(request(1, 10, 50));
     (void)core.step();
     CHECK(core.step().work.decode_sequences == 1);
@@ -292,7 +290,7 @@ TEST_CASE("engine: where steps are not mixed prompts come first and decoding wai
     CHECK(core.step().work.decode_sequences == 2);
 
     settings.mixed_steps = true;
-    EngineCore mixed = engine(settings);
+    EngineCore mixed = core_of(settings);
     mixed.add(request(1, 10, 50));
     (void)mixed.step();
     mixed.add(request(2, 250, 5));
@@ -302,7 +300,7 @@ TEST_CASE("engine: where steps are not mixed prompts come first and decoding wai
 }
 
 TEST_CASE("engine: a prefix that was computed before is not computed again, but the last token of a prompt always is") {
-    EngineCore core = engine(small_settings());
+    EngineCore core = core_of(small_settings());
     core.add(request(1, 100, 2, pieces(9, 6)));
     core.add(request(2, 100, 2, pieces(9, 6)));  // in the same step
     const EngineStep step = core.step();
@@ -329,7 +327,7 @@ TEST_CASE("engine: a prefix that was computed before is not computed again, but 
 
     ServingSettings off = small_settings();
     off.prefix_cache = false;
-    EngineCore without = engine(off);
+    EngineCore without = core_of(off);
     without.add(request(1, 100, 2, pieces(9, 6)));
     without.add(request(2, 100, 2, pieces(9, 6)));
     CHECK(finish(without).at(2).cached == 0);
@@ -340,7 +338,7 @@ TEST_CASE("engine: larger blocks find whole blocks only, smaller ones whole piec
     const auto cached = [](std::int64_t block_tokens) {
         ServingSettings settings = small_settings();
         settings.block_tokens = block_tokens;
-        EngineCore core = engine(settings);
+        EngineCore core = core_of(settings);
         core.add(request(1, 100, 1, pieces(9, 6)));
         (void)finish(core);
         core.add(request(2, 200, 1, pieces(9, 6)));
@@ -355,7 +353,7 @@ TEST_CASE("engine: larger blocks find whole blocks only, smaller ones whole piec
 }
 
 TEST_CASE("engine: an answer is found again by the turn that repeats it") {
-    EngineCore core = engine(small_settings());
+    EngineCore core = core_of(small_settings());
     core.add(request(1, 40, 60, pieces(5, 6)));
     (void)finish(core);
     core.add(request(2, 120, 5, pieces(5, 6)));
@@ -363,7 +361,7 @@ TEST_CASE("engine: an answer is found again by the turn that repeats it") {
 }
 
 TEST_CASE("engine: the prefix unused for longest gives way when blocks are needed") {
-    EngineCore core = engine(small_settings(320));  // 20 blocks
+    EngineCore core = core_of(small_settings(320));  // 20 blocks
     const auto serve = [&](std::size_t id, std::uint64_t text) {
         core.add(request(id, 97, 1, pieces(text, 6)));  // 7 blocks, 6 with names
         return finish(core).at(id).cached;
@@ -379,7 +377,7 @@ TEST_CASE("engine: the prefix unused for longest gives way when blocks are neede
 TEST_CASE("engine: without room the youngest is preempted, starts again, and loses no token") {
     ServingSettings settings = small_settings(160);  // 10 blocks
     settings.prefix_cache = false;
-    EngineCore core = engine(settings);
+    EngineCore core = core_of(settings);
     core.add(request(1, 48, 64));
     core.add(request(2, 48, 64));
     (void)core.step();
@@ -407,7 +405,7 @@ TEST_CASE("engine: without room the youngest is preempted, starts again, and los
     CHECK(core.counters().generated_tokens == 128);
 
     settings.prefix_cache = true;  // what is still in the cache when it starts again is not computed again
-    EngineCore remembering = engine(settings);
+    EngineCore remembering = core_of(settings);
     remembering.add(request(1, 48, 64));
     remembering.add(request(2, 48, 64));
     again = -96;
@@ -422,7 +420,7 @@ TEST_CASE("engine: room reserved at admission for whole answers means that nothi
     const auto run = [](double share) {
         ServingSettings settings = small_settings(480);
         settings.reserved_share = share;
-        EngineCore core = engine(settings);
+        EngineCore core = core_of(settings);
         for (std::size_t i = 0; i < 12; ++i) core.add(request(i, 40, 80));
         (void)core.step();
         const std::size_t admitted = core.running();
@@ -439,7 +437,7 @@ TEST_CASE("engine: speculation gives as many tokens in a step as the formula say
     for (const std::int64_t guesses : {1, 3, 6}) {
         ServingSettings settings = small_settings();
         settings.speculation = {.method = "ngram", .tokens = guesses};
-        EngineCore core = engine(settings, static_cast<std::uint64_t>(guesses));
+        EngineCore core = core_of(settings, static_cast<std::uint64_t>(guesses));
         for (std::size_t i = 0; i < 8; ++i) core.add(request(i, 10, 10'000));
         double steps = 0;
         double tokens = 0;
@@ -461,7 +459,7 @@ TEST_CASE("engine: speculation gives as many tokens in a step as the formula say
     ServingSettings narrow = small_settings();
     narrow.speculation = {.method = "ngram", .tokens = 3};
     narrow.max_batched_tokens = 10;
-    EngineCore core = engine(narrow);
+    EngineCore core = core_of(narrow);
     for (std::size_t i = 0; i < 5; ++i) core.add(request(i, 1, 100));
     (void)core.step();
     CHECK(core.step().work.decode_sequences == 3);  // 4 + 4 + 2 places
@@ -490,7 +488,7 @@ TEST_CASE("engine: contexts are cut at the sliding window") {
 
 TEST_CASE("engine: one stream is never faster with a longer context") {
     const auto seconds = [](std::int64_t input) {
-        EngineCore core = engine(small_settings());
+        EngineCore core = core_of(small_settings());
         core.add(request(1, input, 40));
         (void)finish(core);
         return core.counters().busy_seconds;
@@ -541,14 +539,14 @@ TEST_CASE("engine: steps vary as much as they are told to") {
         return result;
     };
     const double n = 20'000;
-    EngineCore steps = engine(small_settings(), 3, {.step_cv = 0.1});
+    EngineCore steps = core_of(small_settings(), 3, {.step_cv = 0.1});
     const auto [step_cv, step_mean] = cv(factors(steps, 20'000));
     CHECK(std::abs(step_cv - 0.1) < 4 * 0.1 / std::sqrt(2 * n));
     CHECK(std::abs(step_mean - 1) < 4 * 0.1 / std::sqrt(n));
 
     std::vector<double> runs;
     for (std::uint64_t seed = 0; seed < 4000; ++seed) {
-        EngineCore one = engine(small_settings(), seed, {.run_cv = 0.05});
+        EngineCore one = core_of(small_settings(), seed, {.run_cv = 0.05});
         const std::vector<double> same = factors(one, 2);
         REQUIRE(same[0] == Approx(same[1]).epsilon(1e-12));
         runs.push_back(same[0]);
@@ -557,7 +555,7 @@ TEST_CASE("engine: steps vary as much as they are told to") {
     CHECK(std::abs(run_cv - 0.05) < 4 * 0.05 / std::sqrt(2 * 4000.0));
     CHECK(std::abs(run_mean - 1) < 4 * 0.05 / std::sqrt(4000.0));
 
-    EngineCore wave = engine(small_settings(), 5, {.drift_cv = 0.02, .drift_period_seconds = 2});
+    EngineCore wave = core_of(small_settings(), 5, {.drift_cv = 0.02, .drift_period_seconds = 2});
     const std::vector<double> drift = factors(wave, 20'000);  // some 10 periods
     CHECK(cv(drift).first == Approx(0.02).epsilon(0.05));
     double jump = 0;
@@ -569,7 +567,7 @@ TEST_CASE("engine: same seed and calls, same steps; another seed, others") {
     const auto run = [](std::uint64_t seed) {
         ServingSettings settings = small_settings(640);
         settings.speculation = {.method = "ngram", .tokens = 2};
-        EngineCore core = engine(settings, seed, {.run_cv = 0.01, .step_cv = 0.05, .drift_cv = 0.01});
+        EngineCore core = core_of(settings, seed, {.run_cv = 0.01, .step_cv = 0.05, .drift_cv = 0.01});
         for (std::size_t i = 0; i < 20; ++i) core.add(request(i, 30 + static_cast<std::int64_t>(i), 40, pieces(i % 2, 2)));
         std::vector<double> seconds;
         while (!core.idle()) seconds.push_back(core.step().seconds);

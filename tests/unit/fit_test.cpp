@@ -8,6 +8,7 @@
 #include "servetune/io/files.hpp"
 #include "servetune/io/fit_table.hpp"
 #include "servetune/load/statistics.hpp"
+#include "support/shipped.hpp"
 #include "support/small_target.hpp"
 
 #include <cmath>
@@ -17,9 +18,8 @@ using namespace servetune::test;
 
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
-const std::filesystem::path thor = root / "published/qwen3-8b-jetson-thor";
-const std::filesystem::path h100 = root / "published/qwen3-14b-h100";
+const std::filesystem::path thor = search_spaces / "published/qwen3-8b-jetson-thor";
+const std::filesystem::path h100 = search_spaces / "published/qwen3-14b-h100";
 
 EngineTraits start_traits() {
     EngineTraits traits = small_target().traits;
@@ -77,7 +77,7 @@ double worst_of(const std::vector<FitError>& errors) {
 }
 
 std::map<std::string, std::vector<FitRow>> table(const std::filesystem::path& folder, const char* name, const std::string& workload = "") {
-    return read_fit_table(folder / name, load_study(folder / "study.yaml", Catalogue(root)), workload).rows;
+    return read_fit_table(folder / name, load_study(folder / "study.yaml", Catalogue(search_spaces)), workload).rows;
 }
 
 }  // namespace
@@ -165,14 +165,14 @@ TEST_CASE("fit: with a step's overhead beside it, the mixtures of experts on Jet
 }
 
 TEST_CASE("fit: unsound rows and models whose bytes are not known are left out, with their places") {
-    const FitTable read = read_fit_table(thor / "results.csv", load_study(thor / "study.yaml", Catalogue(root)), "low_load");
+    const FitTable read = read_fit_table(thor / "results.csv", load_study(thor / "study.yaml", Catalogue(search_spaces)), "low_load");
     REQUIRE(read.left_out.size() == 2);
     CHECK(read.left_out[0].find("results.csv:5: unsound: physics, mean TPOT = 8.88 ms") != std::string::npos);
     CHECK(read.left_out[1].find("results.csv:19: the bytes of Qwen/Qwen3-8B as 'gguf' are not known") != std::string::npos);
     const TemporaryFolder folder;
     const auto empty = folder.write("empty.csv", "");
     CHECK(message_of<ParseError>([&] {
-              (void)read_fit_table(empty, load_study(thor / "study.yaml", Catalogue(root)));
+              (void)read_fit_table(empty, load_study(thor / "study.yaml", Catalogue(search_spaces)));
           }).find("an empty table") != std::string::npos);
 }
 
@@ -194,15 +194,16 @@ TEST_CASE("fit: the five workloads of Qwen3-14B on H100, with vLLM and with SGLa
 
 TEST_CASE("fit: the file it writes is read back, and a study takes it") {
     Fit result;
-    result.traits = Catalogue(root).traits("vllm");
+    result.traits = Catalogue(search_spaces).traits("vllm");
     result.traits.bandwidth_efficiency = 0.4321;
     for (auto& [type, efficiency] : result.traits.compute_efficiency) efficiency = 0.25;
     result.traits.request_overhead_seconds = 1.25e-3;
     result.values = {{"bandwidth_efficiency", 0.4321}, {"compute_efficiency", 0.25}, {"request_overhead_seconds", 1.25e-3}};
     const TemporaryFolder folder;
-    const auto file = folder.write("own.yaml", fitted_traits_file(root / "traits/vllm.yaml", result, "fitted to own.csv (7 rows)"));
-    const EngineTraits back = Catalogue(root).traits(file.string());
-    const EngineTraits shipped = Catalogue(root).traits("vllm");
+    const auto file =
+        folder.write("own.yaml", fitted_traits_file(search_spaces / "traits/vllm.yaml", result, "fitted to own.csv (7 rows)"));
+    const EngineTraits back = Catalogue(search_spaces).traits(file.string());
+    const EngineTraits shipped = Catalogue(search_spaces).traits("vllm");
     CHECK(back.bandwidth_efficiency == Approx(0.4321));
     CHECK(back.request_overhead_seconds == Approx(1.25e-3));
     CHECK(back.compute("fp8") == Approx(0.25));
@@ -216,7 +217,7 @@ TEST_CASE("fit: the file it writes is read back, and a study takes it") {
                      "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads:\n  - {workload: w, use: "
                      "random, input_tokens: 16, output_tokens: 16, requests: 1}\nobjective: {minimize: "
                      "time_per_output_token_mean_seconds}\nothers: default\nevaluator: {simulate: {traits: {vllm: own.yaml}}}\n");
-    const StudyFile own = load_study(study, Catalogue(root));
+    const StudyFile own = load_study(study, Catalogue(search_spaces));
     const auto evaluator = simulated(own);
     const SearchSpace space(own.composition->parameters(), own.composition->constraints());
     const auto started = evaluator->started(space.default_configuration());

@@ -15,12 +15,12 @@ using namespace servetune::test;
 
 namespace {
 
-const char* const engine_yaml = R"(engine: toy
+const char* const goals_engine = R"(engine: toy
 launch: [toy, "{model}"]
 parameters:
   seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
 )";
-const std::string study_yaml = R"(study: s
+const std::string goals_study = R"(study: s
 model: org/m
 engine: toy
 workloads:
@@ -32,12 +32,12 @@ strategy: STRATEGY
 decision: published
 evaluator: EVALUATOR
 )";
-const char* const table_csv =
+const char* const goals_table =
     "seqs,status,total_tokens_per_second,time_to_first_token_p99_seconds,watts\n"
     "4,ok,90,0.5,300\n8,ok,100,0.8,350\n16,ok,120,1.5,400\n32,ok,110,1.6,380\n";
 
-std::string with(std::string objective, const std::string& strategy, const std::string& evaluator = "{replay: t.csv}") {
-    std::string result = study_yaml;
+std::string study_with(std::string objective, const std::string& strategy, const std::string& evaluator = "{replay: t.csv}") {
+    std::string result = goals_study;
     for (const auto& [name, value] :
          {std::pair<std::string, std::string>{"OBJECTIVE", objective}, {"STRATEGY", strategy}, {"EVALUATOR", evaluator}})
         result.replace(result.find(name), name.size(), value);
@@ -46,8 +46,8 @@ std::string with(std::string objective, const std::string& strategy, const std::
 
 struct Files {
     explicit Files(const std::string& study) {
-        folder.write("toy.yaml", engine_yaml);
-        folder.write("t.csv", table_csv);
+        folder.write("toy.yaml", goals_engine);
+        folder.write("t.csv", goals_table);
         file = folder.write("study.yaml", study);
     }
     [[nodiscard]] StudySetup set_up() const { return servetune::set_up(load_study(file, Catalogue(folder.path()))); }
@@ -56,19 +56,21 @@ struct Files {
     std::filesystem::path file;
 };
 
-std::string error_of(const std::string& objective, const std::string& strategy = "exhaustive",
-                     const std::string& evaluator = "{replay: t.csv}") {
-    const Files files(with(objective, strategy, evaluator));
+std::string goals_error(const std::string& objective, const std::string& strategy = "exhaustive",
+                        const std::string& evaluator = "{replay: t.csv}") {
+    const Files files(study_with(objective, strategy, evaluator));
     std::string message = message_of<Error>([&] { (void)files.set_up(); });
     const std::string folder = files.folder.path().string();
     for (auto at = message.find(folder); at != std::string::npos; at = message.find(folder)) message.replace(at, folder.size(), "DIR");
     return message;
 }
 Objective objective_of(const std::string& objective) {
-    const Files files(with(objective, "exhaustive"));
+    const Files files(study_with(objective, "exhaustive"));
     return load_study(files.file, Catalogue(files.folder.path())).objective;
 }
-std::string identity_of(const std::string& objective) { return Files(with(objective, "exhaustive")).set_up().definition().at("objective"); }
+std::string identity_of(const std::string& objective) {
+    return Files(study_with(objective, "exhaustive")).set_up().definition().at("objective");
+}
 
 }  // namespace
 
@@ -88,28 +90,28 @@ TEST_CASE("objective: one metric or several, under one key or both, the first wr
 }
 
 TEST_CASE("objective: what is no list of goals is refused with its place") {
-    CHECK(error_of("{maximize: total_tokens_per_second, minimize: [watts, watts]}") ==
+    CHECK(goals_error("{maximize: total_tokens_per_second, minimize: [watts, watts]}") ==
           "DIR/study.yaml:6:66: 'objective.minimize[1]': 'watts' is a goal already");
-    CHECK(error_of("{maximize: watts, minimize: watts}") == "DIR/study.yaml:6:40: 'objective.minimize': 'watts' is a goal already");
-    CHECK(error_of("{maximize: []}") == "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a list");
-    CHECK(error_of("{limits: [\"watts <= 400\"]}") ==
+    CHECK(goals_error("{maximize: watts, minimize: watts}") == "DIR/study.yaml:6:40: 'objective.minimize': 'watts' is a goal already");
+    CHECK(goals_error("{maximize: []}") == "DIR/study.yaml:6:23: 'objective.maximize': a metric or a list of metrics wanted, got a list");
+    CHECK(goals_error("{limits: [\"watts <= 400\"]}") ==
           "DIR/study.yaml:6:12: 'objective': an objective has a goal: maximize or minimize, with a metric or a list of metrics");
-    CHECK(has(error_of("{maximize: total_tokens_per_second, minimize: wats}"), "t.csv has no metric 'wats'; it has: watts, "));
-    CHECK(error_of("{maximize: [total_tokens_per_second, {a: b}]}").starts_with("DIR/study.yaml:6:"));
+    CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: wats}"), "t.csv has no metric 'wats'; it has: watts, "));
+    CHECK(goals_error("{maximize: [total_tokens_per_second, {a: b}]}").starts_with("DIR/study.yaml:6:"));
     // No table to look into: what a load test measures is known.
-    CHECK(has(error_of("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
+    CHECK(has(goals_error("{maximize: total_tokens_per_second, minimize: time_to_first_token_p98_seconds}", "bayesian", "{deploy: {}}"),
               "'objective': a load test has no metric 'time_to_first_token_p98_seconds'; it has: time_to_first_token_p9"));
 }
 
 TEST_CASE("objective: strategies that compare one number refuse several goals, the others take them") {
     const std::string both = "{maximize: total_tokens_per_second, minimize: watts}";
     CHECK(
-        error_of(both, "staged") ==
+        goals_error(both, "staged") ==
         "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are several goals; bayesian, quasi_random, random "
         "and exhaustive take them");
-    CHECK(has(error_of(both, "local_search"), "the strategy local_search compares one number"));
-    for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"}) CHECK(error_of(both, strategy).empty());
-    for (const char* strategy : {"staged", "local_search"}) CHECK(error_of("{maximize: watts}", strategy).empty());
+    CHECK(has(goals_error(both, "local_search"), "the strategy local_search compares one number"));
+    for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"}) CHECK(goals_error(both, strategy).empty());
+    for (const char* strategy : {"staged", "local_search"}) CHECK(goals_error("{maximize: watts}", strategy).empty());
 }
 
 TEST_CASE("objective: goals are part of a study's identity, which of one goal is what it was") {
@@ -121,7 +123,7 @@ TEST_CASE("objective: goals are part of a study's identity, which of one goal is
 
 TEST_CASE("several goals: both reports list the front with its commands, of one goal they say nothing of it") {
     const auto reports = [](const std::string& objective) {
-        const Files files(with(objective, "exhaustive"));
+        const Files files(study_with(objective, "exhaustive"));
         const StudySetup setup = files.set_up();
         MemoryJournal journal;
         Study study(*setup.problem, *setup.strategy, journal);

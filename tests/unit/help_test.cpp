@@ -32,7 +32,8 @@ bool runs(pid_t pid) {
     return (stat >> id >> name >> state) && state != "Z";
 }
 
-InstalledFlags asked(const std::string& program, const HelpLimits& limits = {}, std::vector<std::vector<std::string>> help = {{"--help"}}) {
+InstalledFlags asked_for_help(const std::string& program, const HelpLimits& limits = {},
+                              std::vector<std::vector<std::string>> help = {{"--help"}}) {
     Engine engine{"e"};
     engine.launch = {program, "--model", "{model}", "--port", "{port}"};
     engine.help = std::move(help);
@@ -91,11 +92,11 @@ TEST_CASE("an installed engine is asked for its flags, in other words until it l
     const TemporaryFolder folder;
     const std::string groups =
         script(folder, "groups", "[ \"$1\" = --help=all ] && printf ' --model M\\n --port P\\n --seats S\\n' || echo ' --group G'\n");
-    const InstalledFlags whole = asked(groups, {}, {{"--help"}, {"--help=all"}});
+    const InstalledFlags whole = asked_for_help(groups, {}, {{"--help"}, {"--help=all"}});
     CHECK(whole.command == groups + " --help=all");
     CHECK(whole.flags == Flags{"--model", "--port", "--seats"});
     CHECK(whole.why_not.empty());
-    const InstalledFlags part = asked(groups);
+    const InstalledFlags part = asked_for_help(groups);
     CHECK(part.flags.empty());
     CHECK(part.why_not == "'" + groups + " --help' does not list --model, so not all flags: it was not consulted");
 }
@@ -103,16 +104,19 @@ TEST_CASE("an installed engine is asked for its flags, in other words until it l
 TEST_CASE("an engine that does not answer is said so in one line") {
     const TemporaryFolder folder;
     const std::string absent = (folder.path() / "absent").string();
-    CHECK(asked(absent).why_not == absent + " is not installed here: its --help was not consulted");
-    CHECK(asked("no-such-engine-on-any-path").why_not == "no-such-engine-on-any-path is not installed here: its --help was not consulted");
+    CHECK(asked_for_help(absent).why_not == absent + " is not installed here: its --help was not consulted");
+    CHECK(asked_for_help("no-such-engine-on-any-path").why_not ==
+          "no-such-engine-on-any-path is not installed here: its --help was not consulted");
     const std::string failing = script(folder, "failing", "echo first; echo 'no device found' >&2; exit 3\n");
-    CHECK(asked(failing).why_not == "'" + failing + " --help' ended with exit code 3, saying: no device found: it was not consulted");
+    CHECK(asked_for_help(failing).why_not ==
+          "'" + failing + " --help' ended with exit code 3, saying: no device found: it was not consulted");
     const std::string killed = script(folder, "killed", "kill -9 $$\n");
-    CHECK(asked(killed).why_not == "'" + killed + " --help' ended with exit code 137, without a word: it was not consulted");
+    CHECK(asked_for_help(killed).why_not == "'" + killed + " --help' ended with exit code 137, without a word: it was not consulted");
     const std::string talking = script(folder, "talking", "while :; do echo --model --port; done\n");
     HelpLimits few;
     few.output_bytes = 1000;
-    CHECK(asked(talking, few).why_not == "'" + talking + " --help' printed more than 1000 bytes and was stopped: it was not consulted");
+    CHECK(asked_for_help(talking, few).why_not ==
+          "'" + talking + " --help' printed more than 1000 bytes and was stopped: it was not consulted");
 }
 
 TEST_CASE("an engine that hangs is stopped with everything it started") {
@@ -120,14 +124,14 @@ TEST_CASE("an engine that hangs is stopped with everything it started") {
     const std::string hanging = script(folder, "hanging", "sleep 600 & echo $! > '" + folder.path().string() + "/pid'\nwait\n");
     HelpLimits soon;
     soon.time = std::chrono::milliseconds(500);
-    const InstalledFlags none = asked(hanging, soon, {{"--help"}, {"--help=all"}});
+    const InstalledFlags none = asked_for_help(hanging, soon, {{"--help"}, {"--help=all"}});
     CHECK(none.flags.empty());
     CHECK(none.why_not == "'" + hanging + " --help' gave no answer within 0.5 s and was stopped: it was not consulted");
 
     // One that ends but leaves a process behind, which keeps the pipe open, has answered.
     const std::string leaving =
         script(folder, "leaving", "sleep 600 & echo $! > '" + folder.path().string() + "/left'\necho '--model M'; echo '--port P'\n");
-    CHECK(asked(leaving).flags == Flags{"--model", "--port"});
+    CHECK(asked_for_help(leaving).flags == Flags{"--model", "--port"});
     for (const char* name : {"pid", "left"}) {
         pid_t pid = 0;
         std::ifstream(folder.path() / name) >> pid;

@@ -7,9 +7,11 @@
 #include "servetune/io/files.hpp"
 #include "servetune/io/schema.hpp"
 
+#include <cctype>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -42,7 +44,44 @@ std::vector<std::string> includes(const std::string& text) {
     return result;
 }
 
+/// What a file declares in its unnamed namespace: functions, variables, types; no aliases.
+std::set<std::string> helpers_of(const std::string& text) {
+    static const std::regex alias(R"(^(using|namespace|template|TEST_CASE)\b)");
+    static const std::regex type(R"(^(?:struct|class|enum class|enum)\s+(\w+))");
+    static const std::regex name(R"(\b(\w+)\s*[({=;])");
+    std::set<std::string> result;
+    std::istringstream lines(text);
+    bool inside = false;
+    for (std::string line; std::getline(lines, line);) {
+        std::smatch found;
+        if (line == "namespace {") inside = true;
+        else if (line.starts_with("}  // namespace")) inside = false;
+        else if (!inside || line.empty() || std::isalpha(static_cast<unsigned char>(line.front())) == 0 || std::regex_search(line, alias))
+            continue;
+        else if (std::regex_search(line, found, type) || (std::regex_search(line, found, name) && found[1] != "operator"))
+            result.insert(found[1]);
+    }
+    return result;
+}
+
 }  // namespace
+
+TEST_CASE("house: a helper's name is one file's, so that files compiled together do not overload each other") {
+    CHECK(helpers_of("namespace {\nint f(int a) {\n    return g(a);\n}\nconst char* const h = \"(\";\nclass K : L {};\nusing M = int;\n"
+                     "std::vector<N> p{{\n}  // namespace\nint q();\n") == std::set<std::string>{"K", "f", "h", "p"});
+    for (const char* together : {"src", "examples/autotune", "examples/simengine", "tests/unit"}) {
+        std::map<std::string, std::string> owners;
+        for (const auto& [file, text] : files_below(source / together)) {
+            if (file.extension() != ".cpp") continue;
+            for (const std::string& helper : helpers_of(text)) {
+                const auto [owner, first] = owners.try_emplace(helper, file.filename().string());
+                INFO(helper << " in " << file.filename().string() << " and " << owner->second);
+                CHECK(first);
+            }
+        }
+        CHECK(owners.size() > 20);
+    }
+}
 
 TEST_CASE("house: an include goes down, or stays in its own folder") {
     std::size_t arrows = 0;

@@ -26,8 +26,8 @@ double told_value(double truth, const Configuration& configuration, std::size_t 
 }
 
 /// Each ask from an object of its own and from the history turned round: as after a resume, in any order of telling.
-std::vector<std::string> asked(const std::string& name, const Problem& problem, const Bayesian::Options& options,
-                               const std::function<Outcome(const Configuration&, std::size_t)>& measure) {
+std::vector<std::string> asks_of(const std::string& name, const Problem& problem, const Bayesian::Options& options,
+                                 const std::function<Outcome(const Configuration&, std::size_t)>& measure) {
     std::vector<Trial> history;
     std::vector<std::string> lines;
     while (history.size() < asks) {
@@ -55,7 +55,7 @@ std::vector<std::string> asks_with_failures() {
     const Problem problem(TuningTask::space(), objective, {});
     Bayesian::Options options;
     options.trials = asks;
-    return asked("limits", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
+    return asks_of("limits", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
         // Half of the space: much memory, and guesses of one backend.
         if (std::log2(number(configuration, "seqs")) + std::log2(number(configuration, "tokens")) > 21)
             return Failure{FailureKind::out_of_memory, "no room"};
@@ -83,7 +83,7 @@ std::vector<std::string> asks_with_beliefs() {
     Bayesian::Options options;
     options.trials = asks;
     options.beliefs = Beliefs({std::make_shared<Shifted>()});
-    return asked("beliefs", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
+    return asks_of("beliefs", problem, options, [](const Configuration& configuration, std::size_t id) -> Outcome {
         if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
         const double share = real_of(text_of(*configuration.find("share"))).value();
         const double truth = TuningTask().truth(configuration) * (1 - (share - 0.75) * (share - 0.75));

@@ -8,6 +8,7 @@
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/earlier_results.hpp"
 #include "servetune/strategy/random.hpp"
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
@@ -20,8 +21,6 @@ using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
 
 std::vector<double> ranks(const std::vector<double>& values) {
     std::vector<std::size_t> order(values.size());
@@ -76,10 +75,10 @@ const std::string vllm_table =
 
 StudySetup ready(const TemporaryFolder& folder, const std::string& text) {
     folder.write("t.csv", vllm_table);
-    return set_up(load_study(folder.write("study.yaml", text), Catalogue(root)), folder.path() / "out");
+    return set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)), folder.path() / "out");
 }
 
-std::string refusal(const TemporaryFolder& folder, const std::string& knowledge) {
+std::string knowledge_refusal(const TemporaryFolder& folder, const std::string& knowledge) {
     std::string message = message_of<Error>([&] { (void)ready(folder, vllm_study(knowledge)); });
     const std::string place = folder.path().string();
     for (auto at = message.find(place); at != std::string::npos; at = message.find(place)) message.replace(at, place.size(), "DIR");
@@ -102,7 +101,7 @@ private:
     Function margin_;
 };
 
-Bayesian with(std::shared_ptr<const PriorMean> source, std::size_t trials) {
+Bayesian search_with(std::shared_ptr<const PriorMean> source, std::size_t trials) {
     Bayesian::Options options;
     options.trials = trials;
     if (source) options.beliefs = Beliefs({std::move(source)});
@@ -112,7 +111,7 @@ Bayesian with(std::shared_ptr<const PriorMean> source, std::size_t trials) {
 }  // namespace
 
 TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator does") {
-    const StudyFile study = load_study(root / "studies" / "simulated-h100.yaml", Catalogue(root));
+    const StudyFile study = load_study(search_spaces / "studies" / "simulated-h100.yaml", Catalogue(search_spaces));
     const Problem problem(SearchSpace(study.composition->parameters(), study.composition->constraints()), study.objective, study.decision);
     const auto evaluator = simulated(study);
     const CostBelief belief(simulated(study), study.objective.metric, study.weighted_workloads());
@@ -209,23 +208,24 @@ TEST_CASE("knowledge: less is better, reals, unset levels and many rows") {
 
 TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     const TemporaryFolder folder;
-    CHECK(refusal(folder, "[{study: nowhere}]") == "there is no study in DIR/nowhere: its folder wanted, or the study.db in it");
+    CHECK(knowledge_refusal(folder, "[{study: nowhere}]") == "there is no study in DIR/nowhere: its folder wanted, or the study.db in it");
     std::filesystem::create_directory(folder.path() / "empty");
-    CHECK(refusal(folder, "[{study: empty}]") == "there is no journal DIR/empty/study.db; has the study been run?");
-    CHECK(refusal(folder, "[{table: nothing.csv}]") == "cannot read DIR/nothing.csv: No such file or directory");
+    CHECK(knowledge_refusal(folder, "[{study: empty}]") == "there is no journal DIR/empty/study.db; has the study been run?");
+    CHECK(knowledge_refusal(folder, "[{table: nothing.csv}]") == "cannot read DIR/nothing.csv: No such file or directory");
     folder.write("other.csv", "max_num_seqs,status,output_tokens_per_second\n8,ok,100\n16,ok,110\n");
-    CHECK(refusal(folder, "[{table: other.csv}]") ==
+    CHECK(knowledge_refusal(folder, "[{table: other.csv}]") ==
           "the table DIR/other.csv has no metric 'total_tokens_per_second'; it has: output_tokens_per_second");
     folder.write("loads.csv", "max_num_seqs,workload,status,total_tokens_per_second\n8,chat,ok,100\n16,chat,ok,110\n");
-    CHECK(refusal(folder, "[{table: loads.csv}]") ==
+    CHECK(knowledge_refusal(folder, "[{table: loads.csv}]") ==
           "the table DIR/loads.csv has no configuration under all of this study's workloads; it has: chat");
     folder.write("alien.csv", "x,status,total_tokens_per_second\n8,ok,100\n16,ok,110\n");
-    CHECK(refusal(folder, "[{table: alien.csv}]") ==
+    CHECK(knowledge_refusal(folder, "[{table: alien.csv}]") ==
           "the table DIR/alien.csv has varied no parameter that this study has too; it varied: x");
-    CHECK(refusal(folder, "[{study: a, table: b}]") ==
+    CHECK(knowledge_refusal(folder, "[{study: a, table: b}]") ==
           "DIR/study.yaml:11:13: 'knowledge[0]': one source wanted: cost_model, study or table");
-    CHECK(refusal(folder, "[{stdy: a}]") == "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table, cost_model");
-    CHECK(refusal(folder, "{cost_model: {}}").find("'knowledge': a list wanted") != std::string::npos);
+    CHECK(knowledge_refusal(folder, "[{stdy: a}]") ==
+          "DIR/study.yaml:11:20: 'knowledge[0].stdy': unknown key; known: study, table, cost_model");
+    CHECK(knowledge_refusal(folder, "{cost_model: {}}").find("'knowledge': a list wanted") != std::string::npos);
 }
 
 TEST_CASE("knowledge: journals of another aim and without a measurement are refused") {
@@ -234,7 +234,7 @@ TEST_CASE("knowledge: journals of another aim and without a measurement are refu
     {
         const TemporaryFolder folder;
         (void)journal_of(folder, {}, "minimize latency_mean_seconds");
-        CHECK(refusal(folder, "[{study: earlier}]") ==
+        CHECK(knowledge_refusal(folder, "[{study: earlier}]") ==
               "the study 'earlier' in DIR/earlier was to minimize latency_mean_seconds, this one is to maximize total_tokens_per_second: "
               "it can teach "
               "nothing about that");
@@ -242,11 +242,11 @@ TEST_CASE("knowledge: journals of another aim and without a measurement are refu
     {
         const TemporaryFolder folder;
         (void)journal_of(folder, {Trial{0, problem.space.default_configuration()}});
-        CHECK(refusal(folder, "[{study: earlier/study.db}]") == "the study 'earlier' in DIR/earlier has measured nothing yet");
+        CHECK(knowledge_refusal(folder, "[{study: earlier/study.db}]") == "the study 'earlier' in DIR/earlier has measured nothing yet");
     }
     const TemporaryFolder folder;
     (void)journal_of(folder, task.searched(problem, Random(), 5, 1));
-    CHECK(refusal(folder, "[{study: earlier}]") ==
+    CHECK(knowledge_refusal(folder, "[{study: earlier}]") ==
           "the study 'earlier' in DIR/earlier has varied no parameter that this study has too; it varied: backend, guesses, method, seqs, "
           "tokens");
 }
@@ -270,7 +270,7 @@ TEST_CASE("knowledge: a table and a journal teach a study, and are part of what 
     // Concepts come from the engine files: SGLang calls it something else.
     const auto concepts = concepts_of(
         {Trial{0, Configuration::of({{"sglang.max_running_requests", std::int64_t{8}}, {"max_num_seqs", std::int64_t{8}}, {"x", true}})}},
-        Catalogue(root));
+        Catalogue(search_spaces));
     CHECK(concepts.at("sglang.max_running_requests") == concepts.at("max_num_seqs"));
     CHECK(concepts.count("x") == 0);
 }
@@ -286,7 +286,7 @@ TEST_CASE("knowledge: an earlier study of a like job saves trials") {
             std::make_shared<EarlierResults>("the study 'earlier'", before.searched(problem, Random(), 40, 100 + seed),
                                              std::map<std::string, std::string>{}, problem.objective, problem.decision, problem.space);
         const auto until = [&](const std::shared_ptr<const PriorMean>& knowledge) {
-            const auto history = task.searched(problem, with(knowledge, 20), 20, seed);
+            const auto history = task.searched(problem, search_with(knowledge, 20), 20, seed);
             for (std::size_t n = 1; n <= history.size(); ++n)
                 if (task.regret(problem, {history.begin(), history.begin() + static_cast<std::ptrdiff_t>(n)}) < 0.05)
                     return static_cast<double>(n);
@@ -305,7 +305,7 @@ TEST_CASE("knowledge: wrong knowledge does not make the found optimum clearly wo
     const auto regret_with = [&](const std::shared_ptr<const PriorMean>& knowledge) {
         std::vector<double> regrets;
         for (std::uint64_t seed = 0; seed < 9; ++seed)
-            regrets.push_back(task.regret(problem, task.searched(problem, with(knowledge, 25), 25, seed)));
+            regrets.push_back(task.regret(problem, task.searched(problem, search_with(knowledge, 25), 25, seed)));
         return median(regrets);
     };
     const double blank = regret_with(nullptr);

@@ -26,7 +26,7 @@ std::vector<PublishedResult> read_all(const std::string& content) { return read_
 
 std::vector<PublishedResult> sample(const std::string& name) { return read_all(read_file(samples / name)); }
 
-std::string error_of(const std::string& content) {
+std::string reading_error(const std::string& content) {
     return message_of<ParseError>([&] { (void)read_all(content); });
 }
 
@@ -154,8 +154,8 @@ TEST_CASE("result files: one object, one a line, and lines that were appended") 
     const std::string block = "==== Serving Benchmark Result ====\nSuccessful requests: 5\n==========\n";
     CHECK(read_all("[A link](https://example.org)\n" + block).front().result.successful_requests == 5);
     CHECK(read_all("{% raw %}\n" + block).front().result.successful_requests == 5);
-    CHECK(error_of("plain text") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
-    CHECK(error_of("") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
+    CHECK(reading_error("plain text") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
+    CHECK(reading_error("") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
 }
 
 TEST_CASE("result files of vLLM: zeros that were not measured, old spellings, text in a number's place") {
@@ -250,7 +250,8 @@ TEST_CASE("result files of GuideLLM: the oldest shape, nothing measured, a run t
     CHECK(oldest.result.time_to_first_token.p50 == 0.019);
     CHECK_FALSE(oldest.result.time_per_output_token.mean);
     CHECK(figures_of(read_all(R"({"benchmarks": [{"metrics": {}}]})").front().result).empty());
-    CHECK(error_of(R"({"metadata": {"guidellm_version": "0.7.3"}, "benchmarks": []})") == "f:1:1: a file of guidellm without a result");
+    CHECK(reading_error(R"({"metadata": {"guidellm_version": "0.7.3"}, "benchmarks": []})") ==
+          "f:1:1: a file of guidellm without a result");
 }
 
 TEST_CASE("result files of GPUStack: flat figures, a page of them, the points of one") {
@@ -268,7 +269,7 @@ TEST_CASE("result files of GPUStack: flat figures, a page of them, the points of
     CHECK(one.unread == std::map<std::string, std::string>{{"state", "error"}});
     CHECK(read_all("[" + flat + "," + waiting + "," + flat + "]").size() == 2);
     CHECK(read_all(R"({"items": [)" + waiting + "," + flat + R"(], "pagination": {}})").size() == 1);
-    CHECK(error_of("\n " + waiting) == "f:2:2: a file of gpustack without a result");
+    CHECK(reading_error("\n " + waiting) == "f:2:2: a file of gpustack without a result");
 }
 
 TEST_CASE("result files of GenAI-Perf and AIPerf: units as given, what is left out of a clean run, no streaming") {
@@ -299,35 +300,35 @@ TEST_CASE("result files of GenAI-Perf and AIPerf: units as given, what is left o
 }
 
 TEST_CASE("result files: what is no result is refused with what was found and what is known") {
-    const std::string unknown = error_of(R"({"one": 1, "two": {"three": 3}})");
+    const std::string unknown = reading_error(R"({"one": 1, "two": {"three": 3}})");
     CHECK(unknown.starts_with("f:1:1: no benchmark's result: an object with the keys one, two; known:\n  servetune: servetune.figures\n"));
     CHECK(unknown.find("\n  vllm: duration, completed, request_throughput") != std::string::npos);
-    CHECK(error_of(R"([{"metric": "latency"}, {}])")
+    CHECK(reading_error(R"([{"metric": "latency"}, {}])")
               .starts_with("f:1:1: no benchmark's result: a list of 2 values (vLLM's *.pytorch.json are such lists: the result is the file "
                            "beside it); known:\n"));
-    CHECK(error_of("[]").find("a list of 0 values") != std::string::npos);
-    CHECK(error_of("{}").find("an empty object") != std::string::npos);
-    CHECK(error_of(vllm_result() + "\n" + vllm_result() + "\n{\"a\": 1}\n")
+    CHECK(reading_error("[]").find("a list of 0 values") != std::string::npos);
+    CHECK(reading_error("{}").find("an empty object") != std::string::npos);
+    CHECK(reading_error(vllm_result() + "\n" + vllm_result() + "\n{\"a\": 1}\n")
               .starts_with("f:3:1: no benchmark's result: an object with the keys a;"));
-    CHECK(error_of(vllm_result() + "\nand text").starts_with("f:2:1: a JSON object wanted"));
-    CHECK(error_of(R"({"experiments": [], "version": 1})").find("keys experiments, version") != std::string::npos);
-    CHECK(error_of("{\"a\": 1,\n \"b\" 2}") == "f:2:6: not JSON, or cut off");
-    CHECK(error_of("{\"a\": 1, \"b\" 2} {}") == "f:1:14: not JSON");
+    CHECK(reading_error(vllm_result() + "\nand text").starts_with("f:2:1: a JSON object wanted"));
+    CHECK(reading_error(R"({"experiments": [], "version": 1})").find("keys experiments, version") != std::string::npos);
+    CHECK(reading_error("{\"a\": 1,\n \"b\" 2}") == "f:2:6: not JSON, or cut off");
+    CHECK(reading_error("{\"a\": 1, \"b\" 2} {}") == "f:1:14: not JSON");
 }
 
 TEST_CASE("result files: hostile ones end with our errors") {
     const std::string whole = read_file(samples / "vllm-detailed.json");
-    for (std::size_t length = 1; length < whole.size(); length += 7) CHECK_FALSE(error_of(whole.substr(0, length)).empty());
-    CHECK(error_of(std::string(10'000, '[')).find("no 'Serving Benchmark Result' block") != std::string::npos);
-    CHECK(error_of("[" + std::string(10'000, '{')).find("f:1:101: JSON nested more than 100 deep") == 0);
+    for (std::size_t length = 1; length < whole.size(); length += 7) CHECK_FALSE(reading_error(whole.substr(0, length)).empty());
+    CHECK(reading_error(std::string(10'000, '[')).find("no 'Serving Benchmark Result' block") != std::string::npos);
+    CHECK(reading_error("[" + std::string(10'000, '{')).find("f:1:101: JSON nested more than 100 deep") == 0);
     std::string deep = "{\"a\": ";
     for (int i = 0; i < 10'000; ++i) deep += "[";
-    CHECK(error_of(deep).find("JSON nested more than 100 deep") != std::string::npos);
-    CHECK(error_of(vllm_result(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
-    CHECK(error_of(vllm_result(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
-    CHECK(error_of(vllm_result(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
-    CHECK(error_of("}").find("no JSON") != std::string::npos);
-    CHECK(error_of(std::string(largest_result_bytes + 1, ' ')) == "f: results have at most 268435456 bytes, got 268435457");
+    CHECK(reading_error(deep).find("JSON nested more than 100 deep") != std::string::npos);
+    CHECK(reading_error(vllm_result(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
+    CHECK(reading_error(vllm_result(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
+    CHECK(reading_error(vllm_result(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
+    CHECK(reading_error("}").find("no JSON") != std::string::npos);
+    CHECK(reading_error(std::string(largest_result_bytes + 1, ' ')) == "f: results have at most 268435456 bytes, got 268435457");
     // Names are one line of bounded length: they go into tables.
     const PublishedResult named =
         read_all(vllm_result(R"(, "model_id": "a\u0000b\nc", "label": ")" + std::string(10'000, 'x') + "\xC3\xA9\"")).front();

@@ -7,6 +7,7 @@
 #include "servetune/engine/serving.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/space/feasible_set.hpp"
+#include "support/shipped.hpp"
 
 #include <functional>
 
@@ -15,15 +16,14 @@ using namespace servetune::test;
 
 namespace {
 
-constexpr double gib = 1024.0 * 1024 * 1024;
-const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
 const std::string vllm = "vllm serve Qwen/Qwen3-14B ";
 const std::string sglang = "python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B ";
 const std::string tensorrt = "trtllm-serve Qwen/Qwen3-14B ";
 const std::string llama = "llama-server --model Qwen/Qwen3-14B ";
 
 ServingReader reader(const std::string& engine, const std::string& hardware = "h100-sxm", const std::string& version = "") {
-    return {catalogue.engine(engine), catalogue.traits(engine), catalogue.all_models(), catalogue.hardware(hardware), version};
+    return {shipped_catalogue.engine(engine), shipped_catalogue.traits(engine), shipped_catalogue.all_models(),
+            shipped_catalogue.hardware(hardware), version};
 }
 const ServingReader& usual(const std::string& engine) {
     static std::map<std::string, ServingReader> readers;
@@ -45,16 +45,16 @@ Serving read_with(const std::string& line, const std::string& options) {
     command.files["options.yaml"] = options;
     return usual(engine_of(line)).read(command);
 }
-std::string refusal(const std::string& line) {
+std::string refusal_of(const std::string& line) {
     return message_of<UsageError>([&] { (void)read(line); });
 }
 
-struct Case {
+struct FlagCase {
     std::string words;
     std::function<bool(const ServingSettings&)> holds;
 };
-void check(const std::string& command, const std::vector<Case>& cases) {
-    for (const Case& c : cases) {
+void check(const std::string& command, const std::vector<FlagCase>& cases) {
+    for (const FlagCase& c : cases) {
         INFO(command << c.words);
         CHECK_FALSE(c.holds(settings(command)));  // it is not so by itself
         const Serving serving = read(command + c.words);
@@ -229,7 +229,7 @@ TEST_CASE("serving: TensorRT-LLM's flags and its options file") {
                      {"--kv_cache_free_gpu_memory_fraction=0.7", [](S s) { return s.memory_fraction == 0.7; }},
                      {"--tp_size=4", [](S s) { return s.tensor_parallel == 4; }},
                      {"--pp_size=2", [](S s) { return s.pipeline_parallel == 2; }}});
-    const std::vector<Case> options{
+    const std::vector<FlagCase> options{
         {R"({"kv_cache_config":{"dtype":"fp8"}})", [](S s) { return s.cache_type == "fp8_e4m3" && s.cache_bits == 8; }},
         {R"({"kv_cache_config":{"enable_block_reuse":false}})", [](S s) { return !s.prefix_cache; }},
         {R"({"kv_cache_config":{"max_tokens":4096}})", [](S s) { return s.cache_tokens == 4096; }},
@@ -244,7 +244,7 @@ TEST_CASE("serving: TensorRT-LLM's flags and its options file") {
          [](S s) { return s.speculation.method == "ngram" && s.speculation.tokens == 5; }},
         {R"({"speculative_config":{"decoding_type":"DraftTarget","max_draft_len":4,"speculative_model":"Qwen/Qwen3-0.6B"}})",
          [](S s) { return s.speculation.method == "draft_model" && s.speculation.draft_bytes > 1e9; }}};
-    for (const Case& c : options) {
+    for (const FlagCase& c : options) {
         INFO(c.words);
         CHECK_FALSE(c.holds(settings(tensorrt)));
         CHECK(c.holds(read_with(tensorrt, c.words).settings));
@@ -327,33 +327,35 @@ TEST_CASE("serving: what the engine would refuse is refused with its own kind of
 }
 
 TEST_CASE("serving: words that make no sense are named, the nearest flags first") {
-    CHECK(refusal(vllm + "--max-num-seq=64")
+    CHECK(refusal_of(vllm + "--max-num-seq=64")
               .find("vllm: '--max-num-seq=64' is none of its flags that have a part in speed or memory; nearest: "
                     "--max-num-seqs") == 0);
-    CHECK(refusal(sglang + "--mem-fraction 0.8").find("--mem-fraction-static") != std::string::npos);
-    CHECK(refusal(vllm + "--gpu-memory-utilization=1.5").find("'--gpu-memory-utilization=1.5': ") != std::string::npos);
-    CHECK(refusal(vllm + "--gpu-memory-utilization=-0.1").find("wanted for --gpu-memory-utilization") != std::string::npos);
-    CHECK(refusal(vllm + "--max-num-seqs=0").find("wanted for --max-num-seqs") != std::string::npos);
-    CHECK(refusal(vllm + "--max-num-seqs=-3").find("wanted for --max-num-seqs") != std::string::npos);
-    CHECK(refusal(vllm + "--max-num-seqs=many").find("wanted for --max-num-seqs") != std::string::npos);
-    CHECK(refusal(vllm + "--kv-cache-dtype=fp9").find("wanted for --kv-cache-dtype") != std::string::npos);
-    CHECK(refusal(vllm + "--speculative-config={nonsense").find("--speculative-config") != std::string::npos);
-    CHECK_FALSE(refusal(vllm + "--max-num-seqs").empty());
-    CHECK(refusal("vllm serve Qwen/Qwen3-14").find("the figures of the model 'Qwen/Qwen3-14' are not known; known: Qwen/Qwen3-14B") == 0);
-    CHECK(refusal("vllm serve --max-num-seqs=64").find("the model's name is wanted behind 'serve'") != std::string::npos);
-    CHECK(refusal("python3 -m sglang.launch_server --tp-size=1").find("--model-path is missing: no model is named") != std::string::npos);
-    CHECK(refusal("vllm").find("the model's name is wanted") != std::string::npos);
+    CHECK(refusal_of(sglang + "--mem-fraction 0.8").find("--mem-fraction-static") != std::string::npos);
+    CHECK(refusal_of(vllm + "--gpu-memory-utilization=1.5").find("'--gpu-memory-utilization=1.5': ") != std::string::npos);
+    CHECK(refusal_of(vllm + "--gpu-memory-utilization=-0.1").find("wanted for --gpu-memory-utilization") != std::string::npos);
+    CHECK(refusal_of(vllm + "--max-num-seqs=0").find("wanted for --max-num-seqs") != std::string::npos);
+    CHECK(refusal_of(vllm + "--max-num-seqs=-3").find("wanted for --max-num-seqs") != std::string::npos);
+    CHECK(refusal_of(vllm + "--max-num-seqs=many").find("wanted for --max-num-seqs") != std::string::npos);
+    CHECK(refusal_of(vllm + "--kv-cache-dtype=fp9").find("wanted for --kv-cache-dtype") != std::string::npos);
+    CHECK(refusal_of(vllm + "--speculative-config={nonsense").find("--speculative-config") != std::string::npos);
+    CHECK_FALSE(refusal_of(vllm + "--max-num-seqs").empty());
+    CHECK(refusal_of("vllm serve Qwen/Qwen3-14").find("the figures of the model 'Qwen/Qwen3-14' are not known; known: Qwen/Qwen3-14B") ==
+          0);
+    CHECK(refusal_of("vllm serve --max-num-seqs=64").find("the model's name is wanted behind 'serve'") != std::string::npos);
+    CHECK(refusal_of("python3 -m sglang.launch_server --tp-size=1").find("--model-path is missing: no model is named") !=
+          std::string::npos);
+    CHECK(refusal_of("vllm").find("the model's name is wanted") != std::string::npos);
     CHECK(message_of<UsageError>([] { (void)usual("vllm").read({shell_words(sglang)}); }) != "");
-    CHECK(refusal(vllm + R"(--speculative-config={"method":"suffix","num_speculative_tokens":5})")
+    CHECK(refusal_of(vllm + R"(--speculative-config={"method":"suffix","num_speculative_tokens":5})")
               .find("how often guesses of 'suffix' are right") == 0);
-    CHECK(refusal(vllm + R"(--speculative-config={"method":"draft_model","model":"un/known","num_speculative_tokens":5})") ==
+    CHECK(refusal_of(vllm + R"(--speculative-config={"method":"draft_model","model":"un/known","num_speculative_tokens":5})") ==
           "the draft model 'un/known' is not among the known models");
 }
 
 TEST_CASE("serving: whatever a search space renders is read, and comes back as it was") {
     int served = 0;  // most ask for more context than the model was made for, or break another rule
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
-        const Engine engine = catalogue.engine(name);
+        const Engine engine = shipped_catalogue.engine(name);
         const Composition composition({{engine}});
         const SearchSpace space(composition.parameters(), composition.constraints());
         const FeasibleSet feasible(space);

@@ -54,7 +54,7 @@ double area_by_cells(const Points& points, const Staircase::Point& reference, do
     return inside * width * height;
 }
 
-Trial told(std::size_t id, const char* level, double rate, double wait) {
+Trial told_both(std::size_t id, const char* level, double rate, double wait) {
     Trial trial{id, Configuration::of({{"a", Value(level)}})};
     trial.outcome = Measurement{{{"rate", {rate}}, {"wait", {wait}}}};
     return trial;
@@ -169,8 +169,8 @@ TEST_CASE("chebyshev: the expected improvement of the least weighted goal is wha
 
 TEST_CASE("several goals: the front is of means among what passes, and the best in the leading goal is recommended") {
     const Problem problem = small_problem();
-    std::vector<Trial> history{told(0, "p", 100, 1), told(1, "q", 120, 2), told(2, "r", 110, 2.5), told(3, "s", 90, 0.5),
-                               told(4, "t", 130, 3)};
+    std::vector<Trial> history{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 110, 2.5),
+                               told_both(3, "s", 90, 0.5), told_both(4, "t", 130, 3)};
     Recommendation result = recommend(problem, history);
     REQUIRE(result.front.size() == 4);
     CHECK(level_of(result.front[0].configuration) == "t");
@@ -182,7 +182,7 @@ TEST_CASE("several goals: the front is of means among what passes, and the best 
     CHECK(level_of(result.recommended) == "t");
     CHECK(result.gain.value == Approx(0.3));
     // A mean, not one measurement, and only of what passes.
-    history.push_back(told(5, "t", 100, 3));
+    history.push_back(told_both(5, "t", 100, 3));
     history[1].outcome = Measurement{{{"rate", {120}}}};
     result = recommend(problem, history);
     CHECK(level_of(result.recommended) == "t");
@@ -191,27 +191,28 @@ TEST_CASE("several goals: the front is of means among what passes, and the best 
     const Standings standings(history, problem.objective, problem.decision);
     CHECK(standings.find(history[1].configuration)->refused == "the result has no wait");
     // Equal in the leading goal: the one that is better in the other.
-    result = recommend(problem, std::vector<Trial>{told(0, "p", 100, 1), told(1, "q", 120, 2), told(2, "r", 120, 1.5)});
+    result = recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 120, 1.5)});
     CHECK(level_of(result.recommended) == "r");
     // With one goal there is no front to speak of, and the first of equal ones stays the best.
     const Problem single(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}), Objective{"rate"}, {});
-    result = recommend(single, std::vector<Trial>{told(0, "p", 100, 1), told(1, "q", 120, 2), told(2, "r", 120, 1.5)});
+    result = recommend(single, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 120, 1.5)});
     CHECK(result.front.empty());
     CHECK(level_of(result.recommended) == "q");
 }
 
 TEST_CASE("several goals: what is as good in the leading goal and clearly better in another is worth having") {
     const Problem problem = small_problem();
-    CHECK(recommend(problem, std::vector<Trial>{told(0, "p", 100, 1), told(1, "q", 100.5, 1.5)}).keep_default);
-    const Recommendation quicker = recommend(problem, std::vector<Trial>{told(0, "p", 100, 1), told(1, "q", 100.5, 0.5)});
+    CHECK(recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 1.5)}).keep_default);
+    const Recommendation quicker = recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 0.5)});
     CHECK_FALSE(quicker.keep_default);
     CHECK(level_of(quicker.recommended) == "q");
 }
 
 TEST_CASE("several goals: each has the noise of its own replicates") {
     const Problem problem = small_problem();
-    std::vector<Trial> history{told(0, "p", 100, 1)};
-    for (std::size_t i = 1; i < 12; ++i) history.push_back(told(i, "p", 100 + 0.1 * static_cast<double>(i % 2), i % 2 == 0 ? 0.8 : 1.2));
+    std::vector<Trial> history{told_both(0, "p", 100, 1)};
+    for (std::size_t i = 1; i < 12; ++i)
+        history.push_back(told_both(i, "p", 100 + 0.1 * static_cast<double>(i % 2), i % 2 == 0 ? 0.8 : 1.2));
     const Standings standings(history, problem.objective, problem.decision);
     CHECK(standings.noises().size() == 2);
     CHECK(standings.noise() < 0.01);

@@ -7,6 +7,7 @@
 #include "servetune/io/study_file.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/strategy/strategy.hpp"
+#include "support/shipped.hpp"
 
 #include <cmath>
 
@@ -14,8 +15,6 @@ using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
 
 const std::string two_workloads =
     "  - {workload: short, use: random, input_tokens: 64, output_tokens: 8, requests: 40, weight: 1}\n"
@@ -25,7 +24,7 @@ std::string study_text(const std::string& more = "", const std::string& simulate
     return "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: vllm\nworkloads:\n" + workloads +
            "objective: {maximize: total_tokens_per_second}\nothers: default\nevaluator: {simulate: " + simulate + "}\n" + more;
 }
-const std::string small_space = "space:\n  max_num_seqs: {choice: [engine, 8, 64]}\n  kv_cache_dtype: {choice: [engine, fp8]}\n";
+const std::string small_space_yaml = "space:\n  max_num_seqs: {choice: [engine, 8, 64]}\n  kv_cache_dtype: {choice: [engine, fp8]}\n";
 
 struct Ready {
     StudyFile file;
@@ -33,7 +32,8 @@ struct Ready {
     std::unique_ptr<Problem> problem;
 
     explicit Ready(const std::string& text, const std::string& hardware = "") : Ready(folder().write("study.yaml", text), hardware) {}
-    explicit Ready(const std::filesystem::path& study, const std::string& hardware = "") : file(load_study(study, Catalogue(root))) {
+    explicit Ready(const std::filesystem::path& study, const std::string& hardware = "")
+        : file(load_study(study, Catalogue(search_spaces))) {
         evaluator = simulated(file, hardware);
         problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
                                             file.decision);
@@ -61,16 +61,16 @@ double metric(const Outcome& outcome, const std::string& name = "total_tokens_pe
 
 std::string refused(const std::string& text) {
     const TemporaryFolder folder;
-    return message_of<Error>([&] { (void)set_up(load_study(folder.write("study.yaml", text), Catalogue(root))); });
+    return message_of<Error>([&] { (void)set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces))); });
 }
 
 }  // namespace
 
 TEST_CASE("simulate evaluator: the same question has the same answer; without noise, whatever the trial") {
-    const Ready quiet(study_text(small_space));
+    const Ready quiet(study_text(small_space_yaml));
     CHECK_FALSE(quiet.evaluator->replicates_inform());
     CHECK(quiet.of({}, {1, 2, "", {}}) == quiet.of({}, {3, 4, "", {}}));
-    const Ready noisy(study_text(small_space, "{noise: 5%, step_noise: 2%}"));
+    const Ready noisy(study_text(small_space_yaml, "{noise: 5%, step_noise: 2%}"));
     CHECK(noisy.evaluator->replicates_inform());
     CHECK(noisy.of({}, {1, 2, "", {}}) == noisy.of({}, {1, 2, "", {}}));
     CHECK_FALSE(noisy.of({}, {1, 2, "", {}}) == noisy.of({}, {2, 2, "", {}}));
@@ -100,8 +100,9 @@ TEST_CASE("simulate evaluator: starts of the server differ as much as was asked"
 }
 
 TEST_CASE("simulate evaluator: workloads are combined by weight, asked for one by one, and reported without counting") {
-    const Ready ready(study_text(small_space + "report_workloads:\n  - {workload: told, use: random, input_tokens: 500, output_tokens: 8, "
-                                               "requests: 10}\n"));
+    const Ready ready(study_text(small_space_yaml +
+                                 "report_workloads:\n  - {workload: told, use: random, input_tokens: 500, output_tokens: 8, "
+                                 "requests: 10}\n"));
     const double both = metric(ready.of({}));
     const double brief = metric(ready.of({}, {0, 0, "short", {}}));
     const double lengthy = metric(ready.of({}, {0, 0, "long", {}}));
@@ -137,7 +138,7 @@ TEST_CASE("simulate evaluator: failures are what a trial would be, in words for 
 }
 
 TEST_CASE("simulate evaluator: a parallel prediction is the serial one") {
-    const Ready ready(root / "studies/simulated-h100.yaml");
+    const Ready ready(search_spaces / "studies/simulated-h100.yaml");
     Rng rng(3);
     std::vector<Configuration> configurations;
     for (int i = 0; i < 20; ++i) configurations.push_back(ready.problem->feasible.sample(rng));
@@ -160,7 +161,7 @@ TEST_CASE("simulate evaluator: a parallel prediction is the serial one") {
 TEST_CASE("simulate evaluator: a search finds no worse than the default, and a better chip gives at least as much") {
     const PredictionSearch search{.configurations = 6, .climbers = 1, .most = 12};
     const auto best_on = [&](const std::string& hardware) {
-        const Ready ready(study_text(small_space), hardware);
+        const Ready ready(study_text(small_space_yaml), hardware);
         const auto found = search_predictions(*ready.evaluator, *ready.problem, search);
         CHECK(found.size() <= 12);
         CHECK(found.front().configuration == ready.problem->space.default_configuration());
@@ -173,9 +174,9 @@ TEST_CASE("simulate evaluator: a search finds no worse than the default, and a b
 }
 
 TEST_CASE("simulate evaluator: what cannot be is said before anything runs") {
-    CHECK(refused(study_text(small_space)).empty());
+    CHECK(refused(study_text(small_space_yaml)).empty());
     const auto replaced = [](const std::string& what, const std::string& with) {
-        std::string text = study_text(small_space);
+        std::string text = study_text(small_space_yaml);
         return text.replace(text.find(what), what.size(), with);
     };
     const std::string hardware = refused(replaced("h100-sxm", "h100-smx"));
@@ -184,7 +185,7 @@ TEST_CASE("simulate evaluator: what cannot be is said before anything runs") {
     const std::string model = refused(replaced("Qwen/Qwen3-8B", "Qwen/Qwen3-8"));
     CHECK(model.find("Qwen/Qwen3-8B") != std::string::npos);
     CHECK_FALSE(refused(replaced("simulate: {}", "simulate: {noise: -1%}")).empty());
-    CHECK(refused(study_text(small_space + "arguments: [--no-such-flag]\n")).find("--no-such-flag") != std::string::npos);
+    CHECK(refused(study_text(small_space_yaml + "arguments: [--no-such-flag]\n")).find("--no-such-flag") != std::string::npos);
 
     // 61 GiB of weights for 22 GiB of memory.
     std::string text = replaced("Qwen/Qwen3-8B", "Qwen/Qwen3-32B");

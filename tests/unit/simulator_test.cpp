@@ -15,7 +15,6 @@ using namespace servetune::test;
 
 namespace {
 
-constexpr double us = 1e-6;
 using Request = SimulatedTraffic::Request;
 
 Approx at(double microseconds) { return Approx(microseconds * us).epsilon(1e-12); }
@@ -31,7 +30,7 @@ SimulatedTraffic at_once(std::size_t count, std::int64_t input, std::int64_t out
     return SimulatedTraffic(std::vector<Request>(count, {.input_tokens = input, .output_tokens = output}), {});
 }
 
-SimulatedTraffic closed(std::size_t count, std::int64_t in_flight, std::int64_t input, std::int64_t output) {
+SimulatedTraffic closed_loop(std::size_t count, std::int64_t in_flight, std::int64_t input, std::int64_t output) {
     return SimulatedTraffic(std::vector<Request>(count, {.input_tokens = input, .output_tokens = output}),
                             {.kind = Arrival::Kind::concurrency, .in_flight = in_flight});
 }
@@ -213,7 +212,7 @@ TEST_CASE("simulator: whatever the settings and the traffic, every request ends 
 }
 
 TEST_CASE("simulator: a closed loop keeps its places full and sends in a place that became free") {
-    const SimulatedRun run = simulate(cost_of(small_settings()), closed(40, 4, 20, 10));
+    const SimulatedRun run = simulate(cost_of(small_settings()), closed_loop(40, 4, 20, 10));
     CHECK(most_in_flight(run.records) == 4);
     std::vector<double> ends;
     for (const RequestRecord& record : run.records) ends.push_back(record.done);
@@ -287,7 +286,7 @@ TEST_CASE("simulator: replicas share the requests and the work") {
 }
 
 TEST_CASE("simulator: an engine that ends under load takes what runs with it, and nobody connects after it") {
-    const SimulatedTraffic traffic = closed(20, 4, 20, 100);
+    const SimulatedTraffic traffic = closed_loop(20, 4, 20, 100);
     const SimulatedRun whole = simulate(cost_of(small_settings(), 0, 100 * us), traffic);
     const double death = whole.records[0].done * 1.5;
     const SimulatedRun run = simulate(cost_of(small_settings(), 0, 100 * us), traffic, {.dies_after_seconds = death});
@@ -366,7 +365,7 @@ TEST_CASE("simulator: same arguments, same records; another seed, others") {
     const SimulationOptions noisy{.seed = 4, .noise = {.run_cv = 0.01, .step_cv = 0.02, .drift_cv = 0.01}};
     const auto dones = [&](const SimulationOptions& options) {
         std::vector<double> result;
-        const SimulatedRun run = simulate(cost_of(settings, 50 * us, 5 * us), closed(60, 12, 40, 50), options);
+        const SimulatedRun run = simulate(cost_of(settings, 50 * us, 5 * us), closed_loop(60, 12, 40, 50), options);
         for (const RequestRecord& record : run.records) {
             result.push_back(record.done);
             result.insert(result.end(), record.gaps.begin(), record.gaps.end());
@@ -437,7 +436,7 @@ TEST_CASE("simulator: more work takes longer, whatever else") {
         CHECK(seconds > before);
         before = seconds;
     }
-    const SimulatedRun run = simulate(cost_of(settings, 20 * us, 5 * us), closed(200, 1, 50, 20));
-    const SimulatedRun many = simulate(cost_of(settings, 20 * us, 5 * us), closed(200, 50, 50, 20));
+    const SimulatedRun run = simulate(cost_of(settings, 20 * us, 5 * us), closed_loop(200, 1, 50, 20));
+    const SimulatedRun many = simulate(cost_of(settings, 20 * us, 5 * us), closed_loop(200, 50, 50, 20));
     CHECK(many.duration_seconds < run.duration_seconds / 10);
 }

@@ -6,6 +6,7 @@
 #include "servetune/io/catalogue.hpp"
 #include "servetune/perf/start_failure.hpp"
 #include "servetune/space/expression_parser.hpp"
+#include "support/shipped.hpp"
 #include "support/small_target.hpp"
 
 #include <map>
@@ -16,13 +17,12 @@ using namespace servetune::test;
 
 namespace {
 
-const Catalogue our_catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
 const std::vector<std::string> engines{"vllm", "sglang", "tensorrt-llm", "llama.cpp"};
 using End = StartResult::End;
 
 /// The small model on a chip of 80 GB, with an engine's log lines and what its fraction means. Weights 1 GB, a token of cache 0.1 MB.
 ServingTarget target_of(const std::string& engine) {
-    const EngineTraits shipped = our_catalogue.traits(engine);
+    const EngineTraits shipped = shipped_catalogue.traits(engine);
     ServingTarget target = small_target();
     target.hardware.title = "A Made-up Chip";
     target.hardware.memory_bytes = 80e9;
@@ -61,7 +61,7 @@ void check_exits(const std::string& engine, const StartResult& result, FailureKi
     CHECK(result.cause.find(cause) != std::string::npos);
     REQUIRE_FALSE(result.log.empty());
     for (const std::string& line : result.log) CHECK_FALSE(has_places_left(line));
-    const auto decisive = decisive_line(our_catalogue.engine(engine), result.log);
+    const auto decisive = decisive_line(shipped_catalogue.engine(engine), result.log);
     REQUIRE(decisive);
     CHECK(name_in(failure_kinds, decisive->kind) == name_in(failure_kinds, kind));
 }
@@ -81,13 +81,13 @@ TEST_CASE("start failure: what every engine says when it dies is read as what it
                                                       {"died", FailureKind::crashed_under_load},
                                                       {"load_out_of_memory", FailureKind::crashed_under_load}};
     for (const std::string& engine : engines) {
-        const EngineTraits traits = our_catalogue.traits(engine);
+        const EngineTraits traits = shipped_catalogue.traits(engine);
         for (const char* event :
              {"started", "weights", "no_cache", "activations", "unsupported_attention", "rule", "died", "load_out_of_memory"})
             CHECK(traits.log.contains(event));
         for (const auto& [event, lines] : traits.log) {
             INFO(engine << ": " << event);
-            const auto decisive = decisive_line(our_catalogue.engine(engine), lines);
+            const auto decisive = decisive_line(shipped_catalogue.engine(engine), lines);
             if (event == "started") {
                 CHECK_FALSE(decisive);
                 continue;
@@ -97,7 +97,7 @@ TEST_CASE("start failure: what every engine says when it dies is read as what it
             CHECK(name_in(failure_kinds, decisive->kind) == name_in(failure_kinds, expected.at(event)));
         }
         for (const Defect& defect : traits.defects)
-            if (!defect.lines.empty()) CHECK(decisive_line(our_catalogue.engine(engine), defect.lines));
+            if (!defect.lines.empty()) CHECK(decisive_line(shipped_catalogue.engine(engine), defect.lines));
     }
 }
 
@@ -144,7 +144,7 @@ TEST_CASE("start failure: one request of the longest context does not fit the ca
     settings.cache_bytes = 5e8;  // 5000 tokens in blocks of 16
     const StartResult result = started(target_of("vllm"), settings);
     check_exits("vllm", result, FailureKind::out_of_memory, "one request of 10000 tokens does not fit the cache of 4992");
-    const auto decisive = decisive_line(our_catalogue.engine("vllm"), result.log);
+    const auto decisive = decisive_line(shipped_catalogue.engine("vllm"), result.log);
     CHECK(decisive->line.find("max seq len (10000), (0.93 GiB KV cache is needed, which is larger than the available KV cache memory "
                               "(0.46 GiB). The estimated maximum model length is 4992") != std::string::npos);
     CHECK(started(target_of("sglang"), settings).end == End::serves);  // it does not ask

@@ -5,16 +5,15 @@
 #include "servetune/base/error.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
+#include "support/shipped.hpp"
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
 
-const std::filesystem::path root = std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces";
-
 /// `KEY: ...` of the first level with another value.
-std::string with(const std::string& text, const std::string& key, const std::string& value) {
+std::string with_value(const std::string& text, const std::string& key, const std::string& value) {
     const auto at = text.find("\n" + key + ":") + 1;
     REQUIRE(at != 0);
     return std::string(text).replace(at, text.find('\n', at) - at, key + ": " + value);
@@ -24,7 +23,7 @@ std::string with(const std::string& text, const std::string& key, const std::str
 std::string complaint(const std::string& content) {
     const TemporaryFolder folder;
     const auto file = folder.write("own.yaml", content);
-    const std::string message = message_of<ParseError>([&] { (void)Catalogue(root).traits(file.string()); });
+    const std::string message = message_of<ParseError>([&] { (void)Catalogue(search_spaces).traits(file.string()); });
     INFO(message);
     if (!message.empty()) CHECK(message.find(file.string() + ":") == 0);
     return message.empty() ? "" : message.substr(file.string().size());
@@ -34,17 +33,17 @@ std::string complaint(const std::string& content) {
 
 TEST_CASE("traits: those that ship are read, and a file of one's own as well") {
     for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
-        const EngineTraits traits = Catalogue(root).traits(name);
+        const EngineTraits traits = Catalogue(search_spaces).traits(name);
         CHECK(traits.engine == name);
         CHECK(traits.attention.contains(traits.default_attention));
         CHECK((traits.bandwidth_efficiency > 0 && traits.bandwidth_efficiency <= 1));
-        CHECK(complaint(read_file(root / "traits" / (std::string(name) + ".yaml"))).empty());
+        CHECK(complaint(read_file(search_spaces / "traits" / (std::string(name) + ".yaml"))).empty());
     }
-    CHECK(message_of<IoError>([] { (void)Catalogue(root).traits("vlm"); }).find("vllm") != std::string::npos);
+    CHECK(message_of<IoError>([] { (void)Catalogue(search_spaces).traits("vlm"); }).find("vllm") != std::string::npos);
 }
 
 TEST_CASE("traits: figures that make no sense are refused where they stand") {
-    const std::string shipped = read_file(root / "traits/vllm.yaml");
+    const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
     const auto line_of = [&](const std::string& key) {
         const auto at = shipped.find("\n" + key + ":") + 1;
         return ":" + std::to_string(1 + std::count(shipped.begin(), shipped.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + ":";
@@ -75,14 +74,14 @@ TEST_CASE("traits: figures that make no sense are refused where they stand") {
                           {"acceptance", "{ngram: -0.1}", "a number of at least 0"},
                           {"default_attention", "FLASH_ATTENTION", "'FLASH_ATTENTION' is not among 'attention'"}}) {
         INFO(c.key << ": " << c.value);
-        const std::string message = complaint(with(shipped, c.key, c.value));
+        const std::string message = complaint(with_value(shipped, c.key, c.value));
         CHECK(message.find(line_of(c.key)) == 0);
         CHECK(message.find(c.wanted) != std::string::npos);
     }
 }
 
 TEST_CASE("traits: a figure without a source is refused, an unknown key and a missing one too") {
-    const std::string shipped = read_file(root / "traits/vllm.yaml");
+    const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
     const std::string no_source = complaint(replaced(shipped, "  step_overhead_seconds: \"", "  step_overhead_second: \""));
     CHECK(no_source.find("'step_overhead_seconds'") != std::string::npos);
     CHECK(no_source.find("has no source: say where the figure is from under 'sources'") != std::string::npos);
@@ -94,12 +93,12 @@ TEST_CASE("traits: a figure without a source is refused, an unknown key and a mi
 }
 
 TEST_CASE("traits: attention, defaults and defects are checked") {
-    const std::string shipped = read_file(root / "traits/vllm.yaml");
+    const std::string shipped = read_file(search_spaces / "traits/vllm.yaml");
     const auto attention = [&](const std::string& said) { return complaint(replaced(shipped, "decode_efficiency: 0.8", said)); };
     CHECK(attention("decode_efficiency: 0, cache_typ").find("cache_typ") != std::string::npos);
     const std::string with_defect = shipped + "defects:\n  - {kind: slow_start, when: \"max_num_seqs >= 512\", seconds: 5, because: why}\n";
     const TemporaryFolder folder;
-    const EngineTraits traits = Catalogue(root).traits(folder.write("own.yaml", with_defect).string());
+    const EngineTraits traits = Catalogue(search_spaces).traits(folder.write("own.yaml", with_defect).string());
     REQUIRE_FALSE(traits.defects.empty());
     CHECK(traits.defects.back().kind == "slow_start");
     CHECK(traits.defects.back().seconds == 5);
@@ -111,13 +110,13 @@ TEST_CASE("traits: attention, defaults and defects are checked") {
 }
 
 TEST_CASE("hardware: unknown names are answered with the nearest, senseless figures with their place") {
-    const Catalogue catalogue(root);
+    const Catalogue catalogue(search_spaces);
     const std::string unknown = message_of<IoError>([&] { (void)catalogue.hardware("h100-sx"); });
     CHECK(unknown.find("h100-sx") != std::string::npos);
     CHECK(unknown.find("h100-sxm") != std::string::npos);
     CHECK(message_of<IoError>([&] { (void)catalogue.model("Qwen/Qwen3-14"); }).find("Qwen3-14B") != std::string::npos);
     const TemporaryFolder folder;
-    const std::string shipped = read_file(root / "hardware/l4.yaml");
+    const std::string shipped = read_file(search_spaces / "hardware/l4.yaml");
     for (const auto& [key, value] : {std::pair{"memory_bytes", "0"},
                                      {"memory_bytes", "-1"},
                                      {"memory_bandwidth_bytes_per_second", "0"},
@@ -125,7 +124,7 @@ TEST_CASE("hardware: unknown names are answered with the nearest, senseless figu
                                      {"link_bytes_per_second", "-5"}}) {
         INFO(key << ": " << value);
         std::filesystem::create_directories(folder.path() / "hardware");
-        const auto file = folder.write("hardware/l4.yaml", with(shipped, key, value));
+        const auto file = folder.write("hardware/l4.yaml", with_value(shipped, key, value));
         const std::string message = message_of<ParseError>([&] { (void)Catalogue(folder.path()).hardware("l4"); });
         CHECK(message.find(file.string() + ":") == 0);
         CHECK(message.find(key) != std::string::npos);

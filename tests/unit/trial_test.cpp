@@ -13,7 +13,7 @@ Trial told(std::uint64_t id, std::int64_t setting, Outcome outcome) {
     trial.outcome = std::move(outcome);
     return trial;
 }
-Measurement tokens(double value) { return {{{"total_tokens_per_second", {value}}}}; }
+Measurement token_rate(double value) { return {{{"total_tokens_per_second", {value}}}}; }
 
 }  // namespace
 
@@ -77,14 +77,14 @@ TEST_CASE("the probability to be the best: equal ones share it, two have a close
 TEST_CASE("standings: what passes, what is refused and why, whatever the order of telling") {
     Objective objective;
     objective.limits = {Limit::parse("success_ratio >= 0.99"), Limit::parse("latency_p99_seconds <= 2")};
-    Measurement survivors = tokens(15059.89);
+    Measurement survivors = token_rate(15059.89);
     survivors.metrics["success_ratio"] = {0.514};
-    Measurement impossible = tokens(99999);
+    Measurement impossible = token_rate(99999);
     impossible.validity = {Verdict::unsound, {{"physics"}}};
     std::vector<Trial> history{
-        told(0, 1, tokens(100)), told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
-        told(3, 4, impossible),  told(4, 5, Measurement{}), told(5, 1, tokens(104)),
-        told(6, 6, tokens(-1))};
+        told(0, 1, token_rate(100)), told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
+        told(3, 4, impossible),      told(4, 5, Measurement{}), told(5, 1, token_rate(104)),
+        told(6, 6, token_rate(-1))};
     for (int round = 0; round < 2; ++round) {
         const Standings standings(history, objective, {});
         REQUIRE(standings.all().size() == 6);

@@ -7,6 +7,8 @@
 
 namespace servetune {
 
+inline constexpr double gib = 1024.0 * 1024 * 1024;  ///< bytes
+
 /// How guesses are made that a step then checks, many tokens at once.
 struct Speculation {
     std::string method{};     ///< none (empty), ngram, mtp, eagle, eagle3, medusa, draft_model: a key of EngineTraits::acceptance
