@@ -339,6 +339,31 @@ TEST_CASE("surrogate: a belief that is right is used, one that points the wrong 
     CHECK(after.variance < before.variance);
 }
 
+TEST_CASE("surrogate: of many observations an even part decides the lengths, all of them the posterior") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    SurrogateData all;
+    all.points = points_of(space, geometry, 40);
+    all.values.resize(40);
+    for (Eigen::Index i = 0; i < 40; ++i)
+        all.values(i) = std::sin(static_cast<double>(all.points[static_cast<std::size_t>(i)].levels[0]) + 0.1 * static_cast<double>(i));
+    all.noise_factors = Eigen::VectorXd::Ones(40);
+    all.beliefs.resize(40, 0);
+    SurrogateData half = all;
+    half.points.clear();
+    for (std::size_t i = 0; i < 40; i += 2) half.points.push_back(all.points[i]);
+    half.values = all.values(Eigen::seq(0, 38, 2));
+    half.noise_factors = Eigen::VectorXd::Ones(20);
+    half.beliefs.resize(20, 0);
+    const auto first = [&](const SurrogateData& data, std::size_t fitted_to) {
+        return Surrogate(geometry, data, 3, {2, 1, 50, fitted_to}).experts().front().process;
+    };
+    const GaussianProcess thinned = first(all, 20);
+    CHECK(thinned.size() == 40);
+    CHECK(thinned.kernel().inverse_squared_lengths == first(half, 20).kernel().inverse_squared_lengths);
+    CHECK(thinned.kernel().inverse_squared_lengths != first(all, 40).kernel().inverse_squared_lengths);
+}
+
 TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, and nothing known is the prior") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);

@@ -89,6 +89,43 @@ struct PoolModel {
     }
 };
 
+/// A few dimensions together: for each combination of their levels the sum of what each adds, so that a candidate costs one sum a group and not one a dimension.
+struct LevelGroup {
+    std::vector<std::size_t> dimensions{};
+    Eigen::MatrixXf scaled{};  ///< n x combinations: squared distances in length scales to each observation
+    Eigen::MatrixXf alone{};   ///< n x combinations: the additive part's covariance with it
+};
+
+/// All dimensions that are tables. `share`: of the additive part for each dimension, 0: there is none.
+inline std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelGeometry& geometry, double share) {
+    constexpr Eigen::Index most_combinations = 256;
+    const auto n = static_cast<Eigen::Index>(model.points.size());
+    std::vector<LevelGroup> groups;
+    for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
+        if (geometry.continuous(d)) continue;
+        const auto levels = static_cast<Eigen::Index>(geometry.level_count(d));
+        if (groups.empty() || groups.back().scaled.cols() * levels > most_combinations)
+            groups.push_back({{}, Eigen::MatrixXf::Zero(n, 1), Eigen::MatrixXf::Zero(n, 1)});
+        LevelGroup& group = groups.back();
+        const LevelGroup before = group;
+        group.dimensions.push_back(d);
+        group.scaled.resize(n, before.scaled.cols() * levels);
+        group.alone.resize(n, before.alone.cols() * levels);
+        for (Eigen::Index i = 0; i < n; ++i)
+            for (Eigen::Index level = 0; level < levels; ++level) {
+                const double distance =
+                    model.kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
+                    geometry.table(d)(static_cast<Eigen::Index>(model.points[static_cast<std::size_t>(i)].levels[d]), level);
+                const double covariance = share > 0 ? share * matern52(model.additive_stretch * distance) : 0;
+                for (Eigen::Index c = 0; c < before.scaled.cols(); ++c) {
+                    group.scaled(i, c * levels + level) = before.scaled(i, c) + static_cast<float>(distance);
+                    group.alone(i, c * levels + level) = before.alone(i, c) + static_cast<float>(covariance);
+                }
+            }
+    }
+    return groups;
+}
+
 struct PoolPredictions {
     Eigen::VectorXf means;
     Eigen::VectorXf variances;
@@ -106,20 +143,9 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
     PoolPredictions result{Eigen::VectorXf(count), Eigen::VectorXf(count)};
     if (model.covariance_weights.size() > 0) result.covariances.resize(count);
 
-    // For each dimension and level: the scaled distance to each observation, and the additive part's covariance with it.
     const bool additive = kernel.additive_variance > 0 && geometry.dimensions() > 0;
     const double share = additive ? kernel.additive_variance / static_cast<double>(geometry.dimensions()) : 0;
-    std::vector<Eigen::MatrixXf> scaled;
-    std::vector<Eigen::MatrixXf> alone;
-    for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
-        const double inverse = kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d));
-        Eigen::MatrixXd distances(n, static_cast<Eigen::Index>(geometry.level_count(d)));
-        for (Eigen::Index i = 0; i < n; ++i)
-            distances.row(i) = inverse * geometry.table(d).row(model.points[static_cast<std::size_t>(i)].levels[d]);
-        scaled.emplace_back(distances.cast<float>());
-        const double stretch = model.additive_stretch;
-        alone.emplace_back((share * distances.unaryExpr([stretch](double value) { return matern52(stretch * value); })).cast<float>());
-    }
+    const std::vector<LevelGroup> groups = level_groups(model, geometry, share);
     const Eigen::MatrixXf half_inverse = model.half.cast<float>();
     const Eigen::VectorXf weights = model.weights.cast<float>();
     const Eigen::VectorXf covariance_weights = model.covariance_weights.cast<float>();
@@ -137,13 +163,16 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
         auto covariances = k.leftCols(width);
         squared.setZero();
         covariances.setZero();
-        for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
-            const std::vector<std::uint16_t>& levels = pool.levels(d);
-            for (Eigen::Index j = 0; j < width && !geometry.continuous(d); ++j) {
-                const std::uint16_t level = levels[static_cast<std::size_t>(from + j)];
-                squared.col(j) += scaled[d].col(level);
-                if (additive) covariances.col(j) += alone[d].col(level);
+        for (const LevelGroup& group : groups)
+            for (Eigen::Index j = 0; j < width; ++j) {
+                Eigen::Index combination = 0;
+                for (const std::size_t d : group.dimensions)
+                    combination = combination * static_cast<Eigen::Index>(geometry.level_count(d)) +
+                                  pool.levels(d)[static_cast<std::size_t>(from + j)];
+                squared.col(j) += group.scaled.col(combination);
+                if (additive) covariances.col(j) += group.alone.col(combination);
             }
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
             for (Eigen::Index j = 0; j < width && geometry.continuous(d); ++j) {
                 const EncodedPoint point = pool.point(static_cast<std::size_t>(from + j));
                 for (Eigen::Index i = 0; i < n; ++i) {
@@ -153,7 +182,6 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
                     if (additive) covariances(i, j) += static_cast<float>(share * matern52(model.additive_stretch * distance));
                 }
             }
-        }
         squared = (5.0F * squared).cwiseSqrt();  // q of Matern-5/2
         covariances.array() +=
             product_variance * (1.0F + squared.array() + squared.array().square() * (1.0F / 3.0F)) * (-squared.array()).exp();

@@ -10,6 +10,7 @@ struct HyperparameterSearch {
     std::size_t starts = 6;       ///< the prior's mode and draws of the prior
     std::size_t modes = 3;        ///< the best of them are kept
     std::size_t iterations = 50;  ///< of each start
+    std::size_t fitted_to = 256;  ///< observations, evenly through all there are: a step is O(n^3), and that many tell lengths and noise
 };
 
 }  // namespace servetune

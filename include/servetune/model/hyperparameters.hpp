@@ -153,11 +153,33 @@ struct HyperparameterMode {
     double weight = 1;
 };
 
+/// `most` of the observations and the distances among them, evenly through their order.
+inline std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables, const Observations& data, std::size_t most) {
+    std::vector<Eigen::Index> kept;
+    Observations fewer;
+    for (std::size_t i = 0; i < most; ++i) {
+        kept.push_back(static_cast<Eigen::Index>(i * data.points.size() / most));
+        fewer.points.push_back(data.points[static_cast<std::size_t>(kept.back())]);
+    }
+    DistanceTables among;
+    for (const Eigen::MatrixXd& table : tables) among.emplace_back(table(kept, kept));
+    fewer.values = data.values(kept);
+    fewer.noise_factors = data.noise_factors(kept);
+    fewer.regressors = data.regressors(kept, Eigen::all);
+    fewer.coefficient_mean = data.coefficient_mean;
+    fewer.coefficient_variance = data.coefficient_variance;
+    return {std::move(among), std::move(fewer)};
+}
+
 /// The best modes from several starts, the best first; those within 0.05 of a better one in every logarithm are the same one. Weights: in proportion
 /// to the posterior density at the mode, none below a tenth of the best's so that the rest is not counted. Depends on data and `seed` only.
 inline std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyperparameters, const DistanceTables& tables,
                                                            const Observations& data, std::uint64_t seed,
                                                            const HyperparameterSearch& search = {}) {
+    if (data.points.size() > search.fitted_to) {
+        const auto [among, fewer] = thinned(tables, data, search.fitted_to);
+        return fit_hyperparameters(hyperparameters, among, fewer, seed, search);
+    }
     Rng rng(seed);
     std::vector<HyperparameterMode> found;
     for (std::size_t start = 0; start < std::max<std::size_t>(search.starts, 1); ++start) {
