@@ -12,6 +12,7 @@
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
+#include "support/waiting.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -19,7 +20,6 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
-#include <functional>
 #include <sstream>
 #include <thread>
 
@@ -88,12 +88,6 @@ Failure failure_of(const Outcome& outcome, FailureKind kind) {
 
 /// Why this answer is refused.
 std::string refused(const std::string& printed) { return failure_of(outcome_of(printed), FailureKind::invalid_result).message; }
-
-bool comes_true(const std::function<bool()>& what, std::chrono::seconds time = 30s) {
-    for (const auto begin = Clock::now(); Clock::now() - begin < time; std::this_thread::sleep_for(5ms))
-        if (what()) return true;
-    return what();
-}
 
 Words lines_in(const fs::path& file) {
     std::error_code error;
@@ -435,7 +429,7 @@ TEST_CASE("command: after kill -9 a study goes on, no told trial is measured aga
     const std::string mark = study.directory().string();
     {
         ChildProcess first(study.command(), study.folder.path());
-        REQUIRE(comes_true([&] { return study.measured().size() == 4; }, 60s));
+        REQUIRE(comes_true([&] { return study.measured().size() == 4; }, 60));
         REQUIRE(comes_true([&] { return !leftovers(mark).empty(); }));
         first.signal(SIGKILL);
         first.wait();
@@ -468,7 +462,7 @@ TEST_CASE("command: a study that is stopped ends its program and keeps the trial
     const StudyInFolder study("[ -e go ] || sleep 600\n");
     {
         ChildProcess run(study.command(), study.folder.path());
-        REQUIRE(comes_true([&] { return study.measured().size() == 1; }, 60s));
+        REQUIRE(comes_true([&] { return study.measured().size() == 1; }, 60));
         run.signal(SIGINT);
         CHECK(run.wait_at_most(60s) == 130);
     }

@@ -7,6 +7,7 @@
 #include "servetune/engine/deployment.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/load/load_generator.hpp"
+#include "support/waiting.hpp"
 
 #include <sys/resource.h>
 
@@ -26,14 +27,6 @@ using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
 const std::string model = "Qwen/Qwen3-8B";
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-bool comes_true(const std::function<bool()>& what, double seconds = 5) {
-    for (const auto begin = Clock::now(); seconds_since(begin) < seconds; std::this_thread::sleep_for(2ms))
-        if (what()) return true;
-    return what();
-}
 
 Engine engine_named(const std::string& name) {
     for (const Engine& engine : Catalogue{SERVETUNE_SOURCE "/search_spaces"}.engines())

@@ -5,6 +5,7 @@
 #include "support/test.hpp"
 
 #include "servetune/base/rng.hpp"
+#include "support/waiting.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -20,8 +21,6 @@ using namespace std::chrono_literals;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
 int number_from(const char* variable, int otherwise) {
     const char* text = std::getenv(variable);  // NOLINT(concurrency-mt-unsafe)

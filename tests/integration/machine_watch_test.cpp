@@ -5,6 +5,7 @@
 #include "../src/engine/cpu_use.hpp"
 #include "servetune/engine/machine_watch.hpp"
 #include "servetune/engine/process.hpp"
+#include "support/waiting.hpp"
 
 #include <sched.h>
 #include <unistd.h>
@@ -12,7 +13,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <functional>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -28,14 +28,6 @@ using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
 const std::string event_reasons = "clocks_event_reasons.active";
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-bool comes_true(const std::function<bool()>& what, double seconds = 30) {
-    for (const auto begin = Clock::now(); seconds_since(begin) < seconds; std::this_thread::sleep_for(2ms))
-        if (what()) return true;
-    return what();
-}
 
 struct Gpu {
     int index = 0;

@@ -7,6 +7,7 @@
 #include "servetune/engine/port.hpp"
 #include "servetune/engine/process.hpp"
 #include "support/http.hpp"
+#include "support/waiting.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -24,8 +25,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
 std::string content(const fs::path& file) {
     std::ifstream stream(file, std::ios::binary);
     return {std::istreambuf_iterator<char>(stream), {}};
@@ -36,12 +35,6 @@ fs::path script(const TemporaryFolder& folder, const std::string& lines, const s
     const fs::path file = folder.write(name, "#!/bin/sh\n" + lines);
     fs::permissions(file, fs::perms::owner_all);
     return file;
-}
-
-bool comes_true(const std::function<bool()>& what, double seconds = 5) {
-    for (const auto begin = Clock::now(); seconds_since(begin) < seconds; std::this_thread::sleep_for(2ms))
-        if (what()) return true;
-    return what();
 }
 
 bool prints(const Process& process, const std::string& line) {

@@ -5,15 +5,14 @@
 #include "support/test.hpp"
 
 #include "servetune/io/files.hpp"
+#include "support/waiting.hpp"
 
 #include <sys/mount.h>
 
 #include <nlohmann/json.hpp>
 
 #include <chrono>
-#include <functional>
 #include <iostream>
-#include <thread>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -23,13 +22,6 @@ namespace {
 
 using Json = nlohmann::json;
 namespace fs = std::filesystem;
-
-bool comes_true(const std::function<bool()>& what, std::chrono::seconds time = 20s) {
-    for (const auto begin = std::chrono::steady_clock::now(); std::chrono::steady_clock::now() - begin < time;
-         std::this_thread::sleep_for(2ms))
-        if (what()) return true;
-    return what();
-}
 
 /// A disk of a few KiB, where this user may mount one.
 class SmallDisk {
