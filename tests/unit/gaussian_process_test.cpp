@@ -518,6 +518,40 @@ TEST_CASE("a pool is predicted as its points are") {
     }
 }
 
+TEST_CASE("a pool is ranked by all means, and by the variances that an even part of many observations leaves") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 2 * PoolModel::most_seen);
+    const auto others = points_of(space, geometry, 50, 12);
+    CandidatePool pool(geometry);
+    for (const EncodedPoint& point : others) pool.add(geometry, point);
+    std::vector<EncodedPoint> even;
+    for (std::size_t i = 0; i < points.size(); i += 2) even.push_back(points[i]);
+    const GaussianProcess all(distance_tables(geometry, points, points), observations_of(points, 0), kernel_of(geometry.dimensions()),
+                              0.05);
+    Observations half = all.data();
+    half.points = even;
+    for (Eigen::VectorXd* list : {&half.values, &half.noise_factors})
+        *list = Eigen::VectorXd((*list)(Eigen::seqN(0, PoolModel::most_seen, 2)));
+    half.regressors = Eigen::MatrixXd::Ones(PoolModel::most_seen, 1);
+    const GaussianProcess seen(distance_tables(geometry, even, even), half, kernel_of(geometry.dimensions()), 0.05);
+    const PoolPredictions fast = predict_pool(PoolModel::of(all), geometry, pool, {});
+    const auto of_all = all.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(50, 1));
+    const auto of_seen = seen.predict(distance_tables(geometry, even, others), Eigen::MatrixXd::Ones(50, 1));
+    for (Eigen::Index i = 0; i < 50; ++i) {
+        CHECK(std::abs(static_cast<double>(fast.means(i)) - of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
+        CHECK(std::abs(static_cast<double>(fast.variances(i)) - of_seen[static_cast<std::size_t>(i)].variance) < 2e-3);
+        CHECK(static_cast<double>(fast.variances(i)) > of_all[static_cast<std::size_t>(i)].variance - 2e-3);
+    }
+    // What works, alike.
+    std::vector<bool> works;
+    for (std::size_t i = 0; i < points.size(); ++i) works.push_back(points[i].levels[0] != 0);
+    const FeasibilityModel model(geometry, points, works, {});
+    const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, Eigen::VectorXf::Ones(50) * Eigen::RowVector2f(1, 0));
+    for (Eigen::Index i = 0; i < 50; ++i) CHECK((latent.means(i) > 0) == (others[static_cast<std::size_t>(i)].levels[0] != 0));
+    CHECK(latent.variances.maxCoeff() < static_cast<float>(model.prior_variance()));
+}
+
 TEST_CASE("output scale: order is kept, everything can be undone, the bad tail is compressed") {
     const OutputScale scale(true, {100, 110, 120, 130, 1}, 0.01);
     for (const double value : {1e-6, 1.0, 100.0, 129.0, 1e9}) CHECK(scale.value(scale.scaled(value)) == Approx(value).epsilon(1e-9));

@@ -51,13 +51,17 @@ private:
 };
 
 /// A posterior as predict_pool needs it: mean(x) = h(x)'b + k(x)'weights, variance(x) = prior - |half k(x)|^2, k(x) the covariances with n points,
-/// those of the regressors h included.
+/// those of the regressors h included. Where there are more than `most_seen` the variance knows an even part of them only, `seen`, and is that much larger than the posterior's:
+/// it ranks, and costs O(n^2) for each candidate.
 struct PoolModel {
+    static constexpr std::size_t most_seen = 256;
+
     const std::vector<EncodedPoint>& points;  ///< n
     KernelParameters kernel{};
     double additive_stretch = 1;  ///< of 1 / l_d^2 in the additive part
     Eigen::VectorXd weights{};    ///< n
-    Eigen::MatrixXd half{};       ///< n x n, lower triangular
+    std::vector<Eigen::Index> seen{};
+    Eigen::MatrixXd half{};  ///< seen x seen, lower triangular
     Eigen::MatrixXd regressors{};
     Eigen::VectorXd coefficient_mean{};
     Eigen::VectorXd coefficient_variance{};
@@ -65,11 +69,13 @@ struct PoolModel {
 
     static PoolModel of(const GaussianProcess& process) {
         const Observations& data = process.data();
+        const std::vector<Eigen::Index> seen = even_part(data.points.size(), most_seen);
         return {data.points,
                 process.kernel(),
                 1,
                 process.weights(),
-                process.factor().triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(process.size(), process.size())),
+                seen,
+                inverse_factor(process.factor(), seen),
                 data.regressors,
                 data.coefficient_mean,
                 data.coefficient_variance};
@@ -78,14 +84,28 @@ struct PoolModel {
     static PoolModel of(const FeasibilityModel& model) {
         Eigen::MatrixXd regressors = Eigen::MatrixXd::Zero(model.margins().size(), 2);
         regressors.col(1) = model.margins();
+        const std::vector<Eigen::Index> seen = even_part(model.points().size(), most_seen);
         return {model.points(),
                 model.kernel(),
                 model.additive_stretch(),
                 model.weights(),
-                model.half(),
+                seen,
+                inverse_factor(model.factor(), seen) * model.root_weights()(seen).asDiagonal(),
                 std::move(regressors),
                 Eigen::Vector2d(model.prior_mean(), 1),
                 Eigen::Vector2d(0, model.margin_variance())};
+    }
+
+private:
+    /// Of the rows and columns `seen` of factor factor'.
+    static Eigen::MatrixXd inverse_factor(const Eigen::MatrixXd& factor, const std::vector<Eigen::Index>& seen) {
+        const auto n = static_cast<Eigen::Index>(seen.size());
+        Eigen::MatrixXd own = factor;
+        if (n < factor.rows()) {
+            const Eigen::MatrixXd rows = factor(seen, Eigen::all);
+            own = Eigen::LLT<Eigen::MatrixXd>(rows * rows.transpose()).matrixL();
+        }
+        return own.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(n, n));
     }
 };
 
@@ -192,7 +212,13 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
         result.means.segment(from, width).noalias() += covariances.transpose() * weights;
         if (result.covariances.size() > 0) result.covariances.segment(from, width).noalias() = covariances.transpose() * covariance_weights;
         Eigen::RowVectorXf seen = Eigen::RowVectorXf::Zero(width);
-        if (n > 0) seen = (half_inverse.triangularView<Eigen::Lower>() * covariances).eval().colwise().squaredNorm();  // Eigen divides by n
+        if (half_inverse.rows() == n && n > 0)  // Eigen divides by n
+            seen = (half_inverse.triangularView<Eigen::Lower>() * covariances).eval().colwise().squaredNorm();
+        else if (n > 0)
+            seen = (half_inverse.triangularView<Eigen::Lower>() * Eigen::MatrixXf(covariances(model.seen, Eigen::all)))
+                       .eval()
+                       .colwise()
+                       .squaredNorm();
         const auto prior = static_cast<float>(kernel.prior_variance());
         result.variances.segment(from, width) =
             (prior + (h.cwiseAbs2() * coefficient_variance).array() - seen.transpose().array()).max(1e-6F * prior);

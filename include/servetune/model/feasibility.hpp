@@ -65,13 +65,10 @@ public:
                 static_cast<double>(dimensions_) * options_.additive_variance};
     }
     [[nodiscard]] double additive_stretch() const { return static_cast<double>(std::max<std::size_t>(dimensions_, 1)); }
-    /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |half k(x)|^2.
+    /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |L^-1 R k(x)|^2, L the factor, R diagonal.
     [[nodiscard]] const Eigen::VectorXd& weights() const { return gradient_; }
-    [[nodiscard]] Eigen::MatrixXd half() const {
-        const Eigen::Index n = gradient_.size();
-        const Eigen::MatrixXd inverse = factor_.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(n, n));
-        return inverse * root_weights_.asDiagonal();
-    }
+    [[nodiscard]] const Eigen::MatrixXd& factor() const { return factor_; }
+    [[nodiscard]] const Eigen::VectorXd& root_weights() const { return root_weights_; }
     /// Chosen so that a configuration of which nothing is known works with the prior's chance.
     [[nodiscard]] double prior_mean() const { return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
 

@@ -32,6 +32,13 @@ struct Observations {
     [[nodiscard]] Eigen::Index size() const { return values.size(); }
 };
 
+/// `most` of so many, evenly through their order; all where there are no more.
+inline std::vector<Eigen::Index> even_part(std::size_t count, std::size_t most) {
+    std::vector<Eigen::Index> result(std::min(count, most));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = static_cast<Eigen::Index>(i * count / result.size());
+    return result;
+}
+
 /// A mean and a variance of the noise-free function. Never a standard deviation that is called a variance, never with the noise in it.
 struct Prediction {
     double mean = 0;

@@ -153,14 +153,11 @@ struct HyperparameterMode {
     double weight = 1;
 };
 
-/// `most` of the observations and the distances among them, evenly through their order.
+/// An even part of the observations, and the distances among them.
 inline std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables, const Observations& data, std::size_t most) {
-    std::vector<Eigen::Index> kept;
+    const std::vector<Eigen::Index> kept = even_part(data.points.size(), most);
     Observations fewer;
-    for (std::size_t i = 0; i < most; ++i) {
-        kept.push_back(static_cast<Eigen::Index>(i * data.points.size() / most));
-        fewer.points.push_back(data.points[static_cast<std::size_t>(kept.back())]);
-    }
+    for (const Eigen::Index i : kept) fewer.points.push_back(data.points[static_cast<std::size_t>(i)]);
     DistanceTables among;
     for (const Eigen::MatrixXd& table : tables) among.emplace_back(table(kept, kept));
     fewer.values = data.values(kept);
