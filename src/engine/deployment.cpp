@@ -12,7 +12,6 @@
 #include <atomic>
 #include <cmath>
 #include <csignal>
-#include <cstdio>
 #include <fstream>
 #include <thread>
 #include <utility>

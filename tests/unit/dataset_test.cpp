@@ -6,6 +6,7 @@
 #include "servetune/io/catalogue.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/load/dataset.hpp"
+#include "support/shipped.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -519,9 +520,7 @@ TEST_CASE("workloads that say too little or too much") {
 TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the file") {
     const TemporaryFolder folder;
     folder.write("t.csv", "input_tokens,output_tokens\n4,5\n");
-    const auto read = [&](const std::string& text) {
-        return Catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces").workload(Yaml::load(folder.write("w.yaml", text)));
-    };
+    const auto read = [&](const std::string& text) { return shipped_catalogue.workload(Yaml::load(folder.write("w.yaml", text))); };
     const Workload even = read("{workload: w, dataset: {kind: trace, path: t.csv}, arrival: {rate: 2, burstiness: inf}}");
     CHECK(std::isinf(even.arrival.burstiness));
     CHECK(plan_requests(even).requests.size() == 1);  // found beside w.yaml

@@ -9,6 +9,7 @@
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"
 #include "servetune/io/yaml.hpp"
+#include "support/shipped.hpp"
 
 #include <unistd.h>
 
@@ -152,8 +153,7 @@ TEST_CASE("documents from other systems: CRLF changes nothing; a failed count wi
     CHECK(plain[0].arguments == "vllm serve org/m --max-num-seqs 512");
     CHECK(csv_of(read_published(with_crlf(text), {"vllm serve"})) == csv_of(plain));
     CHECK(csv_of(read_published(utf8_text(mark + text, "f"), {"vllm serve"})) == csv_of(plain));
-    const std::filesystem::path root = SERVETUNE_SOURCE "/search_spaces";
-    const StudyFile study = load_study(root / "published/qwen3-14b-h100/study.yaml", Catalogue(root));
+    const StudyFile study = load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     std::string served = text;
     served.replace(served.find("org/m"), 5, study.model);
     const auto launchers = launchers_of(study.composition->engines());
@@ -163,8 +163,7 @@ TEST_CASE("documents from other systems: CRLF changes nothing; a failed count wi
 }
 
 TEST_CASE("flags of a document whose JSON is nested without end are not known") {
-    const std::filesystem::path root = SERVETUNE_SOURCE "/search_spaces";
-    const StudyFile study = load_study(root / "published/qwen3-14b-h100/study.yaml", Catalogue(root));
+    const StudyFile study = load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     const std::string deep = "{\"method\":" + repeated("[", 200'000) + repeated("]", 200'000) + "}";
     CHECK_FALSE(study.composition->parse({"vllm", "serve", study.model, "--speculative-config", deep}, study.model).unknown.empty());
 }

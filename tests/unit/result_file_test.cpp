@@ -9,6 +9,7 @@
 #include "servetune/io/result_export.hpp"
 #include "servetune/io/result_file.hpp"
 #include "servetune/io/table.hpp"
+#include "support/shipped.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -356,8 +357,7 @@ TEST_CASE("result files: hostile ones end with our errors") {
 }
 
 TEST_CASE("import: a file that does not say how the engine was started is no row of a study; one that does is") {
-    const std::filesystem::path root = SERVETUNE_SOURCE "/search_spaces";
-    const StudyFile study = load_study(root / "published/qwen3-14b-h100/study.yaml", Catalogue(root));
+    const StudyFile study = load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     std::vector<PublishedResult> results = sample("gpustack.json");
     results.push_back(sample("vllm-new.json").front());
     ExportContext context;

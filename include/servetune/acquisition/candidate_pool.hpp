@@ -51,17 +51,17 @@ private:
 };
 
 /// A posterior as predict_pool needs it: mean(x) = h(x)'b + k(x)'weights, variance(x) = prior - |half k(x)|^2, k(x) the covariances with n points,
-/// those of the regressors h included. Where there are more than `most_seen` the variance knows an even part of them only, `seen`, and is that much larger than the posterior's:
-/// it ranks, and costs O(n^2) for each candidate.
+/// those of the regressors h included. Where there are more than `most_seen` the variance knows an even part of them only, `seen`, and is larger than the posterior's:
+/// good enough to rank, where all would cost O(n^2) for each candidate.
 struct PoolModel {
     static constexpr std::size_t most_seen = 256;
 
     const std::vector<EncodedPoint>& points;  ///< n
     KernelParameters kernel{};
-    double additive_stretch = 1;  ///< of 1 / l_d^2 in the additive part
-    Eigen::VectorXd weights{};    ///< n
-    std::vector<Eigen::Index> seen{};
-    Eigen::MatrixXd half{};  ///< seen x seen, lower triangular
+    double additive_stretch = 1;       ///< of 1 / l_d^2 in the additive part
+    Eigen::VectorXd weights{};         ///< n
+    std::vector<Eigen::Index> seen{};  ///< the observations that the variance knows
+    Eigen::MatrixXd half{};            ///< seen x seen, lower triangular
     Eigen::MatrixXd regressors{};
     Eigen::VectorXd coefficient_mean{};
     Eigen::VectorXd coefficient_variance{};
