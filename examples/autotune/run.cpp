@@ -104,10 +104,10 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
-    const std::string json = json_report(setup, study.trials(), reason);
+    const Reports reports = both_reports(setup, study.trials(), reason);
     try {
-        write_file(folder / "report.md", markdown_report(setup, study.trials(), reason));
-        write_file(folder / "report.json", json + "\n");
+        write_file(folder / "report.md", reports.markdown);
+        write_file(folder / "report.json", reports.json + "\n");
     } catch (const IoError& error) {
         fmt::print(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
         return environment_error;
@@ -116,7 +116,7 @@ int run(const RunArguments& arguments) {
         fmt::print(stderr,
                    "autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too\n",
                    summary.message);
-    if (arguments.json) fmt::print("{}\n", json);
+    if (arguments.json) fmt::print("{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
         fmt::print("stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
     else print_conclusion(setup, summary, folder);

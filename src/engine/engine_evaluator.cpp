@@ -86,7 +86,7 @@ private:
     void start() {
         DeployOptions options = e_.options_.deploy;
         options.folder = e_.options_.folder / "trials" / std::to_string(context_.trial);
-        keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
+        keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes, e_.bytes_of_trials_);
         e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration_), without_load_level(configuration_),
                                                 e_.composition_, e_.model_, std::move(options), context_.stop);
         if (!e_.running_->deployment.started().failure)

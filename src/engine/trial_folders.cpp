@@ -3,9 +3,8 @@
 
 #include "servetune/space/value.hpp"
 
-#include <cstdint>
-#include <map>
 #include <system_error>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -27,14 +26,16 @@ std::size_t bytes_in(const fs::path& folder) {
 
 }  // namespace
 
-void keep_trials_within(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes) {
+void keep_trials_within(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes, std::map<std::int64_t, std::size_t>& known) {
     std::map<std::int64_t, std::pair<fs::path, std::size_t>> trials;
     std::size_t together = 0;
     std::error_code gone;
     for (fs::directory_iterator at(folder.parent_path(), gone), end; !gone && at != end; at.increment(gone)) {
         const auto number = integer_of(at->path().filename().string());
         if (!number || at->path() == folder) continue;
-        const std::size_t bytes = bytes_in(at->path());
+        const auto seen = known.find(*number);
+        const std::size_t bytes = seen != known.end() ? seen->second : bytes_in(at->path());
+        known[*number] = bytes;
         trials[*number] = {at->path(), bytes};
         together += bytes;
     }

@@ -13,10 +13,7 @@ namespace servetune {
 namespace {
 
 Effects effects_of(const ReportView& view) {
-    Bayesian::Options options = view.setup.file.strategy.bayesian;
-    options.trials = view.setup.file.budget.trials;
-    options.beliefs = view.setup.beliefs;
-    return {*view.setup.problem, view.trials, Bayesian(options), view.setup.beliefs};
+    return {*view.setup.problem, view.trials, Bayesian(view.setup.bayesian_options()), view.setup.beliefs};
 }
 
 std::string range(const CredibleInterval& gain) {
@@ -30,10 +27,7 @@ std::string cell(const std::string& text) {
     return result;
 }
 
-}  // namespace
-
-std::string effects_section(const ReportView& view) {
-    const Effects effects = effects_of(view);
+std::string effects_section(const Effects& effects, const ReportView& view) {
     if (effects.varied() == 0) return "";
     std::string out = "## What the parameters do\n\n";
     if (!effects.enough())
@@ -73,9 +67,8 @@ std::string effects_section(const ReportView& view) {
     return out + (any ? "\n" : "No two of them are known to act together.\n\n");
 }
 
-nlohmann::ordered_json effects_json(const ReportView& view) {
+nlohmann::ordered_json effects_json(const Effects& effects) {
     using OrderedJson = nlohmann::ordered_json;
-    const Effects effects = effects_of(view);
     const auto gain_of = [](const CredibleInterval& gain) {
         return OrderedJson{{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};
     };
@@ -92,6 +85,13 @@ nlohmann::ordered_json effects_json(const ReportView& view) {
                                           {"levels", OrderedJson::array({to_json(pair.levels[0]), to_json(pair.levels[1])})},
                                           {"gain", gain_of(pair.gain)}});
     return result;
+}
+
+}  // namespace
+
+EffectsReport effects_report(const ReportView& view) {
+    const Effects effects = effects_of(view);
+    return {effects_section(effects, view), effects_json(effects)};
 }
 
 }  // namespace servetune

@@ -9,10 +9,11 @@
 
 namespace servetune {
 
-/// The section "What the parameters do" of the report; empty where the space has nothing to vary.
-std::string effects_section(const ReportView& view);
-
-/// The same as docs/json-output.md has it under `effects`.
-nlohmann::ordered_json effects_json(const ReportView& view);
+/// What the parameters do, for both reports: fits the models, once.
+struct EffectsReport {
+    std::string section;          ///< "What the parameters do"; empty where the space has nothing to vary
+    nlohmann::ordered_json json;  ///< as docs/json-output.md has it under `effects`
+};
+EffectsReport effects_report(const ReportView& view);
 
 }  // namespace servetune

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "effects_report.hpp"
 #include "json_values.hpp"
 #include "report_view.hpp"
 #include "servetune/io/report.hpp"
@@ -44,8 +43,8 @@ void add_front(OrderedJson& object, const ReportView& view) {
 
 }  // namespace
 
-std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects) {
-    const ReportView view(setup, trials);
+std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects) {
+    const StudySetup& setup = view.setup;
     const Recommendation& result = view.recommendation;
     const auto metrics = [&](const Configuration& configuration, std::string_view workload = "") {
         return metrics_of(view, configuration, workload);
@@ -57,7 +56,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     OrderedJson failures = OrderedJson::array();
     OrderedJson audit = OrderedJson::array();
     OrderedJson refused = OrderedJson::array();
-    for (const Trial& trial : trials) {
+    for (const Trial& trial : view.trials) {
         told += trial.told() ? 1 : 0;
         if (!trial.told())
             pending.push_back({{"trial", trial.id},
@@ -76,7 +75,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
         }
         unsound += trial.measurement() != nullptr && trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
     }
-    for (const Trial& trial : trials) {
+    for (const Trial& trial : view.trials) {
         if (trial.measurement() == nullptr || trial.measurement()->validity.verdict == Verdict::sound) continue;
         const Validity& validity = trial.measurement()->validity;
         OrderedJson findings = OrderedJson::array();
@@ -131,7 +130,7 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     object["refused"] = refused;
     object["failures"] = failures;
     object["audit"] = audit;
-    if (with_effects) object["effects"] = effects_json(view);
+    if (effects != nullptr) object["effects"] = *effects;
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? OrderedJson(nullptr) : OrderedJson(stop_reason);
     return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace);

@@ -24,15 +24,15 @@ constexpr std::pair<std::string_view, std::string_view> companions[] = {{"time_p
 
 class Markdown {
 public:
-    Markdown(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason)
-        : view_(setup, trials),
-          setup_(setup),
-          file_(setup.file),
-          problem_(*setup.problem),
-          result_(view_.recommendation),
+    Markdown(const ReportView& view, std::string_view stop_reason)
+        : view_(view),
+          setup_(view.setup),
+          file_(view.setup.file),
+          problem_(*view.setup.problem),
+          result_(view.recommendation),
           stop_reason_(stop_reason) {}
 
-    std::string text() {
+    std::string text(const std::string& effects) {
         line("# {}{}{}{}\n", file_.name, file_.model.empty() ? "" : ": ", file_.model,
              file_.hardware.empty() ? "" : " on " + file_.hardware);
         conclusion();
@@ -40,7 +40,7 @@ public:
         front();
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
-        out_ += effects_section(view_);
+        out_ += effects;
         refused();
         audited();
         notes();
@@ -436,7 +436,7 @@ private:
         for (const std::string& note : file_.notes) line("- {}", note);
     }
 
-    ReportView view_;
+    const ReportView& view_;
     const StudySetup& setup_;
     const StudyFile& file_;
     const Problem& problem_;
@@ -447,8 +447,26 @@ private:
 
 }  // namespace
 
+std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects) {
+    return Markdown(view, stop_reason).text(effects);
+}
+
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
-    return Markdown(setup, trials, stop_reason).text();
+    const ReportView view(setup, trials);
+    return markdown_of(view, stop_reason, effects_report(view).section);
+}
+
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects) {
+    const ReportView view(setup, trials);
+    if (!with_effects) return json_of(view, stop_reason, nullptr);
+    const EffectsReport effects = effects_report(view);
+    return json_of(view, stop_reason, &effects.json);
+}
+
+Reports both_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+    const ReportView view(setup, trials);
+    const EffectsReport effects = effects_report(view);
+    return {markdown_of(view, stop_reason, effects.section), json_of(view, stop_reason, &effects.json)};
 }
 
 }  // namespace servetune

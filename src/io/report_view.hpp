@@ -7,6 +7,8 @@
 #include "servetune/study/recommendation.hpp"
 #include "servetune/trial/standings.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +43,10 @@ struct ReportView {
     Standings standings;
     Recommendation recommendation;
 };
+
+/// The two renderings; `effects` as `effects_report` gives them, null in the JSON: not asked for.
+std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects);
+std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects);
 
 /// The value of a metric, or nothing.
 inline std::optional<double> value_in(const Measurement* measurement, std::string_view metric) {

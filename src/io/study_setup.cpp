@@ -102,15 +102,18 @@ std::string text_of_assignment(const Assignment& assignment) { return Configurat
 
 }  // namespace
 
+BayesianOptions StudySetup::bayesian_options() const {
+    BayesianOptions options = file.strategy.bayesian;
+    options.trials = file.budget.trials;
+    options.beliefs = beliefs;
+    return options;
+}
+
 namespace {
 
-std::unique_ptr<Strategy> strategy_of(const StrategyChoice& choice, std::size_t trials, const Beliefs& beliefs) {
-    if (choice.name == "bayesian") {
-        Bayesian::Options options = choice.bayesian;
-        options.trials = trials;
-        options.beliefs = beliefs;
-        return std::make_unique<Bayesian>(std::move(options));
-    }
+std::unique_ptr<Strategy> strategy_of(const StudySetup& setup) {
+    const StrategyChoice& choice = setup.file.strategy;
+    if (choice.name == "bayesian") return std::make_unique<Bayesian>(setup.bayesian_options());
     if (choice.name == "random") return std::make_unique<Random>();
     if (choice.name == "exhaustive") return std::make_unique<Exhaustive>();
     if (choice.name == "quasi_random") return std::make_unique<QuasiRandom>();
@@ -217,8 +220,8 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
         setup.beliefs = std::move(knowledge.beliefs);
         setup.knowledge = std::move(knowledge.texts);
     }
-    setup.strategy = strategy_of(file.strategy, file.budget.trials, setup.beliefs);
     setup.file = std::move(file);
+    setup.strategy = strategy_of(setup);
     return setup;
 }
 

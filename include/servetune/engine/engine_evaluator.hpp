@@ -7,7 +7,9 @@
 #include "servetune/evaluate/evaluator.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -51,6 +53,7 @@ private:
     Options options_;
     bool has_load_levels_;
     std::unique_ptr<Running> running_;
+    std::map<std::int64_t, std::size_t> bytes_of_trials_{};  ///< on the disk, of those that are over
 };
 
 }  // namespace servetune

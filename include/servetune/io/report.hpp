@@ -18,6 +18,13 @@ std::string markdown_report(const StudySetup& setup, std::span<const Trial> tria
 /// `with_effects`: what the parameters do too, which takes fitting the models.
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
 
+/// Both of one study. What the parameters do is found once for both: fitting the models takes longer than all else (seconds at 300 trials).
+struct Reports {
+    std::string markdown;
+    std::string json;
+};
+Reports both_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
 /// `+2.09 %`, `+58.1 %`: two decimals below ten percent, one above.
 std::string percent(double share);
 

@@ -141,6 +141,8 @@ struct StudySetup {
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
+    /// Of the Bayesian strategy of this study, with its budget and what is known; whatever strategy it uses.
+    [[nodiscard]] BayesianOptions bayesian_options() const;
     /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody else runs: its address.
     [[nodiscard]] std::string advice(const Configuration& configuration) const;
 };
