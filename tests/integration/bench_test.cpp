@@ -19,12 +19,12 @@ using Json = nlohmann::json;
 
 namespace {
 
-struct Ended {
+struct BenchRun {
     int code;
     std::string out, err;
 };
 
-Ended bench(const StreamServer& server, const TemporaryFolder& folder, std::vector<std::string> more) {
+BenchRun bench(const StreamServer& server, const TemporaryFolder& folder, std::vector<std::string> more) {
     std::vector<std::string> words{SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet"};
     words.insert(words.end(), more.begin(), more.end());
     ChildProcess process(words, folder.path());
@@ -40,7 +40,7 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
     const std::vector<std::string> load{"--workload", "random:30x12", "--requests", "48", "--concurrency", "6"};
     auto first = load;
     first.insert(first.end(), {"--save", "first.json", "--records", "first.jsonl.gz", "--detailed"});
-    const Ended ended = bench(server, folder, first);
+    const BenchRun ended = bench(server, folder, first);
     INFO(ended.err);
     CHECK(ended.code == 0);
     CHECK(ended.out.find("Successful requests:                     48") != std::string::npos);
@@ -70,7 +70,7 @@ TEST_CASE("bench: report, vLLM's JSON, records and a comparison with an earlier 
 
     auto second = load;
     second.insert(second.end(), {"--compare-with", "first.json"});
-    const Ended compared = bench(server, folder, second);
+    const BenchRun compared = bench(server, folder, second);
     CHECK(compared.out.find("output_tokens_per_second") != std::string::npos);
     CHECK(compared.out.find("equal_work") == std::string::npos);  // the same work: other prompts, the same lengths
 
@@ -85,7 +85,7 @@ TEST_CASE("bench: streams that end without [DONE], with the counts beside the fi
                               "no_done,usage_in_finish,until_close"}) {
         INFO(words);
         const StreamServer server({.behaviour = parse_behaviour(std::string("first=0.003,gap=0.001,") + words)});
-        const Ended ended = bench(server, folder, {"--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"});
+        const BenchRun ended = bench(server, folder, {"--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"});
         INFO(ended.err);
         const Json figures = Json::parse(ended.out);
         CHECK(figures["completed"] == 24);
@@ -99,7 +99,7 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,status=500,share=0.3")});
     const StreamServer good;
     const TemporaryFolder folder;
-    const Ended failing = bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--token-ids"});
+    const BenchRun failing = bench(server, folder, {"--workload", "random:8x4", "--requests", "40", "--token-ids"});
     CHECK(failing.code == 1);
     CHECK(failing.out.find("12 http_error: status 500") != std::string::npos);
     CHECK(failing.out.find("Verdict: unsound") != std::string::npos);

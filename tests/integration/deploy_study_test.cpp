@@ -8,7 +8,6 @@
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
-#include <catch2/catch.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

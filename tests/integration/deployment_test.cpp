@@ -35,9 +35,9 @@ Engine engine_named(const std::string& name) {
 }
 
 /// A folder with simengine under the engines' names, a port, and what a study would say.
-class Stage {
+class OneEngine {
 public:
-    explicit Stage(const std::string& misbehave = "", const std::string& engine = "vllm") : engine_(engine_named(engine)) {
+    explicit OneEngine(const std::string& misbehave = "", const std::string& engine = "vllm") : engine_(engine_named(engine)) {
         for (const char* name : {"vllm", "python3", "trtllm-serve", "llama-server"})
             fs::create_symlink(SIMENGINE_PROGRAM, programs_.path() / name);
         options.folder = programs_.path() / "trial";
@@ -49,14 +49,14 @@ public:
         options.stop_within_seconds = 5;
     }
     /// Nothing of it may be left, however the test ended.
-    ~Stage() {
+    ~OneEngine() {
         deployment_.reset();
         CHECK(leftovers(options.mark).empty());
         CHECK_FALSE(port.listening());
         CHECK((group_ == 0 || comes_true([&] { return kill(-group_, 0) != 0; })));
     }
-    Stage(const Stage&) = delete;
-    Stage& operator=(const Stage&) = delete;
+    OneEngine(const OneEngine&) = delete;
+    OneEngine& operator=(const OneEngine&) = delete;
 
     Deployment& deploy(const Words& flags = {}, const std::stop_token& stop = {}) {
         Command command;
@@ -108,7 +108,7 @@ std::string why(const Deployment& deployment) { return deployment.started().fail
 TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at once") {
     for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
         INFO(engine);
-        Stage stage("", engine);
+        OneEngine stage("", engine);
         Deployment& deployment = stage.deploy(std::string(engine) == "sglang" ? Words{"--enable-metrics"} : Words{});
         REQUIRE(why(deployment) == "");
         CHECK(deployment.started().seconds < 5);
@@ -128,14 +128,14 @@ TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at on
 }
 
 TEST_CASE("deployment: flags that are not in force are told") {
-    Stage stage("", "sglang");
+    OneEngine stage("", "sglang");
     const Deployment& deployment = stage.deploy({"--schedule-conservativeness=0.7", "--mem-fraction-static=0.8"});
     REQUIRE(why(deployment) == "");
     CHECK(deployment.not_in_force().empty());
 }
 
 TEST_CASE("deployment fails: never ready") {
-    Stage stage("never_ready");
+    OneEngine stage("never_ready");
     stage.options.ready_within_seconds = 1;
     const Failure failure = stage.failure();
     CHECK(failure.kind == FailureKind::not_ready_in_time);
@@ -144,26 +144,26 @@ TEST_CASE("deployment fails: never ready") {
 
 TEST_CASE("deployment fails: exits at once, at load, refuses its flags") {
     {
-        Stage stage("exit_at_once=3");
+        OneEngine stage("exit_at_once=3");
         const Failure failure = stage.failure();
         CHECK(failure.kind == FailureKind::other);
         CHECK(has(failure.message, "vllm ended with exit code 3 after "));
     }
     {
-        Stage stage("exit_at_load=137");
+        OneEngine stage("exit_at_load=137");
         const Failure failure = stage.failure();
         CHECK(failure.kind == FailureKind::other);  // neither its log nor the kernel says that memory was out
         CHECK(has(failure.message, "exit code 137 (KILL)"));
         CHECK(has(failure.message, "its last line: "));
     }
-    Stage stage;
+    OneEngine stage;
     const Failure failure = stage.failure({"--max-num-seqz=3"});
     CHECK(failure.kind == FailureKind::rejected_flags);
     CHECK(has(failure.message, "unrecognized arguments: --max-num-seqz"));
 }
 
 TEST_CASE("deployment fails: out of memory, and then it hangs") {
-    Stage stage("oom_then_hang");
+    OneEngine stage("oom_then_hang");
     stage.options.failed_line_grace_seconds = 0.3;
     const Failure failure = stage.failure();
     CHECK(failure.kind == FailureKind::out_of_memory);
@@ -174,7 +174,7 @@ TEST_CASE("deployment fails: out of memory, and then it hangs") {
 TEST_CASE("deployment: one that answers 503 for a while, listens late or starts slowly is waited for") {
     for (const char* vice : {"answer_503=0.6", "listen_late=0.6", "slow_start=0.6"}) {
         INFO(vice);
-        Stage stage(vice);
+        OneEngine stage(vice);
         const Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
         CHECK(deployment.started().seconds > 0.6);
@@ -185,18 +185,18 @@ TEST_CASE("deployment: one that answers 503 for a while, listens late or starts 
 
 TEST_CASE("deployment fails: another model, answers that are no JSON, a port that is taken") {
     {
-        Stage stage("wrong_model=somebody/else");
+        OneEngine stage("wrong_model=somebody/else");
         const Failure failure = stage.failure();
         CHECK(failure.kind == FailureKind::wrong_model);
         CHECK(failure.message == "the server was to serve Qwen/Qwen3-8B, it serves somebody/else");
     }
     {
-        Stage stage("wrong_json");
+        OneEngine stage("wrong_json");
         const Failure failure = stage.failure();
         CHECK(failure.kind == FailureKind::load_test_failed);
         CHECK(has(failure.message, "a first POST /v1/chat/completions is answered with what is no JSON: {"));
     }
-    Stage stage;
+    OneEngine stage;
     {
         const Socket server;
         const sockaddr_in address = loopback(static_cast<std::uint16_t>(stage.port.number()));
@@ -210,7 +210,7 @@ TEST_CASE("deployment fails: another model, answers that are no JSON, a port tha
 
 TEST_CASE("deployment: ends that are not easy") {
     {
-        Stage stage("grandchild_keeps_port");
+        OneEngine stage("grandchild_keeps_port");
         stage.options.stop_within_seconds = 0.3;
         Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
@@ -220,13 +220,13 @@ TEST_CASE("deployment: ends that are not easy") {
         CHECK(ended.seconds < 3);
     }
     {
-        Stage stage("ignore_term");
+        OneEngine stage("ignore_term");
         stage.options.stop_within_seconds = 0.3;
         Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
         CHECK(deployment.stop().killed);
     }
-    Stage stage("stop_slowly=0.5");
+    OneEngine stage("stop_slowly=0.5");
     Deployment& deployment = stage.deploy();
     REQUIRE(why(deployment) == "");
     const Ended ended = deployment.stop();
@@ -238,7 +238,7 @@ TEST_CASE("deployment: ends that are not easy") {
 
 TEST_CASE("deployment: floods its log, on a disk that is full or not") {
     {
-        Stage stage("flood_log=100000000");
+        OneEngine stage("flood_log=100000000");
         stage.options.log_bytes = 1 << 20;
         Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
@@ -248,7 +248,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
         CHECK_FALSE(deployment.stop().killed);
         CHECK(fs::file_size(stage.options.folder / "engine.log") <= stage.options.log_bytes);
     }
-    Stage stage;
+    OneEngine stage;
     fs::create_directories(stage.options.folder);
     fs::create_symlink("/dev/full", stage.options.folder / "engine.log");
     const Deployment& deployment = stage.deploy();
@@ -259,7 +259,7 @@ TEST_CASE("deployment: floods its log, on a disk that is full or not") {
 
 TEST_CASE("deployment: one that dies under load, restarts or is killed is not who it was") {
     {
-        Stage stage("die_at_requests=4");
+        OneEngine stage("die_at_requests=4");
         Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
         CHECK(stage.succeeded(8) == 2);  // the first was the start's
@@ -270,7 +270,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
         CHECK_FALSE(deployment.same_server());
     }
     {
-        Stage stage("restart_mid_run=3");
+        OneEngine stage("restart_mid_run=3");
         const Deployment& deployment = stage.deploy();
         REQUIRE(why(deployment) == "");
         CHECK(deployment.same_server());
@@ -279,7 +279,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
         CHECK(deployment.same_server() == false);
         CHECK_FALSE(deployment.died());
     }
-    Stage stage;
+    OneEngine stage;
     const Deployment& deployment = stage.deploy();
     REQUIRE(why(deployment) == "");
     kill(deployment.process_id(), SIGKILL);
@@ -288,7 +288,7 @@ TEST_CASE("deployment: one that dies under load, restarts or is killed is not wh
 }
 
 TEST_CASE("deployment: the machine's faults are exceptions") {
-    Stage stage;
+    OneEngine stage;
     stage.options.environment["PATH"] = "/no/such/folder";
     CHECK(message_of<IoError>([&] { stage.deploy(); }) == "cannot start vllm: no such program in $PATH");
     stage.options.folder = "/proc/1/trial";
@@ -299,7 +299,7 @@ TEST_CASE("deployment: the machine's faults are exceptions") {
 TEST_CASE("deployment: stopping is heard at any moment of a start") {
     for (const char* vice : {"never_ready", "answer_503=30", "listen_late=30"}) {
         INFO(vice);
-        Stage stage(vice);
+        OneEngine stage(vice);
         std::stop_source source;
         Clock::time_point asked;
         std::thread stopper([&] {
@@ -314,7 +314,7 @@ TEST_CASE("deployment: stopping is heard at any moment of a start") {
         CHECK(deployment.started().failure->kind == FailureKind::cancelled);
         CHECK(took < 2);  // on a machine that is idle 0.1: to hear it, and the engine's end
     }
-    Stage stage;
+    OneEngine stage;
     std::stop_source source;
     source.request_stop();
     CHECK(stage.deploy({}, source.get_token()).started().failure->kind == FailureKind::cancelled);
@@ -327,7 +327,7 @@ TEST_CASE("deployment: with 256 descriptors, again and again") {
     setrlimit(RLIMIT_NOFILE, &few);
     const auto descriptors = std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
     for (int i = 0; i < 8; ++i) {
-        Stage stage(i % 2 == 0 ? "" : "exit_at_load");
+        OneEngine stage(i % 2 == 0 ? "" : "exit_at_load");
         CHECK(stage.deploy().started().failure.has_value() == (i % 2 == 1));
     }
     CHECK(std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator()) == descriptors);
@@ -335,8 +335,8 @@ TEST_CASE("deployment: with 256 descriptors, again and again") {
 }
 
 TEST_CASE("deployment: two at once do not meet") {
-    Stage first;
-    Stage second("", "llama.cpp");
+    OneEngine first;
+    OneEngine second("", "llama.cpp");
     CHECK(first.port.number() != second.port.number());
     Deployment& one = first.deploy();
     Deployment& other = second.deploy();
