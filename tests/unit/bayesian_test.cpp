@@ -142,12 +142,28 @@ TEST_CASE("bayesian: the same history gives the same answer, in any order of tel
     auto turned = history;
     std::reverse(turned.begin(), turned.end());
     CHECK(asked(Bayesian(), turned) == first);
+    // What an ask keeps for the next one changes nothing, also where it may keep nothing.
+    Bayesian::Options forgetful;
+    forgetful.kept_bytes = 0;
+    const auto asked_by_all = [&](const std::vector<Trial>& trials) {
+        const Configuration next = asked(used, trials);
+        CHECK(asked(Bayesian(), trials) == next);
+        CHECK(asked(Bayesian(forgetful), trials) == next);
+        return next;
+    };
     std::set<Configuration> pending;
     for (int i = 0; i < 4; ++i) {
-        const Configuration next = asked(used, history);
+        const Configuration next = asked_by_all(history);
         CHECK(pending.insert(next).second);
         history.push_back({history.size(), next});
     }
+    auto told = history;
+    told[15].outcome = Measurement{{{metric, {truth(told[15].configuration)}}}};
+    (void)asked_by_all(told);
+    (void)asked_by_all(history);  // as if it had not been
+    auto fewer = history;
+    fewer.erase(fewer.begin() + 15);
+    (void)asked_by_all(fewer);
 }
 
 TEST_CASE("bayesian: reals, and spaces too large to list, are searched around the best") {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models of the optimiser against dense references, finite differences and brute force.
-#include "servetune/acquisition/candidate_pool.hpp"
 #include "servetune/acquisition/expected_improvement.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/model/output_scale.hpp"
 #include "servetune/model/surrogate.hpp"
-#include "servetune/space/feasible_set.hpp"
+#include "support/observed_points.hpp"
 #include "support/test.hpp"
 
 #include <Eigen/Eigenvalues>
@@ -16,59 +15,6 @@
 
 using namespace servetune;
 using namespace servetune::test;
-
-namespace {
-
-/// Every kind of dimension: numbers, ordered and unordered choices, unset known and unknown, conditions, a concept of two engines.
-SearchSpace mixed_space() {
-    Parameter seqs = Parameter::integer("a.seqs", 16, 1024, Scale::log2).or_unset(std::int64_t{256}).when("engine", {"a"});
-    Parameter running = Parameter::integer("b.running", 32, 2048, Scale::log2).or_unset().when("engine", {"b"});
-    seqs.concept_name = running.concept_name = "max_concurrent_sequences";
-    return SearchSpace({Parameter::choice("engine", {"a", "b"}), seqs, running, Parameter::choice("backend", {"x", "y", "z"}).or_unset("y"),
-                        Parameter::choice("level", {"low", "middle", "high"}, true), Parameter::choice("method", {"none", "ngram"}),
-                        Parameter::integer("guesses", 1, 5).when("method", {"ngram"}), Parameter::boolean("graphs"),
-                        Parameter::fixed("always", "this")});
-}
-
-std::vector<EncodedPoint> points_of(const SearchSpace& space, const LevelGeometry& geometry, std::size_t count, std::uint64_t seed = 1) {
-    const FeasibleSet feasible(space);
-    Rng rng(seed);
-    std::vector<EncodedPoint> result;
-    for (std::size_t i = 0; i < count; ++i) result.push_back(geometry.encode(feasible.sample(rng)));
-    return result;
-}
-
-Observations observations_of(std::vector<EncodedPoint> points, Eigen::Index beliefs, std::uint64_t seed = 2) {
-    Rng rng(seed);
-    const auto n = static_cast<Eigen::Index>(points.size());
-    Observations data;
-    data.points = std::move(points);
-    data.values.resize(n);
-    data.noise_factors.resize(n);
-    data.regressors.resize(n, beliefs + 1);
-    for (Eigen::Index i = 0; i < n; ++i) {
-        data.values(i) = rng.normal();
-        data.noise_factors(i) = 0.25 + rng.uniform();
-        data.regressors(i, 0) = 1;
-        for (Eigen::Index j = 1; j <= beliefs; ++j) data.regressors(i, j) = rng.normal();
-    }
-    data.coefficient_mean = Eigen::VectorXd::Ones(beliefs + 1);
-    data.coefficient_mean(0) = 0;
-    data.coefficient_variance = Eigen::VectorXd::Constant(beliefs + 1, 0.25);
-    return data;
-}
-
-KernelParameters kernel_of(std::size_t dimensions, double additive = 0.3) {
-    KernelParameters kernel;
-    kernel.inverse_squared_lengths.resize(static_cast<Eigen::Index>(dimensions));
-    for (Eigen::Index d = 0; d < kernel.inverse_squared_lengths.size(); ++d)
-        kernel.inverse_squared_lengths(d) = 0.2 + 0.3 * static_cast<double>(d);
-    kernel.product_variance = 0.8;
-    kernel.additive_variance = additive;
-    return kernel;
-}
-
-}  // namespace
 
 TEST_CASE("level geometry: distances are Euclidean, inactive meets inactive, a concept is one dimension") {
     const SearchSpace space = mixed_space();
@@ -473,83 +419,27 @@ TEST_CASE("expected gain: what one more measurement does to the better of two po
     }
 }
 
-TEST_CASE("a pool is predicted as its points are") {
-    const SearchSpace space({Parameter::choice("backend", {"x", "y", "z"}), Parameter::integer("seqs", 16, 1024, Scale::log2),
-                             Parameter::real("share", 0, 1), Parameter::boolean("graphs")});
-    const SearchSpace discrete = mixed_space();
-    for (const SearchSpace* each : {&space, &discrete}) {
-        const LevelGeometry geometry(*each);
-        const auto points = points_of(*each, geometry, 30);
-        const auto others = points_of(*each, geometry, 1100, 12);  // more than two blocks
-        CandidatePool pool(geometry);
-        for (const EncodedPoint& point : others) pool.add(geometry, point);
-        const Observations data = observations_of(points, 0);
-        for (const double additive : {0.0, 0.4}) {
-            const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions(), additive),
-                                          0.05);
-            PoolModel model = PoolModel::of(process);
-            model.covariance_weights = process.covariance_weights(7);
-            const PoolPredictions fast = predict_pool(model, geometry, pool, {});
-            const Eigen::VectorXd covariances =
-                process.cross_covariance(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1)).transpose() *
-                process.covariance_weights(7);
-            CHECK((fast.covariances.cast<double>() - covariances).cwiseAbs().maxCoeff() < 2e-4);
-            const auto exact = process.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1));
-            for (Eigen::Index i = 0; i < 1100; ++i) {
-                CHECK(std::abs(static_cast<double>(fast.means(i)) - exact[static_cast<std::size_t>(i)].mean) < 2e-4);
-                CHECK(std::abs(static_cast<double>(fast.variances(i)) - exact[static_cast<std::size_t>(i)].variance) < 2e-4);
-            }
-        }
-        std::vector<bool> works;
-        for (std::size_t i = 0; i < points.size(); ++i) works.push_back(i % 3 != 0);
-        std::vector<double> margins;
-        for (std::size_t i = 0; i < points.size(); ++i) margins.push_back(static_cast<double>(i % 5) - 2);
-        const FeasibilityModel model(geometry, points, works, {}, margins);
-        const Eigen::VectorXd known = Eigen::VectorXd::LinSpaced(1100, -3, 3);
-        Eigen::MatrixXf regressors = Eigen::MatrixXf::Ones(1100, 2);
-        regressors.col(1) = known.cast<float>();
-        const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, regressors);
-        const Eigen::VectorXd chances = model.probabilities(distance_tables(geometry, points, others), known);
-        for (Eigen::Index i = 0; i < 1100; ++i) {
-            const double chance =
-                std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) / std::sqrt(1 + static_cast<double>(latent.variances(i)))));
-            CHECK(std::abs(chance - chances(i)) < 2e-4);
-        }
+TEST_CASE("expected gains of many in single precision rank as those of each") {
+    Rng rng(3);
+    constexpr Eigen::Index count = 2000;
+    Eigen::VectorXf means(count);
+    Eigen::VectorXf variances(count);
+    Eigen::VectorXf covariances(count);
+    for (Eigen::Index i = 0; i < count; ++i) {
+        means(i) = static_cast<float>(std::exp(3 * rng.normal()) * (rng.uniform() < 0.3 ? 1 : -1));  // from far below the best to far above
+        variances(i) = static_cast<float>(std::exp(2 * rng.normal() - 3));
+        covariances(i) = static_cast<float>(rng.uniform()) * variances(i);
     }
-}
-
-TEST_CASE("a pool is ranked by all means, and by the variances that an even part of many observations leaves") {
-    const SearchSpace space = mixed_space();
-    const LevelGeometry geometry(space);
-    const auto points = points_of(space, geometry, 2 * PoolModel::most_seen);
-    const auto others = points_of(space, geometry, 50, 12);
-    CandidatePool pool(geometry);
-    for (const EncodedPoint& point : others) pool.add(geometry, point);
-    std::vector<EncodedPoint> even;
-    for (std::size_t i = 0; i < points.size(); i += 2) even.push_back(points[i]);
-    const GaussianProcess all(distance_tables(geometry, points, points), observations_of(points, 0), kernel_of(geometry.dimensions()),
-                              0.05);
-    Observations half = all.data();
-    half.points = even;
-    for (Eigen::VectorXd* list : {&half.values, &half.noise_factors})
-        *list = Eigen::VectorXd((*list)(Eigen::seqN(0, PoolModel::most_seen, 2)));
-    half.regressors = Eigen::MatrixXd::Ones(PoolModel::most_seen, 1);
-    const GaussianProcess seen(distance_tables(geometry, even, even), half, kernel_of(geometry.dimensions()), 0.05);
-    const PoolPredictions fast = predict_pool(PoolModel::of(all), geometry, pool, {});
-    const auto of_all = all.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(50, 1));
-    const auto of_seen = seen.predict(distance_tables(geometry, even, others), Eigen::MatrixXd::Ones(50, 1));
-    for (Eigen::Index i = 0; i < 50; ++i) {
-        CHECK(std::abs(static_cast<double>(fast.means(i)) - of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
-        CHECK(std::abs(static_cast<double>(fast.variances(i)) - of_seen[static_cast<std::size_t>(i)].variance) < 2e-3);
-        CHECK(static_cast<double>(fast.variances(i)) > of_all[static_cast<std::size_t>(i)].variance - 2e-3);
+    const Eigen::VectorXf many = log_expected_gains(means, variances, covariances, 0.5F, 0.01F);
+    for (Eigen::Index i = 0; i < count; ++i) {
+        const double one = log_expected_gain({static_cast<double>(means(i)), static_cast<double>(variances(i))}, 0.5,
+                                             static_cast<double>(covariances(i)), 0.01);
+        CHECK(static_cast<double>(many(i)) == Approx(one).margin(2e-3).epsilon(1e-5));
     }
-    // What works, alike.
-    std::vector<bool> works;
-    for (std::size_t i = 0; i < points.size(); ++i) works.push_back(points[i].levels[0] != 0);
-    const FeasibilityModel model(geometry, points, works, {});
-    const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, Eigen::VectorXf::Ones(50) * Eigen::RowVector2f(1, 0));
-    for (Eigen::Index i = 0; i < 50; ++i) CHECK((latent.means(i) > 0) == (others[static_cast<std::size_t>(i)].levels[0] != 0));
-    CHECK(latent.variances.maxCoeff() < static_cast<float>(model.prior_variance()));
+    const LogImprovementTable table;
+    for (double z = -60; z < 20; z += 0.0137)
+        CHECK(static_cast<double>(table(static_cast<float>(z))) == Approx(log_improvement(z)).margin(z > -32 ? 2e-4 : 4e-3));
+    CHECK(static_cast<double>(table(7.9999995F)) == Approx(log_improvement(8)).margin(1e-4));  // where its last node is
 }
 
 TEST_CASE("output scale: order is kept, everything can be undone, the bad tail is compressed") {

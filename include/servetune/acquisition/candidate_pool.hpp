@@ -146,82 +146,123 @@ inline std::vector<LevelGroup> level_groups(const PoolModel& model, const LevelG
     return groups;
 }
 
+/// Of the prior's: what single precision leaves of a variance that is nothing.
+inline constexpr float least_pool_variance = 1e-6F;
+
 struct PoolPredictions {
     Eigen::VectorXf means;
     Eigen::VectorXf variances;
     Eigen::VectorXf covariances{};  ///< with the observation that the model's covariance weights are of; empty: they are not given
 };
 
-/// Means and variances over a whole pool, in single precision: good to 1e-4 of the prior's standard deviation, enough to rank; the best are to be
-/// predicted again in double. `regressors`: pool x p, or empty where all are ones.
-/// O(N n (D + n)), in blocks that stay in the cache. What is not a table (continuous dimensions) is looked up point by point.
+/// A model's view of a pool, block by block, in single precision: good to 1e-4 of the prior's standard deviation, enough to rank; the best are to be predicted
+/// again in double. O(N n (D + n)), in blocks that stay in the cache. What is not a table (continuous dimensions) is looked up point by point.
+class PoolBlocks {
+public:
+    static constexpr Eigen::Index width = 512;  ///< candidates in a block; fewer in the last
+
+    /// All must outlive it. `regressors`: pool x p, or empty where all are ones.
+    PoolBlocks(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool, const Eigen::MatrixXf& regressors)
+        : model_(model),
+          geometry_(geometry),
+          pool_(pool),
+          regressors_(regressors),
+          share_(model.kernel.additive_variance > 0 && geometry.dimensions() > 0
+                     ? model.kernel.additive_variance / static_cast<double>(geometry.dimensions())
+                     : 0),
+          groups_(level_groups(model, geometry, share_)),
+          half_(model.half.cast<float>()),
+          linear_((model.regressors * model.coefficient_variance.asDiagonal()).cast<float>()) {}
+
+    [[nodiscard]] Eigen::Index width_from(Eigen::Index from) const {
+        return std::min(width, static_cast<Eigen::Index>(pool_.size()) - from);
+    }
+    /// w x p.
+    [[nodiscard]] Eigen::MatrixXf regressors(Eigen::Index from) const {
+        return regressors_.size() > 0 ? Eigen::MatrixXf(regressors_.middleRows(from, width_from(from)))
+                                      : Eigen::MatrixXf::Ones(width_from(from), linear_.cols());
+    }
+    /// n x w, the share of the regressors included.
+    [[nodiscard]] Eigen::MatrixXf covariances(Eigen::Index from) const;
+    /// seen x w: half k(x), whose squared norm is what the observations take from the variance of x.
+    [[nodiscard]] Eigen::MatrixXf halves(const Eigen::MatrixXf& covariances) const {
+        if (half_.rows() == 0) return Eigen::MatrixXf(0, covariances.cols());
+        if (half_.rows() == covariances.rows()) return half_.triangularView<Eigen::Lower>() * covariances;
+        return half_.triangularView<Eigen::Lower>() * Eigen::MatrixXf(covariances(model_.seen, Eigen::all));
+    }
+
+private:
+    const PoolModel& model_;
+    const LevelGeometry& geometry_;
+    const CandidatePool& pool_;
+    const Eigen::MatrixXf& regressors_;
+    double share_;  ///< of the additive part for each dimension; 0: there is none
+    std::vector<LevelGroup> groups_;
+    Eigen::MatrixXf half_;
+    Eigen::MatrixXf linear_;
+};
+
+inline Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
+    const auto n = static_cast<Eigen::Index>(model_.points.size());
+    const Eigen::Index count = width_from(from);
+    const KernelParameters& kernel = model_.kernel;
+    Eigen::MatrixXf squared = Eigen::MatrixXf::Zero(n, count);
+    Eigen::MatrixXf result = Eigen::MatrixXf::Zero(n, count);
+    for (const LevelGroup& group : groups_) {
+        Eigen::ArrayXi combinations = Eigen::ArrayXi::Zero(count);
+        for (const std::size_t d : group.dimensions)
+            combinations =
+                combinations * static_cast<int>(geometry_.level_count(d)) +
+                Eigen::Map<const Eigen::Array<std::uint16_t, Eigen::Dynamic, 1>>(pool_.levels(d).data() + from, count).cast<int>();
+        for (Eigen::Index j = 0; j < count; ++j) {
+            const Eigen::Index combination = combinations(j);
+            if (n == 1) squared(0, j) += group.scaled(0, combination);  // a column of one is slow
+            else squared.col(j) += group.scaled.col(combination);
+            if (share_ > 0) result.col(j) += group.alone.col(combination);
+        }
+    }
+    for (std::size_t d = 0; d < geometry_.dimensions(); ++d)
+        for (Eigen::Index j = 0; j < count && geometry_.continuous(d); ++j) {
+            const EncodedPoint point = pool_.point(static_cast<std::size_t>(from + j));
+            for (Eigen::Index i = 0; i < n; ++i) {
+                const double distance = kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
+                                        geometry_.squared_distance(d, model_.points[static_cast<std::size_t>(i)], point);
+                squared(i, j) += static_cast<float>(distance);
+                if (share_ > 0) result(i, j) += static_cast<float>(share_ * matern52(model_.additive_stretch * distance));
+            }
+        }
+    squared = (5.0F * squared).cwiseSqrt();  // q of Matern-5/2
+    result.array() += static_cast<float>(kernel.product_variance) * (1.0F + squared.array() + squared.array().square() * (1.0F / 3.0F)) *
+                      (-squared.array()).exp();
+    result.noalias() += linear_ * regressors(from).transpose();
+    return result;
+}
+
+/// Means and variances over a whole pool. `regressors`: pool x p, or empty where all are ones. `halves`: where they are to be kept, seen x pool.
 inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
-                                    const Eigen::MatrixXf& regressors) {
-    const Eigen::Index n = model.weights.size();
+                                    const Eigen::MatrixXf& regressors, Eigen::MatrixXf* halves = nullptr) {
     const auto count = static_cast<Eigen::Index>(pool.size());
-    const KernelParameters& kernel = model.kernel;
     PoolPredictions result{Eigen::VectorXf(count), Eigen::VectorXf(count)};
     if (model.covariance_weights.size() > 0) result.covariances.resize(count);
-
-    const bool additive = kernel.additive_variance > 0 && geometry.dimensions() > 0;
-    const double share = additive ? kernel.additive_variance / static_cast<double>(geometry.dimensions()) : 0;
-    const std::vector<LevelGroup> groups = level_groups(model, geometry, share);
-    const Eigen::MatrixXf half_inverse = model.half.cast<float>();
+    if (halves != nullptr) halves->resize(model.half.rows(), count);
+    const PoolBlocks blocks(model, geometry, pool, regressors);
     const Eigen::VectorXf weights = model.weights.cast<float>();
     const Eigen::VectorXf covariance_weights = model.covariance_weights.cast<float>();
-    const Eigen::MatrixXf linear = (model.regressors * model.coefficient_variance.asDiagonal()).cast<float>();
     const Eigen::VectorXf coefficient_mean = model.coefficient_mean.cast<float>();
     const Eigen::VectorXf coefficient_variance = model.coefficient_variance.cast<float>();
-    const auto product_variance = static_cast<float>(kernel.product_variance);
-
-    constexpr Eigen::Index block = 512;
-    Eigen::MatrixXf r2(n, block);
-    Eigen::MatrixXf k(n, block);
-    for (Eigen::Index from = 0; from < count; from += block) {
-        const Eigen::Index width = std::min(block, count - from);
-        auto squared = r2.leftCols(width);
-        auto covariances = k.leftCols(width);
-        squared.setZero();
-        covariances.setZero();
-        for (const LevelGroup& group : groups)
-            for (Eigen::Index j = 0; j < width; ++j) {
-                Eigen::Index combination = 0;
-                for (const std::size_t d : group.dimensions)
-                    combination = combination * static_cast<Eigen::Index>(geometry.level_count(d)) +
-                                  pool.levels(d)[static_cast<std::size_t>(from + j)];
-                squared.col(j) += group.scaled.col(combination);
-                if (additive) covariances.col(j) += group.alone.col(combination);
-            }
-        for (std::size_t d = 0; d < geometry.dimensions(); ++d)
-            for (Eigen::Index j = 0; j < width && geometry.continuous(d); ++j) {
-                const EncodedPoint point = pool.point(static_cast<std::size_t>(from + j));
-                for (Eigen::Index i = 0; i < n; ++i) {
-                    const double distance = kernel.inverse_squared_lengths(static_cast<Eigen::Index>(d)) *
-                                            geometry.squared_distance(d, model.points[static_cast<std::size_t>(i)], point);
-                    squared(i, j) += static_cast<float>(distance);
-                    if (additive) covariances(i, j) += static_cast<float>(share * matern52(model.additive_stretch * distance));
-                }
-            }
-        squared = (5.0F * squared).cwiseSqrt();  // q of Matern-5/2
-        covariances.array() +=
-            product_variance * (1.0F + squared.array() + squared.array().square() * (1.0F / 3.0F)) * (-squared.array()).exp();
-        const Eigen::MatrixXf h = regressors.size() > 0 ? Eigen::MatrixXf(regressors.middleRows(from, width))
-                                                        : Eigen::MatrixXf::Ones(width, coefficient_mean.size());
-        covariances.noalias() += linear * h.transpose();
-        result.means.segment(from, width).noalias() = h * coefficient_mean;
-        result.means.segment(from, width).noalias() += covariances.transpose() * weights;
-        if (result.covariances.size() > 0) result.covariances.segment(from, width).noalias() = covariances.transpose() * covariance_weights;
-        Eigen::RowVectorXf seen = Eigen::RowVectorXf::Zero(width);
-        if (half_inverse.rows() == n && n > 0)  // Eigen divides by n
-            seen = (half_inverse.triangularView<Eigen::Lower>() * covariances).eval().colwise().squaredNorm();
-        else if (n > 0)
-            seen = (half_inverse.triangularView<Eigen::Lower>() * Eigen::MatrixXf(covariances(model.seen, Eigen::all)))
-                       .eval()
-                       .colwise()
-                       .squaredNorm();
-        const auto prior = static_cast<float>(kernel.prior_variance());
-        result.variances.segment(from, width) =
-            (prior + (h.cwiseAbs2() * coefficient_variance).array() - seen.transpose().array()).max(1e-6F * prior);
+    const auto prior = static_cast<float>(model.kernel.prior_variance());
+    for (Eigen::Index from = 0; from < count; from += PoolBlocks::width) {
+        const Eigen::MatrixXf covariances = blocks.covariances(from);
+        const Eigen::MatrixXf half = blocks.halves(covariances);
+        const Eigen::MatrixXf h = blocks.regressors(from);
+        result.means.segment(from, half.cols()).noalias() = h * coefficient_mean;
+        result.means.segment(from, half.cols()).noalias() += covariances.transpose() * weights;
+        if (result.covariances.size() > 0)
+            result.covariances.segment(from, half.cols()).noalias() = covariances.transpose() * covariance_weights;
+        result.variances.segment(from, half.cols()) =
+            (prior + (h.cwiseAbs2() * coefficient_variance).array() - half.colwise().squaredNorm().transpose().array())
+                .max(least_pool_variance * prior);
+        if (halves != nullptr) halves->middleCols(from, half.cols()) = half;
     }
     return result;
 }

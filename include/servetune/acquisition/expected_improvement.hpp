@@ -5,7 +5,9 @@
 #include "servetune/model/gaussian_process.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstddef>
 
 namespace servetune {
 
@@ -41,6 +43,43 @@ inline double log_expected_gain(const Prediction& prediction, double best, doubl
     const double told = std::max(std::abs(prediction.variance - covariance), rounding * prediction.variance);
     const double sd = told / std::sqrt(prediction.variance + noise_variance);
     return std::log(sd) + log_improvement((prediction.mean - best) / sd);
+}
+
+/// `log_improvement` from a table, to 1e-4 from -32 up and to 1e-3 below: to rank.
+class LogImprovementTable {
+public:
+    LogImprovementTable() {
+        for (std::size_t i = 0; i < rests_.size(); ++i) {
+            const double z = lowest + static_cast<double>(i) / steps;
+            rests_[i] = static_cast<float>(log_improvement(z) + (z < 0 ? 0.5 * z * z : 0));
+        }
+    }
+    [[nodiscard]] float operator()(float z) const {
+        if (z >= highest) return std::log(z);
+        const float parabola = z < 0 ? -0.5F * z * z : 0.0F;
+        if (z <= lowest) return parabola - 0.91893853F - 2 * std::log(-z);
+        const float at = (z - lowest) * steps;
+        const auto i = static_cast<std::size_t>(at);
+        const float share = at - static_cast<float>(i);
+        return parabola + rests_[i] + share * (rests_[i + 1] - rests_[i]);
+    }
+
+private:
+    static constexpr float lowest = -32;
+    static constexpr float highest = 8;
+    static constexpr float steps = 64;  ///< for each unit; one of them is at 0, where the parabola ends
+    std::array<float, static_cast<std::size_t>((highest - lowest) * steps) + 2> rests_{};  ///< ln h(z) above its parabola: nearly straight
+};
+
+/// `log_expected_gain` of each of many, in single precision.
+inline Eigen::VectorXf log_expected_gains(const Eigen::VectorXf& means, const Eigen::VectorXf& variances,
+                                          const Eigen::VectorXf& covariances, float best, float noise_variance) {
+    static const LogImprovementTable table;
+    constexpr float rounding = 1e-6F;
+    const Eigen::ArrayXf sds =
+        (variances - covariances).array().abs().max(rounding * variances.array()) / (variances.array() + noise_variance).sqrt();
+    const Eigen::ArrayXf z = (means.array() - best) / sds;
+    return sds.log() + z.unaryExpr([](float value) { return table(value); });
 }
 
 }  // namespace servetune

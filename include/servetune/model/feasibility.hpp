@@ -102,10 +102,10 @@ private:
         Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, cols);
         const double inverse = 1 / (options_.length * options_.length);
         for (const Eigen::MatrixXd& table : tables) {
-            result += options_.additive_variance * (inverse * table).unaryExpr([](double value) { return matern52(value); });
+            result += options_.additive_variance * matern52(Eigen::MatrixXd(inverse * table));
             r2 += inverse / static_cast<double>(dimensions_) * table;
         }
-        return result + options_.product_variance * r2.unaryExpr([](double value) { return matern52(value); });
+        return result + options_.product_variance * matern52(r2);
     }
 
     /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit); f - mean = K gradient.

@@ -75,7 +75,10 @@ public:
 
     /// At m points: `tables` n x m, `regressors` m x p.
     [[nodiscard]] std::vector<Prediction> predict(const DistanceTables& tables, const Eigen::MatrixXd& regressors) const {
-        const Eigen::MatrixXd cross = cross_covariance(tables, regressors);
+        return predict_from(cross_covariance(tables, regressors), regressors);
+    }
+    /// The same where the cross covariance is at hand.
+    [[nodiscard]] std::vector<Prediction> predict_from(const Eigen::MatrixXd& cross, const Eigen::MatrixXd& regressors) const {
         const Eigen::VectorXd means = regressors * data_.coefficient_mean + cross.transpose() * weights_;
         const Eigen::MatrixXd half = half_solve(cross);
         std::vector<Prediction> result;

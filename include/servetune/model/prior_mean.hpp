@@ -18,6 +18,8 @@ struct PriorBelief {
     std::optional<double> log_value{};  ///< ln of the objective, right up to a factor; nothing: not known
     /// How surely it gives a number at all, in standard deviations: a memory model's margin over its error, say; -3 to 3. Nothing: not known.
     std::optional<double> margin{};
+
+    friend bool operator==(const PriorBelief&, const PriorBelief&) = default;
 };
 
 /// Knowledge from outside of the study: a cost model, an earlier study, a published table. It enters the surrogate as a regressor whose coefficient is

@@ -96,21 +96,31 @@ public:
         for (const Expert& expert : experts_) result.push_back(expert.process.predict(tables, regressors(expert, beliefs)));
         return result;
     }
-    /// Each expert's posterior covariances of m points with observation i.
-    [[nodiscard]] std::vector<Eigen::VectorXd> covariances(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs,
-                                                           Eigen::Index i) const {
-        std::vector<Eigen::VectorXd> result;
+    /// One expert's predictions at m points, and their posterior covariances with one observation.
+    struct Beside {
+        std::vector<Prediction> predictions;
+        Eigen::VectorXd covariances;
+    };
+    /// Each expert's, with observation i.
+    [[nodiscard]] std::vector<Beside> predict_beside(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs,
+                                                     Eigen::Index i) const {
+        std::vector<Beside> result;
         const DistanceTables tables = distance_tables(*geometry_, experts_.front().process.data().points, points);
-        for (const Expert& expert : experts_)
-            result.emplace_back(expert.process.cross_covariance(tables, regressors(expert, beliefs)).transpose() *
-                                expert.process.covariance_weights(i));
+        for (const Expert& expert : experts_) {
+            const Eigen::MatrixXd h = regressors(expert, beliefs);
+            const Eigen::MatrixXd cross = expert.process.cross_covariance(tables, h);
+            result.push_back({expert.process.predict_from(cross, h), cross.transpose() * expert.process.covariance_weights(i)});
+        }
         return result;
     }
     /// Of the mixture: mean, and variance within and between the experts.
     [[nodiscard]] std::vector<Prediction> mixed(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs) const {
-        const auto each = predict(points, beliefs);
-        std::vector<Prediction> result(points.size());
-        for (std::size_t i = 0; i < points.size(); ++i) {
+        return mixed(predict(points, beliefs));
+    }
+    /// The same of each expert's predictions.
+    [[nodiscard]] std::vector<Prediction> mixed(const std::vector<std::vector<Prediction>>& each) const {
+        std::vector<Prediction> result(each.empty() ? 0 : each.front().size());
+        for (std::size_t i = 0; i < result.size(); ++i) {
             double square = 0;
             for (std::size_t e = 0; e < each.size(); ++e) {
                 result[i].mean += experts_[e].weight * each[e][i].mean;

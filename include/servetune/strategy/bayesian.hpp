@@ -3,7 +3,7 @@
 
 #include "servetune/space/neighbours.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
-#include "servetune/strategy/learned_model.hpp"
+#include "servetune/strategy/kept_models.hpp"
 #include "servetune/strategy/start_design.hpp"
 #include "servetune/strategy/trial_cost.hpp"
 
@@ -30,7 +30,7 @@ namespace servetune {
 /// of all there are (candidates.hpp), G being what one measurement is expected to gain (`log_expected_gain`) over the best posterior mean, never over the best number
 /// seen. Measuring one of the best again competes with
 /// that; the last tenth of the budget does nothing else. With `per_second` the predicted length of the trial is taken off (trial_cost.hpp). One ask in `explore_every` looks where the model knows least among what may be best.
-/// A pure function of the history: what is kept from ask to ask changes its speed only.
+/// A pure function of the history: what is kept from ask to ask (kept_models.hpp) changes its speed only. One object is asked from one thread at a time.
 class Bayesian : public Strategy {
 public:
     using Options = BayesianOptions;
@@ -50,7 +50,6 @@ private:
         Configuration configuration;
         CandidateScore score;
     };
-    [[nodiscard]] const Candidates& candidates(const Problem& problem) const;
     [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<Lesson>& lessons) const;
@@ -67,29 +66,17 @@ private:
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const LearnedModel& model);
 
     Options options_;
-    mutable std::string prepared_for_{};
-    mutable std::shared_ptr<const Candidates> candidates_{};
+    mutable KeptModels kept_{};
 };
 
-inline const Candidates& Bayesian::candidates(const Problem& problem) const {
-    if (std::string key = Candidates::key_of(problem); !candidates_ || prepared_for_ != key) {
-        candidates_ = std::make_shared<const Candidates>(problem, options_.beliefs, options_.candidates);
-        prepared_for_ = std::move(key);
-    }
-    return *candidates_;
-}
-
-/// Start points of the fits depend on space and amount told.
 inline LearnedModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
     std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options_.beliefs);
-    std::size_t told = 0;
-    for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
-    const std::uint64_t seed = derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told);
-    return {problem, std::move(lessons), geometry, standings.noises(), options_.learning, seed};
+    auto told = told_models(problem, standings, lessons, geometry, options_.learning);
+    return learned_from(problem, standings, std::move(told), std::move(lessons), options_.learning);
 }
 
 inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const {
-    const Candidates& all = candidates(problem);
+    const Candidates& all = kept_.candidates(problem, options_);
     const Standings standings(history, problem.objective, problem.decision);
     std::set<Configuration> seen;
     for (const Trial& trial : history) seen.insert(trial.configuration);
@@ -100,7 +87,7 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
     if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
         if (auto proposal = start(problem, all, lessons_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
 
-    Models models{learned(problem, standings, all.geometry())};
+    Models models{kept_.learned(problem, standings, options_)};
     const LearnedModel& model = models.learned;
     if (options_.per_second)
         models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), history.size(), options_.learning.search);
@@ -207,7 +194,7 @@ inline std::optional<Bayesian::Choice> Bayesian::best_new(const Models& models, 
     const auto numbers =
         std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.known_to_work; });
     const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
-    Eigen::VectorXf ranking = model.ranking(all, least_chance, explore);
+    Eigen::VectorXf ranking = kept_.ranking(model, least_chance, explore, options_.kept_bytes);
     if (models.cost && !explore) models.cost->rank(all.pool(), ranking);
     std::vector<std::size_t> order(all.pool().size());
     std::iota(order.begin(), order.end(), std::size_t{0});

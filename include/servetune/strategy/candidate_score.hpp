@@ -3,6 +3,8 @@
 
 #include "servetune/model/gaussian_process.hpp"
 
+#include <cmath>
+
 namespace servetune {
 
 /// What decides about one configuration.
@@ -16,5 +18,11 @@ struct CandidateScore {
 
     [[nodiscard]] double total() const { return log_improvement + log_works + log_limits - log_seconds; }
 };
+
+/// In place of the gain where nothing passes yet: what may pass comes first, then what is least known.
+inline double log_worth_learning(double variance) {
+    constexpr double share = 0.3;
+    return share * 0.5 * std::log(variance);
+}
 
 }  // namespace servetune

@@ -3,7 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/model/prior_mean.hpp"
-#include "servetune/strategy/learned_model.hpp"
+#include "servetune/strategy/told_models.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -61,7 +61,7 @@ private:
     std::vector<Link> links_{};
     std::unique_ptr<Problem> problem_{};
     std::unique_ptr<LevelGeometry> geometry_{};
-    std::unique_ptr<LearnedModel> model_{};
+    std::unique_ptr<ToldModels> model_{};
 };
 
 /// 8.0 and 8 are the same number.
@@ -218,7 +218,7 @@ inline EarlierResults::EarlierResults(std::string name, const std::vector<Trial>
     if (std::none_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.value.has_value(); }))
         throw UsageError(name_ + " has no measured " + aim.metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
-    model_ = std::make_unique<LearnedModel>(*problem_, std::move(lessons), *geometry_, standings.noises(), LearnedModel::Options{}, seed);
+    model_ = std::make_unique<ToldModels>(*problem_, std::move(lessons), *geometry_, standings.noise(), LearningOptions{}, seed);
     for (Link& link : links_) {
         link.current.clear();
         link.values.clear();

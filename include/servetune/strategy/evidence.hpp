@@ -27,11 +27,16 @@ struct Lesson {
     bool works = true;                           ///< it gave a number, or its failure was not its own
     bool known_to_work = false;                  ///< it gave a number
     bool passes = false;                         ///< no limit broken, nothing refused
+    bool told = false;                           ///< a trial of it is
     bool pending = false;                        ///< a trial of it is under way
     std::vector<PriorBelief> beliefs{};          ///< one of each source
     std::optional<double> seconds{};             ///< what its told trials took, their geometric mean; nothing: not known
     std::vector<double> further{};               ///< the mean of each further goal, where `value` is there
     std::size_t trials = 0;                      ///< asked, told or not
+
+    /// Nothing but what is expected of it can be learned yet.
+    [[nodiscard]] bool under_way() const { return pending && !value; }
+    friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
 /// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say nothing.
@@ -84,12 +89,25 @@ inline std::optional<double> margin_of(const Limit& limit, const Metrics& metric
     return worst;
 }
 
+/// Of what was told: not those that nothing is known of yet, nor what is under way of the others.
+inline std::vector<Lesson> told_of(const std::vector<Lesson>& lessons) {
+    std::vector<Lesson> result;
+    for (const Lesson& lesson : lessons) {
+        if (!lesson.told) continue;
+        result.push_back(lesson);
+        result.back().pending = false;
+        result.back().trials = 0;
+    }
+    return result;
+}
+
 /// What a history teaches, one lesson a configuration in the order of their first trials; whatever the order of telling.
 inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
                                       const Beliefs& beliefs) {
     std::vector<Lesson> result;
     for (const Standing& standing : standings.all()) {
         Lesson lesson{standing.configuration, geometry.encode(standing.configuration), {}, 0, {}};
+        lesson.told = standing.told();
         lesson.pending = standing.pending();
         lesson.passes = standing.passes();
         if (!standing.values.empty()) {

@@ -195,7 +195,7 @@ inline Tradeoff::GoalModel Tradeoff::learned(const Goal& goal, std::size_t k, co
     data.additive = options.additive;
     GoalModel result{scale, std::make_unique<Surrogate>(geometry, data, seed, options.search)};
     for (const Lesson& lesson : lessons)
-        if (lesson.pending && !lesson.value) result.process->believe(lesson.point, Eigen::RowVectorXd(0));
+        if (lesson.under_way()) result.process->believe(lesson.point, Eigen::RowVectorXd(0));
     return result;
 }
 

@@ -24,6 +24,7 @@ struct Limit {
     bool at_least = true;  ///< `>=`; false: `<=`
     double bound = 0;
 
+    friend bool operator==(const Limit&, const Limit&) = default;
     /// Reads `metric >= number` or `metric <= number`. Throws ParseError.
     static Limit parse(std::string_view text);
 
@@ -46,6 +47,7 @@ struct Goal {
     std::string metric = "total_tokens_per_second";
     Direction direction = Direction::maximize;
 
+    friend bool operator==(const Goal&, const Goal&) = default;
     /// How much better `candidate` is than `base`: 0.02 is 2 % more throughput, or the same work in 1/1.02 of the time.
     /// Both must be positive, as rates and times are.
     [[nodiscard]] double gain(double candidate, double base) const {
@@ -64,6 +66,7 @@ struct Objective {
     std::vector<Limit> limits{};
     std::vector<Goal> further{};  ///< in the order written, no metric twice
 
+    friend bool operator==(const Objective&, const Objective&) = default;
     [[nodiscard]] Goal leading() const { return {metric, direction}; }
     [[nodiscard]] bool several() const { return !further.empty(); }
     /// The leading one first.

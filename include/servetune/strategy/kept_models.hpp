@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/strategy/candidate_ranking.hpp"
+#include "servetune/strategy/learned_model.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Start points of the fits depend on space and amount told.
+inline std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings) {
+    std::size_t told = 0;
+    for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
+    return derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told);
+}
+
+/// The models of what was told; `geometry` must outlive them.
+inline std::shared_ptr<const ToldModels> told_models(const Problem& problem, const Standings& standings, const std::vector<Lesson>& lessons,
+                                                     const LevelGeometry& geometry, const LearningOptions& options) {
+    return std::make_shared<const ToldModels>(problem, told_of(lessons), geometry, standings.noise(), options,
+                                              seed_of_fits(problem, standings));
+}
+
+/// The same with what is under way among the lessons.
+inline LearnedModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const ToldModels> told,
+                                 std::vector<Lesson> lessons, const LearningOptions& options) {
+    return {problem, std::move(told), std::move(lessons), standings.noises(), options, seed_of_fits(problem, standings)};
+}
+
+/// What one ask leaves for the next: the list of candidates while the space is the same, the models while nothing was told, the ranking while trials only went
+/// under way. Everything is what it would be if it were made anew.
+class KeptModels {
+public:
+    const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
+        if (std::string key = Candidates::key_of(problem); !candidates_ || space_ != key) {
+            ranking_.reset();
+            told_.reset();
+            candidates_ = std::make_unique<const Candidates>(problem, options.beliefs, options.candidates);
+            space_ = std::move(key);
+        }
+        return *candidates_;
+    }
+
+    LearnedModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
+        const LevelGeometry& geometry = candidates(problem, options).geometry();
+        std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options.beliefs);
+        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->lessons() != told_of(lessons)) {
+            ranking_.reset();
+            told_ = told_models(problem, standings, lessons, geometry, options.learning);
+            objective_ = problem.objective;
+            noises_ = standings.noises();
+        }
+        return learned_from(problem, standings, told_, std::move(lessons), options.learning);
+    }
+
+    /// Of all candidates by `model`, the last that was learned (CandidateRanking).
+    Eigen::VectorXf ranking(const LearnedModel& model, double least_chance, bool explore, std::size_t most_bytes) {
+        if (!ranking_ || !ranking_->follow(model.lessons())) {
+            ranking_.reset();  // two at once would be more than may be kept
+            ranking_ = std::make_unique<CandidateRanking>(*told_, *candidates_, least_chance, most_bytes);
+            ranking_->follow(model.lessons());
+        }
+        return ranking_->scores(model.tradeoff(), explore);
+    }
+
+private:
+    std::string space_{};
+    std::unique_ptr<const Candidates> candidates_{};
+    Objective objective_{};
+    std::vector<double> noises_{};
+    std::shared_ptr<const ToldModels> told_{};
+    std::unique_ptr<CandidateRanking> ranking_{};
+};
+
+}  // namespace servetune

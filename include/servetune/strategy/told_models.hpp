@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/feasibility.hpp"
+#include "servetune/model/output_scale.hpp"
+#include "servetune/model/surrogate.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
+#include "servetune/strategy/evidence.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What is fitted to the told trials of a history: Gaussian processes of ln(objective) and of each limit's margin, and a probit process of what works. Trials that are under
+/// way change none of it.
+class ToldModels {
+public:
+    using Options = LearningOptions;
+
+    /// One limit's margin.
+    struct LimitModel {
+        double unit = 1;
+        std::unique_ptr<Surrogate> margin{};  ///< null: no trial has that metric
+    };
+
+    /// `lessons`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of the leading goal.
+    ToldModels(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv, const Options& options,
+               std::uint64_t seed)
+        : geometry_(geometry), lessons_(std::move(lessons)), scale_(problem.objective.direction == Direction::maximize, {}, 0) {
+        std::vector<double> values;
+        for (const Lesson& lesson : lessons_)
+            if (lesson.value) values.push_back(*lesson.value);
+        scale_ = OutputScale(problem.objective.direction == Direction::maximize, values,
+                             2 * noise_cv);  // a spread of noise alone would make noise worth learning
+        learn_objective(noise_cv, options, derive_seed(seed, 1));
+        learn_limits(problem.objective.limits.size(), options, derive_seed(seed, 2));
+        learn_what_works(options);
+        find_incumbent();
+    }
+
+    [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
+    [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
+    [[nodiscard]] const OutputScale& scale() const { return scale_; }
+    [[nodiscard]] const Surrogate& objective() const { return *objective_; }
+    [[nodiscard]] const std::vector<LimitModel>& limits() const { return limits_; }
+    [[nodiscard]] const FeasibilityModel* works() const { return works_.get(); }  ///< null: nothing failed yet and no margin is known
+    /// The best posterior mean among the lessons that pass; null where none does.
+    [[nodiscard]] const Lesson* incumbent() const { return incumbent_ ? &lessons_[*incumbent_] : nullptr; }
+    [[nodiscard]] Eigen::Index observed() const { return observed_; }  ///< the incumbent, among the objective's observations
+
+    /// What is believed of some points as the objective's experts take it: one row each, one column a source.
+    [[nodiscard]] Eigen::MatrixXd columns(const std::vector<std::vector<PriorBelief>>& beliefs) const;
+
+private:
+    void learn_objective(double noise_cv, const Options& options, std::uint64_t seed);
+    void learn_limits(std::size_t limits, const Options& options, std::uint64_t seed);
+    void learn_what_works(const Options& options);
+    void find_incumbent();
+
+    const LevelGeometry& geometry_;
+    std::vector<Lesson> lessons_;
+    OutputScale scale_;
+    std::vector<double> belief_centres_{};
+    std::unique_ptr<Surrogate> objective_{};
+    std::vector<LimitModel> limits_{};
+    std::unique_ptr<FeasibilityModel> works_{};
+    std::optional<std::size_t> incumbent_{};
+    Eigen::Index observed_ = 0;
+};
+
+/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed.
+inline Eigen::MatrixXd ToldModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
+    const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
+    Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
+    constexpr double farthest = 3;
+    for (Eigen::Index i = 0; i < result.rows(); ++i)
+        for (Eigen::Index j = 0; j < sources; ++j)
+            if (const auto& m = beliefs[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)].log_value)
+                result(i, j) =
+                    farthest * std::tanh((scale_.turned(*m) - belief_centres_[static_cast<std::size_t>(j)]) / scale_.spread() / farthest);
+    return result;
+}
+
+inline void ToldModels::learn_objective(double noise_cv, const Options& options, std::uint64_t seed) {
+    const std::size_t sources = lessons_.empty() ? 0 : lessons_.front().beliefs.size();
+    for (std::size_t j = 0; j < sources; ++j) {
+        std::vector<double> known;
+        for (const Lesson& lesson : lessons_)
+            if (lesson.value && lesson.beliefs[j].log_value) known.push_back(scale_.turned(*lesson.beliefs[j].log_value));
+        belief_centres_.push_back(median_of(std::move(known)));
+    }
+    std::vector<double> good;
+    for (const Lesson& lesson : lessons_)
+        if (lesson.value) good.push_back(scale_.scaled(*lesson.value));
+    std::sort(good.begin(), good.end());
+    // A bad value: nothing was measured, then one spread below what the first will be.
+    const double bad = good.empty() ? -1 : options.failures == FailureLesson::penalty ? good.front() : good[good.size() / 10];
+
+    SurrogateData data;
+    std::vector<double> values;
+    std::vector<double> factors;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    bool replicated = false;
+    for (const Lesson& lesson : lessons_) {
+        const bool told_as_bad = !lesson.value && !lesson.works && options.failures != FailureLesson::classifier;
+        if (!lesson.value && !told_as_bad) continue;
+        data.points.push_back(lesson.point);
+        values.push_back(lesson.value ? scale_.scaled(*lesson.value) : bad);
+        factors.push_back(lesson.value ? 1 / lesson.replicates : 1);
+        beliefs.push_back(lesson.beliefs);
+        replicated = replicated || lesson.replicates > 1;
+    }
+    const auto n = static_cast<Eigen::Index>(values.size());
+    data.values = Eigen::Map<Eigen::VectorXd>(values.data(), n);
+    data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
+    data.beliefs = columns(beliefs);
+    // Assumed noise may be off by a factor of three either way, measured noise by less than two.
+    data.noise_variance = {2 * std::log(std::max(noise_cv, 1e-4) / scale_.spread()), replicated ? 0.5 : 1.0};
+    data.additive = options.additive;
+    objective_ = std::make_unique<Surrogate>(geometry_, data, seed, options.search);
+}
+
+/// Margins in units of their spread, at least 5 %: what separates runs of one configuration at high percentiles.
+inline void ToldModels::learn_limits(std::size_t limits, const Options& options, std::uint64_t seed) {
+    for (std::size_t j = 0; j < limits; ++j) {
+        LimitModel& model = limits_.emplace_back();
+        SurrogateData data;
+        std::vector<double> margins;
+        std::vector<double> factors;
+        for (const Lesson& lesson : lessons_)
+            if (lesson.margins[j]) {
+                data.points.push_back(lesson.point);
+                margins.push_back(*lesson.margins[j]);
+                factors.push_back(1 / std::max(lesson.replicates, 1.0));
+            }
+        if (margins.empty()) continue;
+        std::vector<double> sizes;
+        for (const double margin : margins) sizes.push_back(std::abs(margin));
+        model.unit = std::max(median_of(sizes), 0.05);
+        const auto n = static_cast<Eigen::Index>(margins.size());
+        data.values = Eigen::Map<Eigen::VectorXd>(margins.data(), n) / model.unit;
+        data.values = (data.values.array() / 3).tanh() * 3;  // how far beyond does not matter
+        data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
+        data.beliefs.resize(n, 0);
+        model.margin =
+            std::make_unique<Surrogate>(geometry_, data, derive_seed(seed, j), HyperparameterSearch{2, 1, options.search.iterations});
+    }
+}
+
+inline void ToldModels::learn_what_works(const Options& options) {
+    if (options.failures == FailureLesson::penalty) return;
+    std::vector<EncodedPoint> points;
+    std::vector<bool> works;
+    std::vector<double> margins;
+    for (const Lesson& lesson : lessons_) {
+        if (!lesson.known_to_work && lesson.works) continue;  // under way, or its failure was not its own
+        points.push_back(lesson.point);
+        works.push_back(lesson.works);
+        margins.push_back(believed_margin(lesson.beliefs));
+    }
+    const auto nothing = [](double margin) { return margin == 0; };
+    if (std::find(works.begin(), works.end(), false) == works.end() && std::all_of(margins.begin(), margins.end(), nothing)) return;
+    works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, FeasibilityModel::Options{}, margins);
+}
+
+inline void ToldModels::find_incumbent() {
+    std::vector<EncodedPoint> points;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const Lesson& lesson : lessons_) {
+        points.push_back(lesson.point);
+        beliefs.push_back(lesson.beliefs);
+    }
+    const std::vector<Prediction> predictions = objective_->mixed(points, columns(beliefs));
+    for (std::size_t i = 0; i < lessons_.size(); ++i)
+        if (lessons_[i].passes && (!incumbent_ || predictions[i].mean > predictions[*incumbent_].mean)) incumbent_ = i;
+    if (!incumbent_) return;
+    const std::vector<EncodedPoint>& observed = objective_->experts().front().process.data().points;
+    observed_ = std::find(observed.begin(), observed.end(), lessons_[*incumbent_].point) - observed.begin();
+}
+
+}  // namespace servetune

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is said of a whole pool of candidates, in single precision, against what is said of each point.
+#include "servetune/acquisition/pool_posterior.hpp"
+#include "support/observed_points.hpp"
+#include "support/test.hpp"
+
+#include <cmath>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+TEST_CASE("a pool is predicted as its points are") {
+    const SearchSpace space({Parameter::choice("backend", {"x", "y", "z"}), Parameter::integer("seqs", 16, 1024, Scale::log2),
+                             Parameter::real("share", 0, 1), Parameter::boolean("graphs")});
+    const SearchSpace discrete = mixed_space();
+    for (const SearchSpace* each : {&space, &discrete}) {
+        const LevelGeometry geometry(*each);
+        const auto points = points_of(*each, geometry, 30);
+        const auto others = points_of(*each, geometry, 1100, 12);  // more than two blocks
+        CandidatePool pool(geometry);
+        for (const EncodedPoint& point : others) pool.add(geometry, point);
+        const Observations data = observations_of(points, 0);
+        for (const double additive : {0.0, 0.4}) {
+            const GaussianProcess process(distance_tables(geometry, points, points), data, kernel_of(geometry.dimensions(), additive),
+                                          0.05);
+            PoolModel model = PoolModel::of(process);
+            model.covariance_weights = process.covariance_weights(7);
+            const PoolPredictions fast = predict_pool(model, geometry, pool, {});
+            const Eigen::VectorXd covariances =
+                process.cross_covariance(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1)).transpose() *
+                process.covariance_weights(7);
+            CHECK((fast.covariances.cast<double>() - covariances).cwiseAbs().maxCoeff() < 2e-4);
+            const auto exact = process.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(1100, 1));
+            for (Eigen::Index i = 0; i < 1100; ++i) {
+                CHECK(std::abs(static_cast<double>(fast.means(i)) - exact[static_cast<std::size_t>(i)].mean) < 2e-4);
+                CHECK(std::abs(static_cast<double>(fast.variances(i)) - exact[static_cast<std::size_t>(i)].variance) < 2e-4);
+            }
+        }
+        std::vector<bool> works;
+        for (std::size_t i = 0; i < points.size(); ++i) works.push_back(i % 3 != 0);
+        std::vector<double> margins;
+        for (std::size_t i = 0; i < points.size(); ++i) margins.push_back(static_cast<double>(i % 5) - 2);
+        const FeasibilityModel model(geometry, points, works, {}, margins);
+        const Eigen::VectorXd known = Eigen::VectorXd::LinSpaced(1100, -3, 3);
+        Eigen::MatrixXf regressors = Eigen::MatrixXf::Ones(1100, 2);
+        regressors.col(1) = known.cast<float>();
+        const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, regressors);
+        const Eigen::VectorXd chances = model.probabilities(distance_tables(geometry, points, others), known);
+        for (Eigen::Index i = 0; i < 1100; ++i) {
+            const double chance =
+                std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) / std::sqrt(1 + static_cast<double>(latent.variances(i)))));
+            CHECK(std::abs(chance - chances(i)) < 2e-4);
+        }
+    }
+}
+
+TEST_CASE("a pool is ranked by all means, and by the variances that an even part of many observations leaves") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 2 * PoolModel::most_seen);
+    const auto others = points_of(space, geometry, 50, 12);
+    CandidatePool pool(geometry);
+    for (const EncodedPoint& point : others) pool.add(geometry, point);
+    std::vector<EncodedPoint> even;
+    for (std::size_t i = 0; i < points.size(); i += 2) even.push_back(points[i]);
+    const GaussianProcess all(distance_tables(geometry, points, points), observations_of(points, 0), kernel_of(geometry.dimensions()),
+                              0.05);
+    Observations half = all.data();
+    half.points = even;
+    for (Eigen::VectorXd* list : {&half.values, &half.noise_factors})
+        *list = Eigen::VectorXd((*list)(Eigen::seqN(0, PoolModel::most_seen, 2)));
+    half.regressors = Eigen::MatrixXd::Ones(PoolModel::most_seen, 1);
+    const GaussianProcess seen(distance_tables(geometry, even, even), half, kernel_of(geometry.dimensions()), 0.05);
+    const PoolPredictions fast = predict_pool(PoolModel::of(all), geometry, pool, {});
+    const auto of_all = all.predict(distance_tables(geometry, points, others), Eigen::MatrixXd::Ones(50, 1));
+    const auto of_seen = seen.predict(distance_tables(geometry, even, others), Eigen::MatrixXd::Ones(50, 1));
+    for (Eigen::Index i = 0; i < 50; ++i) {
+        CHECK(std::abs(static_cast<double>(fast.means(i)) - of_all[static_cast<std::size_t>(i)].mean) < 2e-3);
+        CHECK(std::abs(static_cast<double>(fast.variances(i)) - of_seen[static_cast<std::size_t>(i)].variance) < 2e-3);
+        CHECK(static_cast<double>(fast.variances(i)) > of_all[static_cast<std::size_t>(i)].variance - 2e-3);
+    }
+    // What works, alike.
+    std::vector<bool> works;
+    for (std::size_t i = 0; i < points.size(); ++i) works.push_back(points[i].levels[0] != 0);
+    const FeasibilityModel model(geometry, points, works, {});
+    const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, Eigen::VectorXf::Ones(50) * Eigen::RowVector2f(1, 0));
+    for (Eigen::Index i = 0; i < 50; ++i) CHECK((latent.means(i) > 0) == (others[static_cast<std::size_t>(i)].levels[0] != 0));
+    CHECK(latent.variances.maxCoeff() < static_cast<float>(model.prior_variance()));
+}
+
+TEST_CASE("a pool's posterior beside points under way is that of appended rows, its halves kept or not") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 30);
+    const auto under_way = points_of(space, geometry, 3, 11);
+    const auto others = points_of(space, geometry, 600, 12);  // more than a block
+    CandidatePool pool(geometry);
+    for (const EncodedPoint& point : others) pool.add(geometry, point);
+    Rng rng(5);
+    Eigen::MatrixXd regressors = Eigen::MatrixXd::Ones(600, 2);
+    for (double& belief : regressors.col(1)) belief = rng.normal();
+    const GaussianProcess told(distance_tables(geometry, points, points), observations_of(points, 1), kernel_of(geometry.dimensions()),
+                               0.05);
+    PoolPosterior kept(told, geometry, pool, regressors.cast<float>(), 7, 600 * 30 * 4);
+    PoolPosterior made_again(told, geometry, pool, regressors.cast<float>(), 7, 600 * 30 * 4 - 1);
+    const Eigen::VectorXf means = kept.now().means;
+    GaussianProcess grown = told;
+    for (const EncodedPoint& point : under_way) {
+        const Eigen::RowVector2d row(1, rng.normal());
+        kept.believe(point, row);
+        made_again.believe(point, row);
+        const DistanceTables to_point = distance_tables(geometry, grown.data().points, {point});
+        grown.append(to_point, point, grown.predict(to_point, row).front().mean, 1, row);
+        const DistanceTables tables = distance_tables(geometry, grown.data().points, others);
+        const auto exact = grown.predict(tables, regressors);
+        const Eigen::VectorXd covariances = grown.cross_covariance(tables, regressors).transpose() * grown.covariance_weights(7);
+        for (Eigen::Index i = 0; i < 600; ++i) {
+            CHECK(std::abs(static_cast<double>(kept.now().means(i)) - exact[static_cast<std::size_t>(i)].mean) < 5e-4);
+            CHECK(std::abs(static_cast<double>(kept.now().variances(i)) - exact[static_cast<std::size_t>(i)].variance) < 5e-4);
+            CHECK(std::abs(static_cast<double>(kept.now().covariances(i)) - covariances(i)) < 5e-4);
+        }
+        CHECK(kept.now().variances == made_again.now().variances);
+        CHECK(kept.now().covariances == made_again.now().covariances);
+    }
+    CHECK(kept.now().means == means);
+}
