@@ -18,7 +18,7 @@ namespace servetune {
 /// (`PoolBlocks::halves`) are kept and as much as all of it where they are not; the numbers are the same.
 class PoolPosterior {
 public:
-    /// `process`, `geometry` and `pool` must outlive it. `beliefs`: pool x p regressors, or empty where all are ones. `observed`: the observation that covariances
+    /// `process`, `geometry` and `pool` must outlive it. `regressors`: pool x p, or empty where all are ones. `observed`: the observation that covariances
     /// are with; negative: none. `most_bytes`: of the halves, 4 for each candidate and observation; above, they are not kept.
     PoolPosterior(const GaussianProcess& process, const LevelGeometry& geometry, const CandidatePool& pool, Eigen::MatrixXf regressors,
                   Eigen::Index observed, std::size_t most_bytes)
@@ -31,7 +31,6 @@ public:
     PoolPosterior& operator=(const PoolPosterior&) = delete;
 
     [[nodiscard]] const PoolPredictions& now() const { return now_; }
-    [[nodiscard]] std::size_t believed() const { return believed_.size(); }
 
     /// One measurement of `point` is under way; `regressors`: 1 x p.
     void believe(const EncodedPoint& point, const Eigen::RowVectorXd& regressors);
