@@ -30,7 +30,7 @@ struct Explained {
     }
 };
 
-const Effect& of(const std::vector<Effect>& effects, const std::string& parameter, const Value& level) {
+Effect of(const std::vector<Effect>& effects, const std::string& parameter, const Value& level) {
     const auto found =
         std::find_if(effects.begin(), effects.end(), [&](const Effect& e) { return e.parameter == parameter && e.level == level; });
     REQUIRE(found != effects.end());
@@ -43,10 +43,10 @@ TEST_CASE("explain: main effects and their intervals are those of the job, from 
     const Explained explained = Explained::searched(60);
     const std::vector<Effect> effects = explained.explanation.effects();
     CHECK(effects.size() == 3 + 5 + 6 + 1 + 6);  // every level but the defaults
-    const Effect& torch = of(effects, "backend", "torch");
+    const Effect torch = of(effects, "backend", "torch");
     CHECK(torch.gain.value == Approx(std::exp(-0.4) - 1).margin(0.1));
     CHECK(torch.gain.high < 0);
-    const Effect& flashinfer = of(effects, "backend", "flashinfer");
+    const Effect flashinfer = of(effects, "backend", "flashinfer");
     CHECK(flashinfer.gain.value == Approx(std::exp(0.12) - 1).margin(0.08));
     for (const Effect& effect : effects) {
         CHECK(effect.gain.low <= effect.gain.value);
@@ -55,7 +55,7 @@ TEST_CASE("explain: main effects and their intervals are those of the job, from 
     }
     // More trials tell more.
     const Explained fewer = Explained::searched(12);
-    const Effect& unsure = of(fewer.explanation.effects(), "backend", "torch");
+    const Effect unsure = of(fewer.explanation.effects(), "backend", "torch");
     CHECK(unsure.gain.high - unsure.gain.low > torch.gain.high - torch.gain.low);
 }
 
