@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cmath>
+#include <optional>
 
 namespace servetune {
 namespace {
@@ -97,15 +97,14 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
         if (effect.parameter != last)
             out += fmt::format("{} (default {})\n", effect.parameter, text_of(problem.space.at(effect.parameter).default_value));
         last = effect.parameter;
-        const bool known = effect.gain.low > 0 || effect.gain.high < 0;
-        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain), known ? "" : "  not known");
+        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain), effect.gain.known() ? "" : "  not known");
     }
     if (interactions.empty()) return out;
     out += "\ntogether, beyond what each gives alone\n\n";
     for (const Interaction& one : interactions) {
         const std::string both =
             fmt::format("{}={} and {}={}", one.parameters[0], text_of(one.levels[0]), one.parameters[1], text_of(one.levels[1]));
-        out += fmt::format("  {:<50} {}{}\n", both, with_interval(one.gain), one.gain.low > 0 || one.gain.high < 0 ? "" : "  not known");
+        out += fmt::format("  {:<50} {}{}\n", both, with_interval(one.gain), one.gain.known() ? "" : "  not known");
     }
     return out;
 }
@@ -114,7 +113,8 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
 
 ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials, std::uint64_t id) {
     const Bayesian bayesian(setup.bayesian_options());
-    const TrialExplanation trial = Explanation(*setup.problem, trials, bayesian, setup.beliefs).trial(id);
+    const Explanation explanation(*setup.problem, trials, bayesian, setup.beliefs);  // what it says of a trial points into it
+    const TrialExplanation trial = explanation.trial(id);
     return {explained_text(trial, setup.file.objective), explained_json(trial).dump(2), true};
 }
 

@@ -309,6 +309,9 @@ TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on
         CHECK(said.out.find(command == std::string("explain") ? "seqs" : "share") != std::string::npos);
         CHECK(Json::accept(autotune({command, file, "--directory", kept.string(), "--json"}, folder.path()).out));
     }
+    const Ran why = autotune({"explain", file, "--directory", kept.string(), "--trial", "7"}, folder.path());
+    INFO(why.out << why.err);
+    CHECK(why.out.find("trial 7: " + SqliteJournal::read(kept).trials()[7].configuration.text()) == 0);
     // Another study is not mixed into it.
     std::string changed = with_budget(16);
     changed.replace(changed.find("high: 7"), 7, "high: 6");

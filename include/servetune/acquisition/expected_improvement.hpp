@@ -45,7 +45,7 @@ inline double log_expected_gain(const Prediction& prediction, double best, doubl
     return std::log(sd) + log_improvement((prediction.mean - best) / sd);
 }
 
-/// `log_improvement` from a table, to 1e-4 from -32 up and to 1e-3 below: to rank.
+/// `log_improvement` from a table, to 2e-4 from -32 up and to 3e-3 below: to rank.
 class LogImprovementTable {
 public:
     LogImprovementTable() {

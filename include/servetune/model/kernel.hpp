@@ -16,7 +16,7 @@ inline double matern52(double r2) {
     const double q = std::sqrt(5 * r2);
     return (1 + q + q * q / 3) * std::exp(-q);
 }
-/// The same of a whole matrix, by Eigen's exponential: a fifth of the time.
+/// The same of a whole matrix, by Eigen's exponential, several at once.
 inline Eigen::MatrixXd matern52(const Eigen::MatrixXd& r2) {
     const Eigen::ArrayXXd q = (5 * r2.array()).sqrt();
     return (1 + q + q.square() / 3) * (-q).exp();

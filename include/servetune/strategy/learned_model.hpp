@@ -24,7 +24,6 @@ public:
     LearnedModel(const Problem& problem, std::shared_ptr<const ToldModels> told, std::vector<Lesson> lessons,
                  const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
 
-    [[nodiscard]] const ToldModels& told() const { return *told_; }
     [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
     [[nodiscard]] const OutputScale& scale() const { return told_->scale(); }
     [[nodiscard]] const Surrogate& objective() const { return objective_; }
