@@ -318,17 +318,15 @@ TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, 
     for (const EncodedPoint& point : points) works.push_back(point.levels[2] != 1);  // one back end crashes
     const FeasibilityModel model(geometry, points, works, {});
     const auto others = points_of(space, geometry, 200, 8);
-    const Eigen::VectorXd chances =
-        model.probabilities(distance_tables(geometry, points, others), Eigen::VectorXd::Zero(static_cast<Eigen::Index>(others.size())));
+    const Eigen::VectorXd chances = model.probabilities(others, Eigen::VectorXd::Zero(static_cast<Eigen::Index>(others.size())));
     double right = 0;
     for (std::size_t i = 0; i < others.size(); ++i)
         right += (chances(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
     CHECK(right / 200 > 0.95);
 
     const FeasibilityModel nothing(geometry, {}, {}, {});
-    CHECK(nothing.probabilities(distance_tables(geometry, {}, others), Eigen::VectorXd::Zero(200)).maxCoeff() == Approx(0.7));
-    const Eigen::VectorXd doubtful =
-        nothing.probabilities(distance_tables(geometry, {}, {others.front()}), Eigen::VectorXd::Constant(1, -3));
+    CHECK(nothing.probabilities(others, Eigen::VectorXd::Zero(200)).maxCoeff() == Approx(0.7));
+    const Eigen::VectorXd doubtful = nothing.probabilities({others.front()}, Eigen::VectorXd::Constant(1, -3));
     CHECK(doubtful(0) < 0.6);
 
     // What is known beforehand is used, and outweighed where what is seen says the opposite.
@@ -340,7 +338,7 @@ TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, 
                                        {margins.begin(), margins.begin() + 12});
         Eigen::VectorXd known(200);
         for (std::size_t i = 0; i < 200; ++i) known(static_cast<Eigen::Index>(i)) = margin(others[i]);
-        const Eigen::VectorXd believed = knowing.probabilities(distance_tables(geometry, knowing.points(), others), known);
+        const Eigen::VectorXd believed = knowing.probabilities(others, known);
         double agree = 0;
         for (std::size_t i = 0; i < 200; ++i) agree += (believed(static_cast<Eigen::Index>(i)) > 0.5) == (others[i].levels[2] != 1) ? 1 : 0;
         INFO("slope " << slope);
@@ -358,7 +356,7 @@ TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, 
         mass += weight;
         works_again += weight * 0.5 * std::erfc(-f / std::sqrt(2.0));
     }
-    const double laplace = one.probabilities(distance_tables(geometry, {points.front()}, {points.front()}), Eigen::VectorXd::Zero(1))(0);
+    const double laplace = one.probabilities({points.front()}, Eigen::VectorXd::Zero(1))(0);
     CHECK(laplace == Approx(works_again / mass).margin(0.1));  // the mode of a skewed posterior, not its mean
 }
 

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is said of a whole pool of candidates, in single precision, against what is said of each point.
-#include "servetune/acquisition/pool_posterior.hpp"
+#include "servetune/strategy/candidate_ranking.hpp"
 #include "support/observed_points.hpp"
 #include "support/test.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
+#include <numeric>
 #include <vector>
 
 using namespace servetune;
@@ -46,7 +49,7 @@ TEST_CASE("a pool is predicted as its points are") {
         Eigen::MatrixXf regressors = Eigen::MatrixXf::Ones(1100, 2);
         regressors.col(1) = known.cast<float>();
         const PoolPredictions latent = predict_pool(PoolModel::of(model), geometry, pool, regressors);
-        const Eigen::VectorXd chances = model.probabilities(distance_tables(geometry, points, others), known);
+        const Eigen::VectorXd chances = model.probabilities(others, known);
         for (Eigen::Index i = 0; i < 1100; ++i) {
             const double chance =
                 std::exp(log_normal_cdf(static_cast<double>(latent.means(i)) / std::sqrt(1 + static_cast<double>(latent.variances(i)))));
@@ -124,4 +127,23 @@ TEST_CASE("a pool's posterior beside points under way is that of appended rows, 
         CHECK(kept.now().covariances == made_again.now().covariances);
     }
     CHECK(kept.now().means == means);
+}
+
+TEST_CASE("the highest of a ranking are those that a sort puts first") {
+    Rng rng(4);
+    for (const std::size_t most : {1U, 7U, 300U, 5000U}) {
+        Eigen::VectorXf scores(3000);
+        for (float& score : scores) score = static_cast<float>(rng.index(400));  // many are equal
+        scores(17) = -std::numeric_limits<float>::infinity();
+        if (most == 7) std::sort(scores.begin(), scores.end());  // each is above all before it
+        std::vector<std::size_t> sorted(3000);
+        std::iota(sorted.begin(), sorted.end(), std::size_t{0});
+        std::stable_sort(sorted.begin(), sorted.end(), [&](std::size_t a, std::size_t b) {
+            return scores(static_cast<Eigen::Index>(a)) > scores(static_cast<Eigen::Index>(b));
+        });
+        sorted.resize(std::min<std::size_t>(most, 3000));
+        CHECK(highest(scores, most) == sorted);
+    }
+    CHECK(highest(Eigen::VectorXf::Ones(3), 0).empty());
+    CHECK(highest(Eigen::VectorXf(), 3).empty());
 }

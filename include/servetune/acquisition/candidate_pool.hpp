@@ -210,10 +210,11 @@ inline Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
     Eigen::MatrixXf result = Eigen::MatrixXf::Zero(n, count);
     for (const LevelGroup& group : groups_) {
         Eigen::ArrayXi combinations = Eigen::ArrayXi::Zero(count);
-        for (const std::size_t d : group.dimensions)
-            combinations =
-                combinations * static_cast<int>(geometry_.level_count(d)) +
-                Eigen::Map<const Eigen::Array<std::uint16_t, Eigen::Dynamic, 1>>(pool_.levels(d).data() + from, count).cast<int>();
+        for (const std::size_t d : group.dimensions) {
+            const auto level_count = static_cast<int>(geometry_.level_count(d));
+            const std::uint16_t* levels = pool_.levels(d).data() + from;
+            for (Eigen::Index j = 0; j < count; ++j) combinations(j) = combinations(j) * level_count + levels[j];
+        }
         for (Eigen::Index j = 0; j < count; ++j) {
             const Eigen::Index combination = combinations(j);
             if (n == 1) squared(0, j) += group.scaled(0, combination);  // a column of one is slow

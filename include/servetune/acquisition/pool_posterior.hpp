@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -83,7 +84,8 @@ inline void PoolPosterior::believe(const EncodedPoint& point, const Eigen::RowVe
     const PoolModel alone{row.point,  model_.kernel,           model_.additive_stretch,    {}, {}, {},
                           regressors, model_.coefficient_mean, model_.coefficient_variance};
     const PoolBlocks to_point(alone, geometry_, pool_, regressors_);
-    const PoolBlocks to_data(model_, geometry_, pool_, regressors_);
+    std::optional<PoolBlocks> to_data;
+    if (halves_.size() == 0 && row.seen.size() > 0) to_data.emplace(model_, geometry_, pool_, regressors_);
     const Eigen::VectorXf seen = row.seen.cast<float>();
     const auto count = static_cast<Eigen::Index>(pool_.size());
     const auto least = least_pool_variance * static_cast<float>(model_.kernel.prior_variance());
@@ -91,8 +93,8 @@ inline void PoolPosterior::believe(const EncodedPoint& point, const Eigen::RowVe
     for (Eigen::Index from = 0; from < count; from += PoolBlocks::width) {
         const Eigen::Index width = to_point.width_from(from);
         Eigen::VectorXf left = to_point.covariances(from).row(0).transpose();
-        if (halves_.size() > 0) left.noalias() -= halves_.middleCols(from, width).transpose() * seen;
-        else if (seen.size() > 0) left.noalias() -= to_data.halves(to_data.covariances(from)).transpose() * seen;
+        if (to_data) left.noalias() -= to_data->halves(to_data->covariances(from)).transpose() * seen;
+        else if (halves_.size() > 0) left.noalias() -= halves_.middleCols(from, width).transpose() * seen;
         for (std::size_t i = 0; i < believed_.size(); ++i)
             left -= static_cast<float>(row.rows[i]) * believed_[i].of_pool.segment(from, width);
         left /= static_cast<float>(row.diagonal);

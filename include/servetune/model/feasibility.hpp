@@ -37,10 +37,11 @@ public:
         double margin_sd = 2;  ///< of the coefficient of what is known beforehand, around 1: a few answers the other way outweigh it
     };
 
-    /// `works`: one for each point. `margins`: what is known of each beforehand, in standard deviations of the latent (a memory model's); empty: nothing.
+    /// `geometry` must outlive it. `works`: one for each point. `margins`: what is known of each beforehand, in standard deviations of the latent
+    /// (a memory model's); empty: nothing.
     FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points, const std::vector<bool>& works, Options options,
                      const std::vector<double>& margins = {})
-        : options_(options), dimensions_(geometry.dimensions()), points_(std::move(points)) {
+        : options_(options), geometry_(&geometry), dimensions_(geometry.dimensions()), points_(std::move(points)) {
         if (works.size() != points_.size() || (!margins.empty() && margins.size() != works.size()))
             throw UsageError("a model of what works needs as many answers as points");
         const auto n = static_cast<Eigen::Index>(points_.size());
@@ -51,7 +52,9 @@ public:
             if (!margins.empty()) margins_(i) = margins[static_cast<std::size_t>(i)];
         }
         mean_ = prior_mean() + margins_.array();
-        fit(with_margins(covariances(distance_tables(geometry, points_, points_), n, n), margins_));
+        for (std::size_t d = 0; d < dimensions_; ++d)
+            alone_.push_back(options_.additive_variance * matern52(Eigen::MatrixXd(inverse_squared_length() * geometry.table(d))));
+        fit(with_margins(covariances(points_), margins_));
     }
 
     [[nodiscard]] const std::vector<EncodedPoint>& points() const { return points_; }
@@ -60,8 +63,8 @@ public:
     }
     /// As a kernel of the product's lengths; those of the additive part are shorter by sqrt(additive_stretch()).
     [[nodiscard]] KernelParameters kernel() const {
-        const double inverse = 1 / (options_.length * options_.length * additive_stretch());
-        return {Eigen::VectorXd::Constant(static_cast<Eigen::Index>(dimensions_), inverse), options_.product_variance,
+        const double product = inverse_squared_length() / additive_stretch();
+        return {Eigen::VectorXd::Constant(static_cast<Eigen::Index>(dimensions_), product), options_.product_variance,
                 static_cast<double>(dimensions_) * options_.additive_variance};
     }
     [[nodiscard]] double additive_stretch() const { return static_cast<double>(std::max<std::size_t>(dimensions_, 1)); }
@@ -72,10 +75,10 @@ public:
     /// Chosen so that a configuration of which nothing is known works with the prior's chance.
     [[nodiscard]] double prior_mean() const { return normal_quantile(options_.prior_feasible) * std::sqrt(1 + prior_variance()); }
 
-    /// At m points. `tables`: n x m distances to the data.
-    [[nodiscard]] Eigen::VectorXd probabilities(const DistanceTables& tables, const Eigen::VectorXd& margins) const {
+    /// At some points. `margins`: one each.
+    [[nodiscard]] Eigen::VectorXd probabilities(const std::vector<EncodedPoint>& others, const Eigen::VectorXd& margins) const {
         const Eigen::Index m = margins.size();
-        const Eigen::MatrixXd cross = with_margins(covariances(tables, static_cast<Eigen::Index>(points_.size()), m), margins);
+        const Eigen::MatrixXd cross = with_margins(covariances(others), margins);
         const Eigen::VectorXd latent = (prior_mean() + margins.array()).matrix() + cross.transpose() * gradient_;
         Eigen::VectorXd result(m);
         Eigen::MatrixXd half;
@@ -97,16 +100,26 @@ private:
         k.noalias() += margin_variance() * margins_ * others.transpose();
         return k;
     }
-    [[nodiscard]] Eigen::MatrixXd covariances(const DistanceTables& tables, Eigen::Index rows, Eigen::Index cols) const {
-        Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, cols);
-        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, cols);
-        const double inverse = 1 / (options_.length * options_.length);
-        for (const Eigen::MatrixXd& table : tables) {
-            result += options_.additive_variance * matern52(Eigen::MatrixXd(inverse * table));
-            r2 += inverse / static_cast<double>(dimensions_) * table;
-        }
+    /// n x m.
+    [[nodiscard]] Eigen::MatrixXd covariances(const std::vector<EncodedPoint>& others) const {
+        const auto rows = static_cast<Eigen::Index>(points_.size());
+        const auto columns = static_cast<Eigen::Index>(others.size());
+        Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, columns);
+        Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, columns);
+        for (std::size_t d = 0; d < dimensions_; ++d)
+            for (Eigen::Index j = 0; j < columns; ++j)
+                for (Eigen::Index i = 0; i < rows; ++i) {
+                    const EncodedPoint& a = points_[static_cast<std::size_t>(i)];
+                    const EncodedPoint& b = others[static_cast<std::size_t>(j)];
+                    const double distance = geometry_->squared_distance(d, a, b);
+                    r2(i, j) += inverse_squared_length() / additive_stretch() * distance;
+                    result(i, j) += geometry_->continuous(d) ? options_.additive_variance * matern52(inverse_squared_length() * distance)
+                                                             : alone_[d](a.levels[d], b.levels[d]);
+                }
         return result + options_.product_variance * matern52(r2);
     }
+    /// Of the additive part.
+    [[nodiscard]] double inverse_squared_length() const { return 1 / (options_.length * options_.length); }
 
     /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit); f - mean = K gradient.
     void fit(const Eigen::MatrixXd& k) {
@@ -139,8 +152,10 @@ private:
     }
 
     Options options_;
+    const LevelGeometry* geometry_;
     std::size_t dimensions_;
     std::vector<EncodedPoint> points_;
+    std::vector<Eigen::MatrixXd> alone_{};  ///< of each dimension the additive part's covariances, level by level
     Eigen::VectorXd labels_{};
     Eigen::VectorXd margins_{};
     Eigen::VectorXd mean_{};

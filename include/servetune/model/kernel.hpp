@@ -64,9 +64,9 @@ inline Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelPara
     for (std::size_t d = 0; d < tables.size(); ++d) {
         const double inverse = parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d));
         r2 += inverse * tables[d];
-        if (additive) sum += (inverse * tables[d]).unaryExpr([](double value) { return matern52(value); });
+        if (additive) sum += matern52(Eigen::MatrixXd(inverse * tables[d]));
     }
-    Eigen::MatrixXd result = parameters.product_variance * r2.unaryExpr([](double value) { return matern52(value); });
+    Eigen::MatrixXd result = parameters.product_variance * matern52(r2);
     if (additive) result += parameters.additive_variance / static_cast<double>(tables.size()) * sum;
     return result;
 }

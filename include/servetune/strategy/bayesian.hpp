@@ -11,7 +11,6 @@
 #include <cmath>
 #include <cstddef>
 #include <memory>
-#include <numeric>
 #include <optional>
 #include <set>
 #include <string>
@@ -196,24 +195,16 @@ inline std::optional<Bayesian::Choice> Bayesian::best_new(const Models& models, 
     const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
     Eigen::VectorXf ranking = kept_.ranking(model, least_chance, explore, options_.kept_bytes);
     if (models.cost && !explore) models.cost->rank(all.pool(), ranking);
-    std::vector<std::size_t> order(all.pool().size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
-    const std::size_t kept = std::min(order.size(), options_.rescored + seen.size());
-    const auto higher = [&](std::size_t a, std::size_t b) {
-        const float x = ranking(static_cast<Eigen::Index>(a));
-        const float y = ranking(static_cast<Eigen::Index>(b));
-        return x > y || (x == y && a < b);
-    };
-    std::partial_sort(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(kept), order.end(), higher);
+    const std::vector<std::size_t> order = highest(ranking, options_.rescored + seen.size());
     std::vector<Configuration> configurations;
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
-    for (std::size_t k = 0; k < kept; ++k) {
-        Configuration configuration = all.configuration(problem, order[k]);
+    for (const std::size_t i : order) {
+        Configuration configuration = all.configuration(problem, i);
         if (seen.contains(configuration)) continue;
         configurations.push_back(std::move(configuration));
-        points.push_back(all.pool().point(order[k]));
-        beliefs.push_back(all.beliefs(order[k]));
+        points.push_back(all.pool().point(i));
+        beliefs.push_back(all.beliefs(i));
     }
     const std::vector<CandidateScore> scores = models.scores(points, beliefs);
     std::vector<Choice> choices;

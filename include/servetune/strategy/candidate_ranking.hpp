@@ -11,10 +11,34 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <memory>
 #include <vector>
 
 namespace servetune {
+
+/// Where the `most` highest of many scores are, the highest first, of equal ones the earlier. They are read once: what is not above the lowest of twice as many is passed over.
+inline std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most) {
+    const auto higher = [&](std::size_t a, std::size_t b) {
+        const float x = scores(static_cast<Eigen::Index>(a));
+        const float y = scores(static_cast<Eigen::Index>(b));
+        return x > y || (x == y && a < b);
+    };
+    std::vector<std::size_t> kept;
+    float bar = -std::numeric_limits<float>::infinity();
+    for (Eigen::Index i = 0; i < scores.size() && most > 0; ++i) {
+        if (kept.size() >= most && scores(i) <= bar) continue;
+        kept.push_back(static_cast<std::size_t>(i));
+        if (kept.size() < 2 * most) continue;
+        const auto last = kept.begin() + static_cast<std::ptrdiff_t>(most) - 1;
+        std::nth_element(kept.begin(), last, kept.end(), higher);
+        bar = scores(static_cast<Eigen::Index>(*last));
+        kept.resize(most);
+    }
+    std::sort(kept.begin(), kept.end(), higher);
+    kept.resize(std::min(kept.size(), most));
+    return kept;
+}
 
 /// ln alpha of every candidate in single precision, by the weightiest expert alone: to find those worth scoring. Made for what was told; trials that go under way
 /// afterwards are added one by one, which is a fraction of the work and gives the same numbers.

@@ -108,7 +108,7 @@ inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<Encode
     if (const FeasibilityModel* works = told_->works()) {
         Eigen::VectorXd margins(points.size());
         std::transform(beliefs.begin(), beliefs.end(), margins.begin(), believed_margin);
-        const Eigen::VectorXd chances = works->probabilities(distance_tables(told_->geometry(), works->points(), points), margins);
+        const Eigen::VectorXd chances = works->probabilities(points, margins);
         for (std::size_t i = 0; i < points.size(); ++i)
             result[i].log_works = std::log(std::max(chances(static_cast<Eigen::Index>(i)), 1e-300));
     }
