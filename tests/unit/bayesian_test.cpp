@@ -142,13 +142,10 @@ TEST_CASE("bayesian: the same history gives the same answer, in any order of tel
     auto turned = history;
     std::reverse(turned.begin(), turned.end());
     CHECK(asked(Bayesian(), turned) == first);
-    // What an ask keeps for the next one changes nothing, also where it may keep nothing.
-    Bayesian::Options forgetful;
-    forgetful.kept_bytes = 0;
+    // What an ask keeps for the next one changes nothing.
     const auto asked_by_all = [&](const std::vector<Trial>& trials) {
         const Configuration next = asked(used, trials);
         CHECK(asked(Bayesian(), trials) == next);
-        CHECK(asked(Bayesian(forgetful), trials) == next);
         return next;
     };
     std::set<Configuration> pending;
@@ -164,6 +161,34 @@ TEST_CASE("bayesian: the same history gives the same answer, in any order of tel
     auto fewer = history;
     fewer.erase(fewer.begin() + 15);
     (void)asked_by_all(fewer);
+}
+
+TEST_CASE("bayesian: beside what is under way, the best of the candidates that may be are the best of all") {
+    const Problem problem(engine_space(), {metric}, {});
+    const Candidates candidates(problem, {}, {});
+    const auto searched_for_long = searched(problem, Bayesian(), 24, 5, noisy(0.02));
+    for (const std::size_t told : {3U, 8U, 24U}) {
+        std::vector<Trial> history(searched_for_long.begin(), searched_for_long.begin() + static_cast<std::ptrdiff_t>(told));
+        Rng rng(told);
+        for (std::size_t i = 0; i < 6; ++i) history.push_back({told + i, problem.feasible.sample(rng)});
+        const Standings standings(history, problem.objective, problem.decision);
+        const std::vector<Lesson> lessons = lessons_of(problem, standings, candidates.geometry(), {});
+        const auto models = told_models(problem, standings, lessons, candidates.geometry(), {});
+        const LearnedModel model = learned_from(problem, standings, models, lessons, {});
+        REQUIRE(model.under_way() > 0);
+        const CandidateRanking ranking(*models, candidates, 0.15);
+        for (const bool explore : {false, true}) {
+            const Eigen::VectorXf scores = ranking.scores(model, explore);
+            for (const std::size_t most : {1U, 20U}) {
+                INFO(told << " told, the best " << most << (explore ? " to explore" : ""));
+                const std::vector<std::size_t> all = highest(scores, most);
+                const std::vector<std::size_t> best = ranking.best(model, most, explore);
+                REQUIRE(best.size() == all.size());
+                for (std::size_t i = 0; i < best.size(); ++i)  // blocks of other sizes round otherwise
+                    CHECK(scores(static_cast<Eigen::Index>(best[i])) == Approx(scores(static_cast<Eigen::Index>(all[i]))).margin(2e-3));
+            }
+        }
+    }
 }
 
 TEST_CASE("bayesian: reals, and spaces too large to list, are searched around the best") {

@@ -30,6 +30,15 @@ public:
         }
         ++size_;
     }
+    /// Some of another pool, in their order there.
+    CandidatePool(const CandidatePool& all, const std::vector<std::size_t>& some)
+        : levels_(all.levels_.size()), positions_(all.levels_.size()), size_(some.size()) {
+        for (std::size_t d = 0; d < levels_.size(); ++d)
+            for (const std::size_t i : some) {
+                levels_[d].push_back(all.levels_[d][i]);
+                if (!all.positions_[d].empty()) positions_[d].push_back(all.positions_[d][i]);
+            }
+    }
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] EncodedPoint point(std::size_t i) const {
         EncodedPoint result;
@@ -67,9 +76,12 @@ struct PoolModel {
     Eigen::VectorXd coefficient_variance{};
     Eigen::VectorXd covariance_weights{};  ///< n, or empty: of GaussianProcess::covariance_weights
 
-    static PoolModel of(const GaussianProcess& process) {
+    static PoolModel of(const GaussianProcess& process) { return of(process, process.data().points.size()); }
+    /// The variance knows all that were appended to the first `before`, and of those what it knew before: it only shrinks.
+    static PoolModel of(const GaussianProcess& process, std::size_t before) {
         const Observations& data = process.data();
-        const std::vector<Eigen::Index> seen = even_part(data.points.size(), most_seen);
+        std::vector<Eigen::Index> seen = even_part(before, most_seen);
+        for (std::size_t i = before; i < data.points.size(); ++i) seen.push_back(static_cast<Eigen::Index>(i));
         return {data.points,
                 process.kernel(),
                 1,
@@ -239,13 +251,12 @@ inline Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
     return result;
 }
 
-/// Means and variances over a whole pool. `regressors`: pool x p, or empty where all are ones. `halves`: where they are to be kept, seen x pool.
+/// Means and variances over a whole pool. `regressors`: pool x p, or empty where all are ones.
 inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry& geometry, const CandidatePool& pool,
-                                    const Eigen::MatrixXf& regressors, Eigen::MatrixXf* halves = nullptr) {
+                                    const Eigen::MatrixXf& regressors) {
     const auto count = static_cast<Eigen::Index>(pool.size());
     PoolPredictions result{Eigen::VectorXf(count), Eigen::VectorXf(count)};
     if (model.covariance_weights.size() > 0) result.covariances.resize(count);
-    if (halves != nullptr) halves->resize(model.half.rows(), count);
     const PoolBlocks blocks(model, geometry, pool, regressors);
     const Eigen::VectorXf weights = model.weights.cast<float>();
     const Eigen::VectorXf covariance_weights = model.covariance_weights.cast<float>();
@@ -263,7 +274,6 @@ inline PoolPredictions predict_pool(const PoolModel& model, const LevelGeometry&
         result.variances.segment(from, half.cols()) =
             (prior + (h.cwiseAbs2() * coefficient_variance).array() - half.colwise().squaredNorm().transpose().array())
                 .max(least_pool_variance * prior);
-        if (halves != nullptr) halves->middleCols(from, half.cols()) = half;
     }
     return result;
 }

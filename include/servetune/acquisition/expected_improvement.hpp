@@ -71,15 +71,31 @@ private:
     std::array<float, static_cast<std::size_t>((highest - lowest) * steps) + 2> rests_{};  ///< ln h(z) above its parabola: nearly straight
 };
 
+/// ln E max(f, 0) of each of many normals, in single precision.
+inline Eigen::VectorXf log_improvements(const Eigen::ArrayXf& means, const Eigen::ArrayXf& sds) {
+    static const LogImprovementTable table;
+    return sds.log() + (means / sds).unaryExpr([](float value) { return table(value); });
+}
+
 /// `log_expected_gain` of each of many, in single precision.
 inline Eigen::VectorXf log_expected_gains(const Eigen::VectorXf& means, const Eigen::VectorXf& variances,
                                           const Eigen::VectorXf& covariances, float best, float noise_variance) {
-    static const LogImprovementTable table;
     constexpr float rounding = 1e-6F;
-    const Eigen::ArrayXf sds =
-        (variances - covariances).array().abs().max(rounding * variances.array()) / (variances.array() + noise_variance).sqrt();
-    const Eigen::ArrayXf z = (means.array() - best) / sds;
-    return sds.log() + z.unaryExpr([](float value) { return table(value); });
+    return log_improvements(means.array() - best, (variances - covariances).array().abs().max(rounding * variances.array()) /
+                                                      (variances.array() + noise_variance).sqrt());
+}
+
+/// What each can be at most once measurements of others are under way, whatever they are of: means stay, and by Cauchy and Schwarz
+///
+///     s = |cov(f(x), f(x) - f(incumbent))| / sqrt(var f(x) + noise) <= sqrt(var(f(x) - f(incumbent)) var f(x) / (var f(x) + noise)),
+///
+/// of which nothing grows. `of_best`: the incumbent's variance.
+inline Eigen::VectorXf log_gain_bounds(const Eigen::VectorXf& means, const Eigen::VectorXf& variances, const Eigen::VectorXf& covariances,
+                                       float best, float noise_variance, float of_best) {
+    constexpr float rounding = 1e-5F;  // of the variances, and below of the table
+    const Eigen::ArrayXf apart = ((variances - 2 * covariances).array() + of_best).max(0.0F) + rounding;
+    const Eigen::ArrayXf sds = (apart * variances.array() / (variances.array() + noise_variance)).sqrt();
+    return log_improvements(means.array() - best, sds).array() + 0.01F;
 }
 
 }  // namespace servetune

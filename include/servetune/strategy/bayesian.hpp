@@ -58,6 +58,8 @@ private:
         [[nodiscard]] std::vector<CandidateScore> scores(const std::vector<EncodedPoint>& points,
                                                          const std::vector<std::vector<PriorBelief>>& beliefs) const;
     };
+    [[nodiscard]] std::vector<std::size_t> promising(const Models& models, const Candidates& candidates, double least_chance,
+                                                     std::size_t most, bool explore) const;
     [[nodiscard]] std::optional<Choice> best_new(const Models& models, const Problem& problem, const Candidates& candidates,
                                                  const std::set<Configuration>& seen, bool explore) const;
     void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
@@ -187,15 +189,24 @@ inline std::vector<CandidateScore> Bayesian::Models::scores(const std::vector<En
     return result;
 }
 
+/// The best of the ranking, the first first.
+inline std::vector<std::size_t> Bayesian::promising(const Models& models, const Candidates& all, double least_chance, std::size_t most,
+                                                    bool explore) const {
+    const CandidateRanking& ranking = kept_.ranking(least_chance);
+    const bool seconds = models.cost && !explore;
+    if (!seconds && models.learned.tradeoff() == nullptr) return ranking.best(models.learned, most, explore);
+    Eigen::VectorXf scores = ranking.scores(models.learned, explore);
+    if (seconds) models.cost->rank(all.pool(), scores);
+    return highest(scores, most);
+}
+
 inline std::optional<Bayesian::Choice> Bayesian::best_new(const Models& models, const Problem& problem, const Candidates& all,
                                                           const std::set<Configuration>& seen, bool explore) const {
     const LearnedModel& model = models.learned;
     const auto numbers =
         std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.known_to_work; });
     const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
-    Eigen::VectorXf ranking = kept_.ranking(model, least_chance, explore, options_.kept_bytes);
-    if (models.cost && !explore) models.cost->rank(all.pool(), ranking);
-    const std::vector<std::size_t> order = highest(ranking, options_.rescored + seen.size());
+    const std::vector<std::size_t> order = promising(models, all, least_chance, options_.rescored + seen.size(), explore);
     std::vector<Configuration> configurations;
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;

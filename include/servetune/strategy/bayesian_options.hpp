@@ -41,14 +41,13 @@ struct CandidateOptions {
 };
 
 struct BayesianOptions {
-    std::size_t trials = 30;               ///< of the budget: the start and what is kept for confirmation are shares of it
-    double least_chance = 0.15;            ///< to work; below, only where nothing else is left
-    double first_chance = 0.35;            ///< the same until `enough_numbers` configurations gave one
-    std::size_t enough_numbers = 5;        ///< a model of what works needs both kinds before it may take risks
-    bool per_second = false;               ///< the largest gain a second of trials, not a trial
-    std::size_t explore_every = 12;        ///< one ask in so many learns where the model knows least; 0: never
-    std::size_t rescored = 256;            ///< of the ranking's best, scored by all experts in double
-    std::size_t kept_bytes = 512UL << 20;  ///< of the candidates' covariances, kept from ask to ask while trials are only added
+    std::size_t trials = 30;         ///< of the budget: the start and what is kept for confirmation are shares of it
+    double least_chance = 0.15;      ///< to work; below, only where nothing else is left
+    double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
+    std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
+    bool per_second = false;         ///< the largest gain a second of trials, not a trial
+    std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
+    std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
     LearningOptions learning{};
     CandidateOptions candidates{};
     Beliefs beliefs{};

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/acquisition/candidate_pool.hpp"
 #include "servetune/acquisition/expected_improvement.hpp"
-#include "servetune/acquisition/pool_posterior.hpp"
 #include "servetune/strategy/candidate_score.hpp"
 #include "servetune/strategy/candidates.hpp"
-#include "servetune/strategy/told_models.hpp"
-#include "servetune/strategy/tradeoff.hpp"
+#include "servetune/strategy/learned_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -17,7 +16,7 @@
 
 namespace servetune {
 
-/// Where the `most` highest of many scores are, the highest first, of equal ones the earlier. They are read once: what is not above the lowest of twice as many is passed over.
+/// Where the `most` highest of many scores are, the highest first, of equal ones the earlier. They are read once; what is not above the lowest of those kept is passed over.
 inline std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most) {
     const auto higher = [&](std::size_t a, std::size_t b) {
         const float x = scores(static_cast<Eigen::Index>(a));
@@ -40,50 +39,58 @@ inline std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size
     return kept;
 }
 
-/// ln alpha of every candidate in single precision, by the weightiest expert alone: to find those worth scoring. Made for what was told; trials that go under way
-/// afterwards are added one by one, which is a fraction of the work and gives the same numbers.
+/// ln alpha of the candidates in single precision, by the weightiest expert alone: to find those worth scoring. Made for what was told. Trials under way only
+/// shrink variances, so what a candidate had before bounds what it has beside them, and only those that may be among the best are looked at again.
 class CandidateRanking {
 public:
-    /// `told` and `candidates` must outlive it. `least_chance`: of working; below, a candidate comes behind all others. `most_bytes`: kept of the candidates'
-    /// covariances (pool_posterior.hpp).
-    CandidateRanking(const ToldModels& told, const Candidates& candidates, double least_chance, std::size_t most_bytes);
+    /// `told` and `candidates` must outlive it. `least_chance`: of working; below, a candidate comes behind all others.
+    CandidateRanking(const ToldModels& told, const Candidates& candidates, double least_chance);
 
-    /// Believes those under way among the lessons that it does not believe yet. False: it believes one that is not under way any more, and must be made anew.
-    bool follow(const std::vector<Lesson>& lessons);
-
-    /// `tradeoff`: of several goals, else null. `explore`: ranks for the most uncertain of those that may be best (its upper half deviation reaches the incumbent)
-    /// instead.
-    [[nodiscard]] Eigen::VectorXf scores(const Tradeoff* tradeoff, bool explore) const;
+    /// Of all. `model`: what was told and what is under way. `explore`: ranks for the most uncertain of those that may be best (its upper half deviation reaches the
+    /// incumbent) instead.
+    [[nodiscard]] Eigen::VectorXf scores(const LearnedModel& model, bool explore) const;
+    /// `highest` of the same, of one goal. `most`: at least 1.
+    [[nodiscard]] std::vector<std::size_t> best(const LearnedModel& model, std::size_t most, bool explore) const;
 
 private:
     [[nodiscard]] Eigen::MatrixXf regressors() const;
+    /// By the weightiest of the experts.
+    [[nodiscard]] PoolPredictions predicted(const Surrogate& objective, const CandidatePool& pool, const Eigen::MatrixXf& regressors) const;
+    [[nodiscard]] Eigen::VectorXf gains(const PoolPredictions& objective, bool explore) const;
     void add_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known, double floor);
 
     const ToldModels& told_;
     const Candidates& candidates_;
     const Expert& expert_;
-    PoolPosterior objective_;
-    double best_ = 0;          ///< the incumbent's posterior mean
-    Eigen::VectorXf chances_;  ///< ln of them all
-    std::vector<EncodedPoint> believed_{};
+    Eigen::MatrixXf regressors_;  ///< of all candidates, or empty where all are ones
+    PoolPredictions objective_;   ///< of what was told
+    Prediction incumbent_{};
+    Eigen::VectorXf chances_;   ///< ln of them all
+    Eigen::VectorXf bounds_{};  ///< of what each scores beside trials under way, but for `explore`
 };
 
-inline CandidateRanking::CandidateRanking(const ToldModels& told, const Candidates& candidates, double least_chance, std::size_t most_bytes)
+inline CandidateRanking::CandidateRanking(const ToldModels& told, const Candidates& candidates, double least_chance)
     : told_(told),
       candidates_(candidates),
       expert_(told.objective().experts().front()),
-      objective_(expert_.process, told.geometry(), candidates.pool(), regressors(), told.incumbent() != nullptr ? told.observed() : -1,
-                 most_bytes),
+      regressors_(regressors()),
+      objective_(predicted(told.objective(), candidates.pool(), regressors_)),
       chances_(Eigen::VectorXf::Zero(static_cast<Eigen::Index>(candidates.pool().size()))) {
     if (const Lesson* incumbent = told.incumbent())
-        best_ = told.objective().predict({incumbent->point}, told.columns({incumbent->beliefs})).front().front().mean;
+        incumbent_ = told.objective().predict({incumbent->point}, told.columns({incumbent->beliefs})).front().front();
     for (const ToldModels::LimitModel& limit : told.limits())
         if (limit.margin) add_chances(PoolModel::of(limit.margin->experts().front().process), false, {}, 1e-300);
-    if (told.works() == nullptr) return;
-    std::size_t next = 0;
-    Eigen::MatrixXf margins = Eigen::MatrixXf::Ones(chances_.size(), 2);
-    for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates.beliefs(next++)));
-    add_chances(PoolModel::of(*told.works()), true, margins, least_chance);
+    if (told.works() != nullptr) {
+        std::size_t next = 0;
+        Eigen::MatrixXf margins = Eigen::MatrixXf::Ones(chances_.size(), 2);
+        for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates.beliefs(next++)));
+        add_chances(PoolModel::of(*told.works()), true, margins, least_chance);
+    }
+    bounds_ = chances_;
+    if (told.incumbent() == nullptr) bounds_ += gains(objective_, false);
+    else
+        bounds_ += log_gain_bounds(objective_.means, objective_.variances, objective_.covariances, static_cast<float>(incumbent_.mean),
+                                   static_cast<float>(expert_.process.noise_variance()), static_cast<float>(incumbent_.variance));
 }
 
 inline Eigen::MatrixXf CandidateRanking::regressors() const {
@@ -104,39 +111,58 @@ inline void CandidateRanking::add_chances(const PoolModel& model, bool probit, c
     }
 }
 
-inline bool CandidateRanking::follow(const std::vector<Lesson>& lessons) {
-    std::size_t known = 0;
-    for (const Lesson& lesson : lessons) {
-        if (!lesson.under_way()) continue;
-        if (known < believed_.size()) {
-            if (believed_[known++] != lesson.point) return false;
-            continue;
-        }
-        const Eigen::MatrixXd row = Surrogate::regressors(expert_, told_.columns({lesson.beliefs}));
-        objective_.believe(lesson.point, row.row(0));
-        believed_.push_back(lesson.point);
-        ++known;
-    }
-    return known == believed_.size();
+inline PoolPredictions CandidateRanking::predicted(const Surrogate& objective, const CandidatePool& pool,
+                                                   const Eigen::MatrixXf& regressors) const {
+    const GaussianProcess& process = objective.experts().front().process;
+    PoolModel model = PoolModel::of(process, expert_.process.data().points.size());
+    if (told_.incumbent() != nullptr) model.covariance_weights = process.covariance_weights(told_.observed());
+    return predict_pool(model, told_.geometry(), pool, regressors);
 }
 
-inline Eigen::VectorXf CandidateRanking::scores(const Tradeoff* tradeoff, bool explore) const {
-    const PoolPredictions& objective = objective_.now();
-    Eigen::VectorXf result(objective.means.size());
+inline Eigen::VectorXf CandidateRanking::gains(const PoolPredictions& objective, bool explore) const {
+    const auto best = static_cast<float>(incumbent_.mean);
     if (told_.incumbent() == nullptr)
-        result = objective.variances.unaryExpr(
+        return objective.variances.unaryExpr(
             [](float variance) { return static_cast<float>(log_worth_learning(static_cast<double>(variance))); });
-    else if (tradeoff != nullptr) tradeoff->rank(objective, told_.geometry(), candidates_.pool(), explore, result);
-    else if (explore) {
-        const auto best = static_cast<float>(best_);
-        for (Eigen::Index i = 0; i < result.size(); ++i) {
-            const float sd = std::sqrt(objective.variances(i));
-            result(i) = std::log(sd) - (objective.means(i) + sd >= best ? 0 : 100);
-        }
-    } else
-        result = log_expected_gains(objective.means, objective.variances, objective.covariances, static_cast<float>(best_),
-                                    static_cast<float>(expert_.process.noise_variance()));
+    if (!explore)
+        return log_expected_gains(objective.means, objective.variances, objective.covariances, best,
+                                  static_cast<float>(expert_.process.noise_variance()));
+    Eigen::VectorXf result(objective.means.size());
+    for (Eigen::Index i = 0; i < result.size(); ++i) {
+        const float sd = std::sqrt(objective.variances(i));
+        result(i) = std::log(sd) - (objective.means(i) + sd >= best ? 0 : 100);
+    }
+    return result;
+}
+
+inline Eigen::VectorXf CandidateRanking::scores(const LearnedModel& model, bool explore) const {
+    const bool anew = model.under_way() > 0;
+    const PoolPredictions beside = anew ? predicted(model.objective(), candidates_.pool(), regressors_) : PoolPredictions{};
+    const PoolPredictions& objective = anew ? beside : objective_;
+    Eigen::VectorXf result(chances_.size());
+    if (model.tradeoff() != nullptr && told_.incumbent() != nullptr)
+        model.tradeoff()->rank(objective, told_.geometry(), candidates_.pool(), explore, result);
+    else result = gains(objective, explore);
     return result + chances_;
+}
+
+inline std::vector<std::size_t> CandidateRanking::best(const LearnedModel& model, std::size_t most, bool explore) const {
+    if (model.under_way() == 0) return highest(scores(model, explore), most);
+    const Eigen::VectorXf of_exploring = explore ? Eigen::VectorXf(gains(objective_, true) + chances_) : Eigen::VectorXf();
+    const Eigen::VectorXf& bounds = explore ? of_exploring : bounds_;
+    for (std::size_t count = 3 * most;; count *= 4) {
+        std::vector<std::size_t> some = highest(bounds, count);
+        const bool all = some.size() == candidates_.pool().size();
+        const float of_others = all ? 0 : bounds(static_cast<Eigen::Index>(some.back()));
+        std::sort(some.begin(), some.end());
+        const Eigen::MatrixXf known = regressors_.size() > 0 ? Eigen::MatrixXf(regressors_(some, Eigen::all)) : Eigen::MatrixXf();
+        const CandidatePool pool(candidates_.pool(), some);
+        const Eigen::VectorXf scores = gains(predicted(model.objective(), pool, known), explore) + chances_(some);
+        std::vector<std::size_t> result = highest(scores, most);
+        if (!all && !(scores(static_cast<Eigen::Index>(result.back())) > of_others)) continue;
+        for (std::size_t& i : result) i = some[i];
+        return result;
+    }
 }
 
 }  // namespace servetune

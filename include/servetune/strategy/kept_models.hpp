@@ -33,8 +33,8 @@ inline LearnedModel learned_from(const Problem& problem, const Standings& standi
     return {problem, std::move(told), std::move(lessons), standings.noises(), options, seed_of_fits(problem, standings)};
 }
 
-/// What one ask leaves for the next: the list of candidates while the space is the same, the models while nothing was told, the ranking while trials only went
-/// under way. Everything is what it would be if it were made anew.
+/// What one ask leaves for the next: the list of candidates while the space is the same, the models and the ranking while nothing was told. Everything is what it would be
+/// if it were made anew.
 class KeptModels {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
@@ -59,14 +59,10 @@ public:
         return learned_from(problem, standings, told_, std::move(lessons), options.learning);
     }
 
-    /// Of all candidates by `model`, the last that was learned (CandidateRanking).
-    Eigen::VectorXf ranking(const LearnedModel& model, double least_chance, bool explore, std::size_t most_bytes) {
-        if (!ranking_ || !ranking_->follow(model.lessons())) {
-            ranking_.reset();  // two at once would be more than may be kept
-            ranking_ = std::make_unique<CandidateRanking>(*told_, *candidates_, least_chance, most_bytes);
-            ranking_->follow(model.lessons());
-        }
-        return ranking_->scores(model.tradeoff(), explore);
+    /// Of all candidates by what was learned last.
+    const CandidateRanking& ranking(double least_chance) {
+        if (!ranking_) ranking_ = std::make_unique<const CandidateRanking>(*told_, *candidates_, least_chance);
+        return *ranking_;
     }
 
 private:
@@ -75,7 +71,7 @@ private:
     Objective objective_{};
     std::vector<double> noises_{};
     std::shared_ptr<const ToldModels> told_{};
-    std::unique_ptr<CandidateRanking> ranking_{};
+    std::unique_ptr<const CandidateRanking> ranking_{};
 };
 
 }  // namespace servetune

@@ -25,6 +25,9 @@ public:
                  const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
 
     [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
+    [[nodiscard]] std::size_t under_way() const {
+        return static_cast<std::size_t>(objective_.experts().front().process.size() - told_->objective().experts().front().process.size());
+    }
     [[nodiscard]] const OutputScale& scale() const { return told_->scale(); }
     [[nodiscard]] const Surrogate& objective() const { return objective_; }
     /// The best posterior mean among the lessons that pass; nothing where none does.
