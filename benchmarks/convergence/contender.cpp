@@ -7,6 +7,7 @@
 #include "servetune/strategy/random.hpp"
 #include "servetune/strategy/staged.hpp"
 
+#include <algorithm>
 #include <functional>
 #include <map>
 
@@ -59,6 +60,9 @@ Maker knowing(Told told) {
     };
 }
 
+/// What takes memory is knowledge that no peer is told: one contender has it.
+constexpr const char* knows_memory = "bayesian_monotone";
+
 const std::map<std::string, Maker>& makers() {
     static const std::map<std::string, Maker> map{
         {"random", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<Random>(); }},
@@ -70,6 +74,7 @@ const std::map<std::string, Maker>& makers() {
              const Bayesian::Options shipped;
              return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, belief, budget, seed);
          }},
+        {knows_memory, bayesian(Bayesian::Options().learning.failures, Bayesian::Options().learning.additive)},
         {"bayesian_knowing", knowing(Told::as_it_is)},
         {"bayesian_misled", knowing(Told::flipped)},
         {"bayesian_told_nothing", knowing(Told::constant)},
@@ -82,13 +87,23 @@ const std::map<std::string, Maker>& makers() {
     return map;
 }
 
+std::shared_ptr<const Problem> without_knowledge_of_memory(const Problem& problem) {
+    std::vector<Parameter> parameters = problem.space.parameters();
+    for (Parameter& parameter : parameters) parameter.grows_memory = false;
+    return std::make_shared<const Problem>(SearchSpace(std::move(parameters), problem.space.constraints()), problem.objective,
+                                           problem.decision);
+}
+
 class Own : public Contender {
 public:
-    explicit Own(Maker maker) : maker_(std::move(maker)) {}
+    Own(Maker maker, bool knowing) : maker_(std::move(maker)), knowing_(knowing) {}
     void begin(const Problem& problem, const Belief& belief, std::size_t budget, std::uint64_t seed) override {
-        problem_ = &problem;
+        const std::vector<Parameter>& all = problem.space.parameters();
+        const bool known = std::any_of(all.begin(), all.end(), [](const Parameter& parameter) { return parameter.grows_memory; });
+        if (known && !knowing_) reduced_ = without_knowledge_of_memory(problem);
+        problem_ = known && !knowing_ ? reduced_.get() : &problem;
         seed_ = seed;
-        strategy_ = maker_(problem, belief, budget, seed);
+        strategy_ = maker_(*problem_, belief, budget, seed);
     }
     Asked ask(std::span<const Trial> history) override {
         Rng rng(derive_seed(derive_seed(seed_, 1), history.size()));
@@ -99,6 +114,8 @@ public:
 
 private:
     Maker maker_;
+    bool knowing_;
+    std::shared_ptr<const Problem> reduced_{};
     const Problem* problem_ = nullptr;
     std::uint64_t seed_ = 0;
     std::unique_ptr<Strategy> strategy_{};
@@ -133,7 +150,7 @@ std::unique_ptr<Contender> contender(const std::string& described) {
         return peer(name_of_contender(described), described.substr(equals + 1));
     const auto found = makers().find(described);
     if (found == makers().end()) throw UsageError("no contender '" + described + "'; a program is written NAME=command");
-    return std::make_unique<Own>(found->second);
+    return std::make_unique<Own>(found->second, described == knows_memory);
 }
 
 }  // namespace servetune::convergence

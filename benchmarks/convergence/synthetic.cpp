@@ -36,8 +36,8 @@ Task::Definition engine_like() {
     task.objective = {"rate", Direction::maximize, {}};
     task.parameters = {Parameter::choice("parallel", {std::int64_t{1}, std::int64_t{2}, std::int64_t{4}}, true),
                        Parameter::choice("memory", {0.7, 0.8, 0.85, 0.9, 0.95, 0.98}, true),
-                       Parameter::integer("seqs", 16, 4096, Scale::log2),
-                       Parameter::integer("tokens", 1024, 65536, Scale::log2),
+                       Parameter::integer("seqs", 16, 4096, Scale::log2).growing_memory(),
+                       Parameter::integer("tokens", 1024, 65536, Scale::log2).growing_memory(),
                        Parameter::choice("weights", texts({"bf16", "fp8", "int4"})),
                        Parameter::choice("speculation", texts({"none", "ngram", "draft"})),
                        Parameter::integer("guesses", 1, 4).when("speculation", texts({"ngram", "draft"})),

@@ -43,6 +43,7 @@ Parameter narrowed(const Engine& engine, const Parameter& declared, const SpaceE
                              "' (" + declared.domain_text() + ") and no checkpoint serves it");
     };
     Parameter result = declared;
+    result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);
     if (entry.fixed) {
         check(*entry.default_value);
         result.domain = ChoiceDomain{{*entry.default_value}};

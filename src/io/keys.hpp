@@ -55,6 +55,7 @@ inline constexpr std::array parameter{
     Key{"option", "dotted path", "a place in the engine's options file instead of a flag"},
     Key{"earlier", "mapping", "how it is passed in earlier versions"},
     Key{"concept", "text", "the idea it shares with parameters of other engines"},
+    Key{"grows_memory", "bool", "more of it never takes less of the device's memory, all else equal"},
     Key{"doc", "text", "one sentence: what it trades"},
     Key{"source", "text", "where flag, values and default were checked"},
     Key{"since", "version", "first version that has it"},

@@ -138,6 +138,7 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     read_levels(node, *read, result.parameter);
     if (const Yaml* when = node.find("when")) result.parameter.active_when = read_conditions(*when);
     result.parameter.concept_name = text_or_empty(node, "concept");
+    if (const Yaml* grows = node.find("grows_memory")) result.parameter.grows_memory = grows->boolean();
     result.parameter.doc = text_or_empty(node, "doc");
     result.destination = read_destination(node);
     if (const Yaml* earlier = node.find("earlier")) {
@@ -171,6 +172,7 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         result.offers_unset = parameter.offers_unset;
         if (node.find("default") != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
     } else if (const Yaml* given = node.find("default")) result.default_value = given->value();
+    if (const Yaml* grows = node.find("grows_memory")) result.grows_memory = grows->boolean();
     if (const Yaml* checkpoints = node.find("checkpoints")) result.checkpoints = read_texts(*checkpoints);
     if (const Yaml* drafts = node.find("drafts")) result.drafts = read_texts(*drafts);
     if (node.find("flag") != nullptr || node.find("env") != nullptr || node.find("option") != nullptr) {

@@ -219,3 +219,15 @@ TEST_CASE("the definition names what decides, and changes with it") {
     folder.write("t.csv", "seqs,status,total_tokens_per_second\n8,ok,100\n16,ok,111\n");
     CHECK(definition(study_yaml) != one);
 }
+
+TEST_CASE("what takes memory is said by the engine's file, unless the study says otherwise") {
+    const auto grows = [](const std::string& in_study) {
+        const TemporaryFolder folder;
+        folder.write("toy.yaml", replaced(engine_yaml, "flag: --seqs,", "flag: --seqs, grows_memory: true,"));
+        folder.write("t.csv", table_csv);
+        const auto file = folder.write("study.yaml", replaced(study_yaml, "{choice: [8, 16]}", in_study));
+        return set_up(load_study(file, Catalogue(folder.path()))).problem->space.at("seqs").grows_memory;
+    };
+    CHECK(grows("{choice: [8, 16]}"));
+    CHECK_FALSE(grows("{choice: [8, 16], grows_memory: false}"));
+}

@@ -21,6 +21,7 @@ struct SpaceEntry {
     std::optional<bool> offers_unset{};  ///< nothing: the engine's own, or false where a domain is given
     std::optional<Value> default_value{};
     bool fixed = false;                                ///< always `default_value`
+    std::optional<bool> grows_memory{};                ///< nothing: as the engine's own
     std::map<std::string, std::string> checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
     std::map<std::string, std::string> drafts{};       ///< of the method of speculation: value -> the draft model it works with
     std::optional<EngineParameter> added{};            ///< a parameter that no engine file has

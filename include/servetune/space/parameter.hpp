@@ -68,6 +68,7 @@ struct Parameter {
     std::vector<Condition> active_when{};     ///< all must hold; empty: always active
     std::string concept_name{};               ///< the concept shared across engines ("max_concurrent_sequences"); empty: none
     std::string doc{};                        ///< one sentence for people
+    bool grows_memory = false;                ///< more of it never takes less of the device's memory, all else equal
 
     static Parameter boolean(std::string name, bool default_value = false) { return {std::move(name), BoolDomain{}, default_value}; }
     static Parameter integer(std::string name, std::int64_t low, std::int64_t high, Scale scale = Scale::linear) {
@@ -93,6 +94,10 @@ struct Parameter {
         offers_unset = true;
         default_value = Unset{};
         value_when_unset = std::move(engine_default);
+        return std::move(*this);
+    }
+    Parameter growing_memory() && {
+        grows_memory = true;
         return std::move(*this);
     }
     Parameter when(std::string parent, std::vector<Value> values) && {

@@ -57,7 +57,8 @@ private:
     /// By the weightiest of the experts.
     [[nodiscard]] PoolPredictions predicted(const Surrogate& objective, const CandidatePool& pool, const Eigen::MatrixXf& regressors) const;
     [[nodiscard]] Eigen::VectorXf gains(const PoolPredictions& objective, bool explore) const;
-    void add_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known, double floor);
+    [[nodiscard]] Eigen::VectorXf log_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known) const;
+    [[nodiscard]] Eigen::VectorXf log_works(double least_chance) const;
 
     const ToldModels& told_;
     const Candidates& candidates_;
@@ -79,13 +80,8 @@ inline CandidateRanking::CandidateRanking(const ToldModels& told, const Candidat
     if (const Lesson* incumbent = told.incumbent())
         incumbent_ = told.objective().predict({incumbent->point}, told.columns({incumbent->beliefs})).front().front();
     for (const ToldModels::LimitModel& limit : told.limits())
-        if (limit.margin) add_chances(PoolModel::of(limit.margin->experts().front().process), false, {}, 1e-300);
-    if (told.works() != nullptr) {
-        std::size_t next = 0;
-        Eigen::MatrixXf margins = Eigen::MatrixXf::Ones(chances_.size(), 2);
-        for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates.beliefs(next++)));
-        add_chances(PoolModel::of(*told.works()), true, margins, least_chance);
-    }
+        if (limit.margin) chances_ += log_chances(PoolModel::of(limit.margin->experts().front().process), false, {});
+    chances_ += log_works(least_chance);
     bounds_ = chances_;
     if (told.incumbent() == nullptr) bounds_ += gains(objective_, false);
     else
@@ -100,15 +96,33 @@ inline Eigen::MatrixXf CandidateRanking::regressors() const {
     return Surrogate::regressors(expert_, told_.columns(beliefs)).cast<float>();
 }
 
-inline void CandidateRanking::add_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known, double floor) {
+inline Eigen::VectorXf CandidateRanking::log_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known) const {
     const PoolPredictions latent = predict_pool(model, told_.geometry(), candidates_.pool(), known);
-    for (Eigen::Index i = 0; i < chances_.size(); ++i) {
+    Eigen::VectorXf result(latent.means.size());
+    for (Eigen::Index i = 0; i < result.size(); ++i) {
         const double spread = std::sqrt((probit ? 1.0 : 0.0) + static_cast<double>(latent.variances(i)));
-        const double log_chance = log_normal_cdf(static_cast<double>(latent.means(i)) / spread);
-        chances_(i) += static_cast<float>(log_chance);
-        constexpr float last_resort = 1000;  // behind all that are above the floor
-        if (log_chance < std::log(floor)) chances_(i) -= last_resort;
+        result(i) = static_cast<float>(log_normal_cdf(static_cast<double>(latent.means(i)) / spread));
     }
+    return result;
+}
+
+inline Eigen::VectorXf CandidateRanking::log_works(double least_chance) const {
+    Eigen::VectorXf result = Eigen::VectorXf::Zero(chances_.size());
+    if (told_.works() != nullptr) {
+        std::size_t next = 0;
+        Eigen::MatrixXf margins = Eigen::MatrixXf::Ones(result.size(), 2);
+        for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates_.beliefs(next++)));
+        result = log_chances(PoolModel::of(*told_.works()), true, margins);
+    }
+    const std::vector<bool> out = told_.ran_out().covers(candidates_.pool());
+    const auto of_those = static_cast<float>(std::log(RanOut::chance));
+    const auto least = static_cast<float>(std::log(least_chance));
+    constexpr float last_resort = 1000;  // behind all that are above the least chance
+    for (Eigen::Index i = 0; i < result.size(); ++i) {
+        if (out[static_cast<std::size_t>(i)]) result(i) = std::min(result(i), of_those);
+        if (result(i) < least) result(i) -= last_resort;
+    }
+    return result;
 }
 
 inline PoolPredictions CandidateRanking::predicted(const Surrogate& objective, const CandidatePool& pool,

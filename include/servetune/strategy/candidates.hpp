@@ -44,7 +44,8 @@ public:
     static std::string key_of(const Problem& problem) {
         std::string key = problem.space.default_configuration().text() + " of " + text_of(problem.feasible.size());
         for (const Parameter& parameter : problem.space.parameters()) {
-            key += "|" + parameter.name + " " + parameter.domain_text() + " " + parameter.concept_name;
+            key +=
+                "|" + parameter.name + " " + parameter.domain_text() + " " + parameter.concept_name + (parameter.grows_memory ? "+" : "");
             if (parameter.value_when_unset) key += "~" + text_of(*parameter.value_when_unset);
         }
         for (const Constraint& constraint : problem.space.constraints()) key += "|" + text_of(constraint);

@@ -26,6 +26,7 @@ struct Lesson {
     std::vector<std::optional<double>> margins;  ///< for each limit: above 0 it is kept, ln(value / limit) or the logit's difference
     bool works = true;                           ///< it gave a number, or its failure was not its own
     bool known_to_work = false;                  ///< it gave a number
+    bool ran_out = false;                        ///< of memory, and never gave a number
     bool passes = false;                         ///< no limit broken, nothing refused
     bool told = false;                           ///< a trial of it is
     bool pending = false;                        ///< a trial of it is under way
@@ -129,7 +130,10 @@ inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& s
             lesson.margins.push_back(count > 0 ? std::optional<double>(sum / count) : std::nullopt);
         }
         for (const Trial* trial : standing.trials)
-            if (const Failure* failure = trial->failure()) lesson.works = lesson.works && !teaches(failure->kind);
+            if (const Failure* failure = trial->failure()) {
+                lesson.works = lesson.works && !teaches(failure->kind);
+                lesson.ran_out = !lesson.known_to_work && (lesson.ran_out || failure->kind == FailureKind::out_of_memory);
+            }
         double log_seconds = 0;
         double timed = 0;
         for (const Trial* trial : standing.trials)

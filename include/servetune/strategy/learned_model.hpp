@@ -115,6 +115,9 @@ inline std::vector<CandidateScore> LearnedModel::scores(const std::vector<Encode
         for (std::size_t i = 0; i < points.size(); ++i)
             result[i].log_works = std::log(std::max(chances(static_cast<Eigen::Index>(i)), 1e-300));
     }
+    const std::vector<bool> out = told_->ran_out().covers(points);
+    for (std::size_t i = 0; i < points.size(); ++i)
+        if (out[i]) result[i].log_works = std::min(result[i].log_works, std::log(RanOut::chance));
     return result;
 }
 

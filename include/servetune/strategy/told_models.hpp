@@ -6,6 +6,7 @@
 #include "servetune/model/surrogate.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/evidence.hpp"
+#include "servetune/strategy/ran_out.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +34,10 @@ public:
     /// `lessons`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of the leading goal.
     ToldModels(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv, const Options& options,
                std::uint64_t seed)
-        : geometry_(geometry), lessons_(std::move(lessons)), scale_(problem.objective.direction == Direction::maximize, {}, 0) {
+        : geometry_(geometry),
+          lessons_(std::move(lessons)),
+          ran_out_(problem.space, geometry, lessons_),
+          scale_(problem.objective.direction == Direction::maximize, {}, 0) {
         std::vector<double> values;
         for (const Lesson& lesson : lessons_)
             if (lesson.value) values.push_back(*lesson.value);
@@ -51,6 +55,7 @@ public:
     [[nodiscard]] const Surrogate& objective() const { return *objective_; }
     [[nodiscard]] const std::vector<LimitModel>& limits() const { return limits_; }
     [[nodiscard]] const FeasibilityModel* works() const { return works_.get(); }  ///< null: nothing failed yet and no margin is known
+    [[nodiscard]] const RanOut& ran_out() const { return ran_out_; }
     /// The best posterior mean among the lessons that pass; null where none does.
     [[nodiscard]] const Lesson* incumbent() const { return incumbent_ ? &lessons_[*incumbent_] : nullptr; }
     [[nodiscard]] Eigen::Index observed() const { return observed_; }  ///< the incumbent, among the objective's observations
@@ -66,6 +71,7 @@ private:
 
     const LevelGeometry& geometry_;
     std::vector<Lesson> lessons_;
+    RanOut ran_out_;
     OutputScale scale_;
     std::vector<double> belief_centres_{};
     std::unique_ptr<Surrogate> objective_{};
