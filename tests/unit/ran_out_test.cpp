@@ -35,7 +35,7 @@ bool takes_as_much(const SearchSpace& space, const Configuration& one, const Con
         const auto amount = [&](const Value& value) -> std::optional<double> {
             if (is_unset(value)) return parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
             if (const auto number = number_of(value)) return number;
-            if (!parameter.ordered()) return {};
+            if (!parameter.ordered() || parameter.name == "mixed") return {};  // a word among numbers has no place
             return static_cast<double>(*parameter.level_of(value));
         };
         if (!amount(*a) || !amount(*b) || *amount(*a) < *amount(*b)) return false;
@@ -50,7 +50,8 @@ TEST_CASE("ran out: more of what takes memory, all else equal, of every kind of 
         {Parameter::integer("seqs", 16, 256, Scale::log2).or_unset(64).growing_memory(),
          Parameter::integer("tokens", 1, 2).or_unset().growing_memory(), Parameter::choice("numbers", {0.9, 0.7}).growing_memory(),
          Parameter::choice("sizes", {"small", "large"}, true).growing_memory(), Parameter::choice("kinds", {"a", "b"}).growing_memory(),
-         Parameter::boolean("graphs"), Parameter::integer("captured", 1, 2).when("graphs", {true}).growing_memory()});
+         Parameter::choice("mixed", {"auto", 5}, true).growing_memory(), Parameter::boolean("graphs"),
+         Parameter::integer("captured", 1, 2).when("graphs", {true}).growing_memory()});
     const LevelGeometry geometry(space);
     const FeasibleSet feasible(space);
     std::vector<Configuration> all;

@@ -23,9 +23,10 @@ public:
         : geometry_(geometry), amounts_(geometry.dimensions()) {
         for (const Lesson& lesson : lessons)
             if (lesson.ran_out) points_.push_back(lesson.point);
+        if (points_.empty()) return;
         for (std::size_t d = 0; d < amounts_.size(); ++d) amounts_[d].resize(geometry.level_count(d));
-        for (const Parameter& parameter : space.parameters())
-            if (parameter.grows_memory) add_amounts(parameter);
+        for (std::size_t i = 0; i < space.parameters().size(); ++i)
+            if (space.parameters()[i].grows_memory) add_amounts(space.parameters()[i], i + 1);
     }
 
     /// Of each candidate, whether it runs out as one did.
@@ -39,14 +40,14 @@ public:
 private:
     /// What a level takes, on the scale of its parameter; of reals their position says it.
     struct Amount {
-        const Parameter* of = nullptr;  ///< null: nobody knows
+        std::size_t of = 0;  ///< parameter, counted from 1; 0: nobody knows
         double amount = 0;
     };
-    void add_amounts(const Parameter& parameter);
+    void add_amounts(const Parameter& parameter, std::size_t number);
     [[nodiscard]] bool as_much(std::size_t dimension, std::size_t level, std::size_t than) const {
         const Amount& a = amounts_[dimension][level];
         const Amount& b = amounts_[dimension][than];
-        return level == than || (a.of != nullptr && a.of == b.of && a.amount >= b.amount);
+        return level == than || (a.of != 0 && a.of == b.of && a.amount >= b.amount);
     }
     /// At the same levels.
     [[nodiscard]] bool positions_as_much(const EncodedPoint& point, const EncodedPoint& than) const;
@@ -56,26 +57,29 @@ private:
     std::vector<EncodedPoint> points_{};        ///< that ran out
 };
 
-inline void RanOut::add_amounts(const Parameter& parameter) {
+inline void RanOut::add_amounts(const Parameter& parameter, std::size_t number) {
     const EncodedPoint inactive = geometry_.encode({});
     const auto add = [&](const Value& value, double amount) {
         const EncodedPoint point = geometry_.encode(Configuration({{parameter.name, value}}));
         for (std::size_t d = 0; d < amounts_.size(); ++d)
-            if (point.levels[d] != inactive.levels[d]) amounts_[d][point.levels[d]] = {&parameter, amount};
+            if (point.levels[d] != inactive.levels[d]) amounts_[d][point.levels[d]] = {number, amount};
     };
-    for (std::size_t level = 0; level < parameter.level_count() && !parameter.continuous(); ++level) {
+    if (parameter.continuous()) return add(parameter.at_position(0), 0);
+    bool numbers = false;
+    for (std::size_t level = 0; level < parameter.level_count(); ++level) {
         const Value value = parameter.level(level);
         const Value used = is_unset(value) ? parameter.value_when_unset.value_or(Unset{}) : value;
-        if (const auto number = number_of(used)) add(value, *number);
-        else if (parameter.ordered() && !is_unset(value)) add(value, static_cast<double>(level));
+        if (const auto known = number_of(used)) add(value, *known);
+        numbers = numbers || number_of(used);
     }
-    if (parameter.continuous()) add(parameter.at_position(0), 0);
+    for (std::size_t level = 0; level < parameter.level_count() && parameter.ordered() && !numbers; ++level)
+        if (const Value value = parameter.level(level); !is_unset(value)) add(value, static_cast<double>(level));
 }
 
 inline bool RanOut::positions_as_much(const EncodedPoint& point, const EncodedPoint& than) const {
     for (std::size_t d = 0; d < amounts_.size(); ++d) {
         if (!geometry_.continuous(d)) continue;
-        const bool grows = amounts_[d][point.levels[d]].of != nullptr;
+        const bool grows = amounts_[d][point.levels[d]].of != 0;
         const auto position = static_cast<float>(point.positions[d]);
         const auto other = static_cast<float>(than.positions[d]);
         if (grows ? position < other : position != other) return false;
