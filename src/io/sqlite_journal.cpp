@@ -142,14 +142,14 @@ public:
         const int flags = writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
         check(sqlite3_open_v2(file_.c_str(), &handle_, flags, nullptr));
         check(sqlite3_busy_timeout(handle_, 5000));
-        const std::uint64_t tables = number("SELECT count(*) FROM sqlite_master");
+        const std::uint64_t present = number("SELECT count(*) FROM sqlite_master");
         const auto version = static_cast<int>(number("PRAGMA user_version"));
-        if (tables > 0 && static_cast<int>(number("PRAGMA application_id")) != application_id)
+        if (present > 0 && static_cast<int>(number("PRAGMA application_id")) != application_id)
             throw IoError("journal " + file_.string() + ": this is an SQLite file, but not a journal of servetune");
         if (version > schema_version)
             throw IoError("journal " + file_.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
                           std::to_string(schema_version) + "; use the newer program that wrote it");
-        is_new_ = tables == 0;
+        is_new_ = present == 0;
         version_ = is_new_ ? schema_version : version;
         if (is_new_ && !writable) throw IoError("journal " + file_.string() + " is empty");
         if (!writable) return;

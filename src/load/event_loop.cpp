@@ -88,7 +88,6 @@ struct EventLoop::Transfer {
 
 EventLoop::EventLoop(LoadTask& task, std::vector<std::size_t> mine, std::size_t places)
     : task_(task),
-      places_(places),
       headers_(headers_for(task.endpoint)),
       multi_(curl_multi_init()),
       left_(mine.size()),

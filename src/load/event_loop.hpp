@@ -87,7 +87,6 @@ private:
     [[nodiscard]] std::unique_ptr<Transfer> make_transfer();
 
     LoadTask& task_;
-    std::size_t places_;
     HeaderList headers_;
     std::unique_ptr<CURLM, MultiDeleter> multi_;
     int epoll_ = -1, curl_timer_ = -1, schedule_timer_ = -1, tick_timer_ = -1, stop_event_ = -1;

@@ -218,7 +218,7 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(rows[1]["verdict"] == "suspect");  // Qwen3-32B-AWQ at low load
     CHECK(rows[1]["findings"][0]["cause"].get<std::string>().find("prefix cache") != std::string::npos);
     CHECK(rows[13]["verdict"] == "suspect");
-    for (const std::size_t high : {0, 2, 4, 6, 8, 10, 12}) CHECK(rows[high]["verdict"] != "unsound");
+    for (const std::size_t high : {0U, 2U, 4U, 6U, 8U, 10U, 12U}) CHECK(rows[high]["verdict"] != "unsound");
     CHECK(rows[0]["metrics"]["total_tokens_per_second"] == 471.78);
     CHECK(rows[0]["index"] == 0);
 

@@ -164,8 +164,8 @@ TEST_CASE("a flag is passed as its version wants it") {
 
     SpaceDescription description{{shipped_engine("tensorrt-llm")}};
     description.others_searched = false;
-    const std::int64_t gib = 64;
-    description.entries = {fixed("kv_cache_dtype", "fp8"), fixed("max_batch_size", gib)};
+    const std::int64_t sequences = 64;
+    description.entries = {fixed("kv_cache_dtype", "fp8"), fixed("max_batch_size", sequences)};
     const Composition composition(description);
     const Command options = composition.render(SearchSpace(composition.parameters()).default_configuration(), {"m"});
     CHECK(options.text() == "trtllm-serve m --max_batch_size=64 --extra_llm_api_options=options.yaml");
