@@ -19,6 +19,7 @@ class ToldOutcome {
 public:
     ToldOutcome() = default;
     template <class Told>
+    // NOLINTNEXTLINE(bugprone-forwarding-reference-overload): the constraint leaves copies alone
     requires std::constructible_from<Outcome, Told> ToldOutcome(Told&& outcome)
         : outcome_(std::make_shared<const Outcome>(std::forward<Told>(outcome))) {}  // NOLINT(google-explicit-constructor)
 
