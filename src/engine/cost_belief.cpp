@@ -21,7 +21,7 @@ double memory_margin(const MemoryPlan& plan, double least_tokens) {
 }
 
 CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
-                       std::vector<std::pair<std::string, double>> weights)
+                       const std::vector<std::pair<std::string, double>>& weights)
     : evaluator_(std::move(evaluator)), metric_(std::move(metric)) {
     for (const auto& [name, weight] : weights)
         for (const SimulatedWorkload& workload : evaluator_->workloads())

@@ -20,7 +20,8 @@ namespace servetune {
 class CostBelief : public PriorMean {
 public:
     /// `evaluator` reads the commands and starts the engine on paper. `metric`: the objective's; `weights`: workload -> weight, the objective's.
-    CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric, std::vector<std::pair<std::string, double>> weights);
+    CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
+               const std::vector<std::pair<std::string, double>>& weights);
 
     [[nodiscard]] std::string name() const override;
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override;
