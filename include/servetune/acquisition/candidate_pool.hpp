@@ -229,8 +229,7 @@ inline Eigen::MatrixXf PoolBlocks::covariances(Eigen::Index from) const {
         }
         for (Eigen::Index j = 0; j < count; ++j) {
             const Eigen::Index combination = combinations(j);
-            if (n == 1) squared(0, j) += group.scaled(0, combination);  // a column of one is slow
-            else squared.col(j) += group.scaled.col(combination);
+            squared.col(j) += group.scaled.col(combination);
             if (share_ > 0) result.col(j) += group.alone.col(combination);
         }
     }
