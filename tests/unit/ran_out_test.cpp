@@ -103,7 +103,13 @@ TEST_CASE("ran out: one failure is enough for the optimiser to keep away, and on
         const Standings standings(history, problem.objective, problem.decision);
         const LearnedModel model = Bayesian().learned(problem, standings, candidates.geometry());
         const Configuration more({{"seqs", std::int64_t{4096}}, {"step", std::int64_t{30}}});
-        return model.scores({candidates.geometry().encode(more)}, {{}}).front().log_works;
+        const EncodedPoint point = candidates.geometry().encode(more);
+        std::size_t at = 0;
+        while (candidates.pool().point(at) != point) ++at;
+        const auto told = told_models(problem, standings, model.lessons(), candidates.geometry(), {});
+        const bool behind_all = CandidateRanking(*told, candidates, 0.05).scores(model, false)(static_cast<Eigen::Index>(at)) < -500;
+        CHECK(behind_all == (known && kind == FailureKind::out_of_memory));
+        return model.scores({point}, {{}}).front().log_works;
     };
     CHECK(chance_of_more(true, FailureKind::out_of_memory) == Approx(std::log(RanOut::chance)));
     CHECK(chance_of_more(false, FailureKind::out_of_memory) > std::log(0.1));

@@ -15,7 +15,8 @@ namespace servetune {
 /// too. It holds from the first failure on, where a process of what works has to see several.
 class RanOut {
 public:
-    /// To work, where that is known: an engine may share out its memory otherwise than it is said to.
+    /// To work, where that is known. Chosen, not measured: far below the least chance that is tried, and not 0, for an engine may share out its memory otherwise than
+    /// it is said to.
     static constexpr double chance = 0.02;
 
     /// `geometry`: of `space`; must outlive it.
