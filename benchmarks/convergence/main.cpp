@@ -55,6 +55,18 @@ std::size_t whole(const std::string& text) {
     return static_cast<std::size_t>(*number);
 }
 
+double noise_of(const std::string& text) {
+    const auto number = real_of(text);
+    if (!number || !(*number >= 0)) throw UsageError("a coefficient of variation such as 0.03 wanted, got '" + text + "'");
+    return *number;
+}
+
+std::size_t above_0(const std::string& text) {
+    const std::size_t number = whole(text);
+    if (number == 0) throw UsageError("a number above 0 wanted, got '" + text + "'");
+    return number;
+}
+
 Options options_of(int argc, char** argv) {
     Options options;
     if (argc < 2) throw UsageError(usage);
@@ -73,13 +85,13 @@ Options options_of(int argc, char** argv) {
         else if (name == "--against") options.against = value;
         else if (name == "--seeds") options.seeds = whole(value);
         else if (name == "--first-seed") options.first_seed = whole(value);
-        else if (name == "--jobs") options.jobs = std::max<std::size_t>(1, whole(value));
+        else if (name == "--jobs") options.jobs = above_0(value);
         else if (name == "--noise") {
             options.noises.clear();
-            for (const std::string& part : split(value)) options.noises.push_back(real_of(part).value());
+            for (const std::string& part : split(value)) options.noises.push_back(noise_of(part));
         } else if (name == "--budgets") {
             options.budgets.clear();
-            for (const std::string& part : split(value)) options.budgets.push_back(whole(part));
+            for (const std::string& part : split(value)) options.budgets.push_back(above_0(part));
         } else throw UsageError("unknown option " + name + "\n" + usage);
     }
     if (argc % 2 != 0) throw UsageError(std::string("the last option has no value\n") + usage);
@@ -171,8 +183,17 @@ void run_all(const Options& options) {
     if (!problem.empty()) throw UsageError(problem);
 }
 
+std::vector<Run> runs_of(const Options& options) {
+    std::vector<Run> runs = read_runs(options.results);
+    if (runs.empty()) throw UsageError("no results in " + options.results.string());
+    const auto ran = [&](const Run& run) { return run.key.contender == options.against; };
+    if (!options.against.empty() && std::none_of(runs.begin(), runs.end(), ran))
+        throw UsageError("--against: no run of '" + options.against + "' in " + options.results.string());
+    return runs;
+}
+
 void plot(const Options& options) {
-    const std::vector<Run> runs = read_runs(options.results);
+    const std::vector<Run> runs = runs_of(options);
     std::set<std::pair<std::string, double>> pictures;
     for (const Run& run : runs) pictures.emplace(run.key.task, run.key.noise_cv);
     for (const auto& [task, noise] : pictures)
@@ -186,7 +207,7 @@ int main(int argc, char** argv) {
         const Options options = options_of(argc, argv);
         if (options.command == "tasks") describe(options);
         else if (options.command == "run") run_all(options);
-        else if (options.command == "summary") fmt::print("{}", summary_of(read_runs(options.results), options.against));
+        else if (options.command == "summary") fmt::print("{}", summary_of(runs_of(options), options.against));
         else if (options.command == "plot") plot(options);
         else throw UsageError(usage);
     } catch (const Error& error) {

@@ -5,6 +5,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
@@ -73,7 +74,7 @@ double number_in(const OrderedJson& value, const std::string& what) {
 OrderedJson message_of(const std::string& line) {
     if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
     try {
-        return OrderedJson::parse(line);
+        return OrderedJson::parse(line, RefuseDeep());
     } catch (const OrderedJson::parse_error& error) {
         const bool no_number = line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
         throw ParseError(no_number ? "JSON has finite numbers only; a result that is none is told as {\"failed\": \"invalid_result\"}"
@@ -112,6 +113,7 @@ Metric metric_in(const OrderedJson& value, const std::string& name) {
         result.value = number_in(value["value"], what);
         if (value.contains("standard_error")) result.standard_error = number_in(value["standard_error"], "the standard error of " + name);
     } else result.value = number_in(value, what);
+    if (result.standard_error.value_or(0) < 0) throw ParseError("the standard error of " + name + " is below 0");
     if (!std::isfinite(result.value) || !std::isfinite(result.standard_error.value_or(0)))
         throw ParseError(what + " is not finite; tell it as {\"failed\": \"invalid_result\"}");
     return result;
@@ -128,25 +130,35 @@ FailureKind failure_kind_in(const OrderedJson& value) {
                      listed(value.is_string() ? nearest_first(value.get<std::string>(), known) : known, failure_kinds.size()));
 }
 
-Outcome outcome_in(const OrderedJson& told, const std::string& objective) {
+/// Gains are ratios: a result without all goals, each above 0, teaches nothing.
+void check_goals(const Metrics& metrics, const Objective& objective) {
+    for (const Goal& goal : objective.goals()) {
+        const auto found = metrics.find(goal.metric);
+        if (found == metrics.end()) {
+            std::vector<std::string> names;
+            for (const auto& [name, metric] : metrics) names.push_back(name);
+            throw ParseError("the objective's metric '" + goal.metric +
+                             "' is missing; told are: " + (names.empty() ? "none" : listed(nearest_first(goal.metric, names))));
+        }
+        if (!(found->second.value > 0))
+            throw ParseError(
+                fmt::format("the objective's metric '{}' is above 0, got {}; one that is not is told as {{\"failed\": \"invalid_result\"}}",
+                            goal.metric, text_of(found->second.value)));
+    }
+}
+
+Outcome outcome_in(const OrderedJson& told, const Objective& objective) {
     const std::string kind = one_of(told, "'tell'", {"metrics", "value", "failed"});
     if (told.contains("message") && kind != "failed") throw ParseError("'message' goes with 'failed'");
     if (kind == "failed")
         return Failure{failure_kind_in(told["failed"]), told.contains("message") ? text_in(told["message"], "'message'") : ""};
     Measurement result;
-    if (kind == "value") {
-        result.metrics[objective] = metric_in(told["value"], objective);
-        return result;
+    if (kind == "value") result.metrics[objective.metric] = metric_in(told["value"], objective.metric);
+    else {
+        if (!told["metrics"].is_object()) throw ParseError("'metrics' is a JSON object, name -> number, got " + shown(told["metrics"]));
+        for (const auto& [name, value] : told["metrics"].items()) result.metrics[name] = metric_in(value, name);
     }
-    if (!told["metrics"].is_object()) throw ParseError("'metrics' is a JSON object, name -> number, got " + shown(told["metrics"]));
-    std::vector<std::string> names;
-    for (const auto& [name, value] : told["metrics"].items()) {
-        names.push_back(name);
-        result.metrics[name] = metric_in(value, name);
-    }
-    if (!result.metrics.contains(objective))
-        throw ParseError("the objective's metric '" + objective +
-                         "' is missing; told are: " + (names.empty() ? "none" : listed(nearest_first(objective, names))));
+    check_goals(result.metrics, objective);
     return result;
 }
 
@@ -198,7 +210,7 @@ private:
     OrderedJson tell(const OrderedJson& told) {
         check_keys(told, "'tell'", {"trial", "configuration", "metrics", "value", "failed", "message"});
         const std::string which = one_of(told, "'tell'", {"trial", "configuration"});
-        Outcome outcome = outcome_in(told, setup_.file.objective.metric);
+        Outcome outcome = outcome_in(told, setup_.file.objective);
         std::uint64_t id = 0;
         if (which == "configuration") id = trial_of(configuration_in(told["configuration"], setup_.problem->space));
         else {
@@ -219,7 +231,7 @@ private:
     OrderedJson recommendation() const {
         const OrderedJson whole = OrderedJson::parse(json_report(setup_, study_.trials(), "", false));
         OrderedJson result;
-        for (const char* key : {"trials", "default", "recommended", "best_observed", "not_distinguishable"})
+        for (const char* key : {"trials", "default", "recommended", "best_observed", "not_distinguishable", "goals", "front"})
             if (whole.contains(key)) result[key] = whole[key];
         return result;
     }
@@ -236,7 +248,7 @@ private:
 int ask_tell(const AskTellArguments& arguments) {
     StudyFile file = load_study(arguments.study, Catalogue::standard(), arguments.strategy, MeasuredBy::outside);
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
-    const StudySetup setup = set_up(std::move(file));
+    const StudySetup setup = set_up(std::move(file), arguments.directory.value_or(""));
     for (const std::string& source : setup.knowledge) fmt::print(stderr, "knowledge: {}\n", source);
     std::unique_ptr<Journal> journal;
     try {

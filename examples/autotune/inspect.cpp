@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/engine/help.hpp"
@@ -161,7 +162,7 @@ int status(const StatusArguments& arguments) {
                    rescued.stopped_by.empty() ? "; nothing was damaged" : "; then: " + rescued.stopped_by, (folder / "study.db").string());
         return rescued.stopped_by.empty() ? done : answer_is_no;
     }
-    const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
+    const std::vector<Trial> trials = read_journal(setup, folder).trials();
     if (arguments.json) {
         fmt::print("{}\n", json_report(setup, trials, ended_because(setup, trials)));
         return done;
@@ -188,7 +189,7 @@ int status(const StatusArguments& arguments) {
 
 int report(const StudyArguments& arguments) {
     const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
-    const std::vector<Trial> trials = SqliteJournal::read(arguments.folder(setup.file)).trials();
+    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const std::string_view ended = ended_because(setup, trials);
     fmt::print("{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
                arguments.json ? "\n" : "");

@@ -83,7 +83,7 @@ int dispatch(int argc, char** argv) {
         ->check(CLI::PositiveNumber);
     run_command
         ->add_option("--learn-from", run_arguments.learn_from,
-                     "An earlier study's folder (or its study.db): what it measured, bayesian believes until it sees otherwise")
+                     "An earlier study's folder, or a journal's file: what it measured, bayesian believes until it sees otherwise")
         ->allow_extra_args(false);
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
                           "Go on although the study has changed since its journal was written");

@@ -4,6 +4,7 @@
 #include "progress.hpp"
 #include "run_log.hpp"
 #include "stop_signals.hpp"
+#include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
@@ -69,9 +70,7 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    if (!arguments.learn_from.empty() && file.strategy.name != "bayesian")
-        throw UsageError("--learn-from: the strategy '" + file.strategy.name + "' cannot learn from other studies, 'bayesian' can");
-    for (const std::filesystem::path& earlier : arguments.learn_from) file.knowledge.push_back({KnowledgeChoice::Kind::study, earlier});
+    add_earlier_studies(file, arguments.learn_from);
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     std::optional<RunLog> log;  // once the folder is ours

@@ -4,6 +4,7 @@
 #include "../base/text.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>
@@ -58,7 +59,7 @@ std::string reason_of(const Json::exception& error) {
 
 Json parsed_answer(std::string_view text) {
     try {
-        return Json::parse(with_quoted_nan(text));
+        return Json::parse(with_quoted_nan(text), RefuseDeep());
     } catch (const Json::exception& error) {
         throw ParseError("what it printed is not JSON: " + reason_of(error) + "; wanted is one object, alone or on the last line; got " +
                          excerpt(text));
@@ -70,7 +71,7 @@ Json object_in(std::string_view printed) {
     const std::string_view all = trimmed(printed);
     if (all.empty()) throw ParseError("it printed nothing on standard output; wanted: {\"metrics\": {...}} or {\"failure\": {...}}");
     if (all.front() == '{') {
-        Json whole = Json::parse(with_quoted_nan(all), nullptr, false);
+        Json whole = Json::parse(with_quoted_nan(all), RefuseDeep(), false);
         if (whole.is_object()) return whole;
     }
     for (std::string_view rest = all; !rest.empty();) {
@@ -170,41 +171,40 @@ Failure read_failure(const Json& object) {
     return {*known, message.empty() ? "the program says " + kind + " and no more" : message};
 }
 
-void require_objective(const Metrics& metrics, const std::string& objective) {
-    if (objective.empty()) return;
-    const auto found = metrics.find(objective);
+void require_goal(const Metrics& metrics, const std::string& goal) {
+    const auto found = metrics.find(goal);
     if (found == metrics.end()) {
         std::vector<std::string> names;
         for (const auto& [name, metric] : metrics) names.push_back(name);
-        throw ParseError("the objective's metric '" + objective + "' is missing; it printed " +
-                         (names.empty() ? "none" : listed(nearest_first(objective, names))));
+        throw ParseError("the objective's metric '" + goal + "' is missing; it printed " +
+                         (names.empty() ? "none" : listed(nearest_first(goal, names))));
     }
     if (!(found->second.value > 0))
-        throw ParseError("the objective's metric '" + objective + "' is " + text_of(found->second.value) +
+        throw ParseError("the objective's metric '" + goal + "' is " + text_of(found->second.value) +
                          "; it must be above 0, because gains are ratios");
 }
 
-Measurement read_measurement(const Json& answer, const std::string& objective) {
+Measurement read_measurement(const Json& answer, const std::vector<std::string>& goals) {
     const Json& metrics = answer.at("metrics");
     if (!metrics.is_object()) throw ParseError("'metrics' must be a JSON object, got " + excerpt(metrics.dump()));
     Measurement result;
     for (const auto& [name, value] : metrics.items())
         if (const auto metric = read_metric(name, value)) result.metrics[name] = *metric;
-    require_objective(result.metrics, objective);
+    for (const std::string& goal : goals) require_goal(result.metrics, goal);
     if (const auto validity = answer.find("validity"); validity != answer.end()) result.validity = read_validity(*validity);
     return result;
 }
 
 }  // namespace
 
-CommandAnswer read_command_answer(std::string_view printed, const std::string& objective) {
+CommandAnswer read_command_answer(std::string_view printed, const std::vector<std::string>& goals) {
     try {
         const Json answer = object_in(printed);
         check_keys(answer, "its answer", {"metrics", "validity", "failure"});
         if (answer.contains("failure") == answer.contains("metrics"))
             throw ParseError("its answer must have either 'metrics' or 'failure'; it is " + excerpt(answer.dump()));
         if (answer.contains("failure")) return {read_failure(answer.at("failure")), true};
-        return {read_measurement(answer, objective)};
+        return {read_measurement(answer, goals)};
     } catch (const ParseError& error) {
         return {Failure{FailureKind::invalid_result, error.what()}};
     }

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace servetune {
 
@@ -14,7 +15,7 @@ struct CommandAnswer {
     bool says_failure = false;  ///< the failure is the program's own word
 };
 
-/// `objective`: the metric that must be there; empty: none must. Never throws.
-CommandAnswer read_command_answer(std::string_view printed, const std::string& objective);
+/// `goals`: the metrics that must be there, each above 0. Never throws.
+CommandAnswer read_command_answer(std::string_view printed, const std::vector<std::string>& goals);
 
 }  // namespace servetune

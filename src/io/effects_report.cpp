@@ -28,20 +28,17 @@ std::string cell(const std::string& text) {
 }
 
 std::string effects_section(const Effects& effects, const ReportView& view) {
-    if (effects.varied() == 0) return "";
+    if (effects.floor().varied == 0) return "";
     std::string out = "## What the parameters do\n\n";
-    if (!effects.enough())
-        return out + fmt::format(
-                         "Not said: {} configurations gave a number, and {} parameters need {} before their effects can be told apart.\n\n",
-                         effects.measured(), effects.varied(), effects.needed());
+    if (!effects.floor().enough()) return out + not_said(effects.floor()) + "\n\n";
     if (!effects.learned())
-        return out +
-               fmt::format("Nothing is known of {} configurations: the 95 % interval of every effect holds 0.\n\n", effects.measured());
+        return out + fmt::format("Nothing is known of {} configurations: the 95 % interval of every effect holds 0.\n\n",
+                                 effects.floor().measured);
     out += fmt::format(
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
         "levels, all else "
         "alike (docs/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
-        effects.measured(), view.setup.problem->objective.metric);
+        effects.floor().measured, view.setup.problem->objective.metric);
     std::set<std::string> known;
     for (const MainEffect& effect : effects.main())
         if (effect.gain.known()) known.insert(effect.parameter);
@@ -72,8 +69,8 @@ nlohmann::ordered_json effects_json(const Effects& effects) {
     const auto gain_of = [](const CredibleInterval& gain) {
         return OrderedJson{{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};
     };
-    OrderedJson result{{"configurations", effects.measured()},
-                       {"needed", effects.needed()},
+    OrderedJson result{{"configurations", effects.floor().measured},
+                       {"needed", effects.floor().needed()},
                        {"learned", effects.learned()},
                        {"main", OrderedJson::array()},
                        {"interactions", OrderedJson::array()}};
@@ -88,6 +85,11 @@ nlohmann::ordered_json effects_json(const Effects& effects) {
 }
 
 }  // namespace
+
+std::string not_said(const EffectsFloor& floor) {
+    return fmt::format("Not said: {} configurations gave a number, and {} parameters need {} before their effects can be told apart.",
+                       floor.measured, floor.varied, floor.needed());
+}
 
 EffectsReport effects_report(const ReportView& view) {
     const Effects effects = effects_of(view);

@@ -3,6 +3,8 @@
 
 #include "report_view.hpp"
 
+#include "servetune/strategy/effects_floor.hpp"
+
 #include <nlohmann/json.hpp>
 
 #include <string>
@@ -15,5 +17,8 @@ struct EffectsReport {
     nlohmann::ordered_json json;  ///< as docs/json-output.md has it under `effects`
 };
 EffectsReport effects_report(const ReportView& view);
+
+/// Why nothing is said of the parameters, below the floor.
+std::string not_said(const EffectsFloor& floor);
 
 }  // namespace servetune

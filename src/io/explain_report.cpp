@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/explain_report.hpp"
 
+#include "effects_report.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/strategy/explanation.hpp"
 
@@ -30,12 +31,14 @@ OrderedJson explained_json(const TrialExplanation& trial) {
     const Failure* failure = trial.trial->failure();
     result["failure"] = failure == nullptr ? OrderedJson() : OrderedJson(std::string(name_in(failure_kinds, failure->kind)));
     if (!trial.expected) return result;
-    result["expected"] = explained_json(trial.expected->objective);
-    result["expected"]["standard_deviation"] = trial.expected->deviation;
+    const auto& objective = trial.expected->objective;
+    result["expected"] = objective ? explained_json(*objective) : OrderedJson{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
+    result["expected"]["standard_deviation"] = objective ? OrderedJson(trial.expected->deviation) : OrderedJson();
     result["expected"]["best"] = explained_json(trial.expected->best);
     result["expected"]["expected_gain"] = explained_json(trial.expected->expected_gain);
     result["expected"]["works"] = trial.expected->chance_works;
     result["expected"]["limits"] = trial.expected->chance_limits;
+    result["expected"]["seconds"] = explained_json(trial.expected->seconds);
     result["expected"]["knowledge_weight"] = trial.expected->belief_weight;
     return result;
 }
@@ -72,15 +75,17 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
     if (!trial.expected) out += "  expected  nothing: no trial had been told\n";
     else {
         const Expectation& expected = *trial.expected;
-        out += fmt::format("  expected  {} {}, standard deviation {}, 95 % within [{}, {}], from {} trials{}\n", objective.metric,
-                           figure(expected.objective.value), figure(expected.deviation), figure(expected.objective.low),
-                           figure(expected.objective.high), trial.told_before,
-                           expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
+        if (expected.objective)
+            out += fmt::format("  expected  {} {}, standard deviation {}, 95 % within [{}, {}], from {} trials{}\n", objective.metric,
+                               figure(expected.objective->value), figure(expected.deviation), figure(expected.objective->low),
+                               figure(expected.objective->high), trial.told_before,
+                               expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
+        else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
         if (expected.best && expected.expected_gain)
             out += fmt::format("            expected improvement {:.3g} % over the best then, {}\n", 100 * *expected.expected_gain,
                                figure(*expected.best));
-        out += fmt::format("            works with a chance of {:.0f} %, keeps the limits with {:.0f} %\n", 100 * expected.chance_works,
-                           100 * expected.chance_limits);
+        out += fmt::format("            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
+                           100 * expected.chance_limits, expected.seconds ? fmt::format(", takes {} s", figure(*expected.seconds)) : "");
     }
     const Failure* failure = trial.trial->failure();
     if (failure != nullptr) out += fmt::format("  was       {}: {}\n", name_in(failure_kinds, failure->kind), failure->message);
@@ -90,7 +95,6 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
 }
 
 std::string explained_text(const std::vector<Effect>& effects, const std::vector<Interaction>& interactions, const Problem& problem) {
-    if (effects.empty()) return "nothing was measured, nothing can be explained\n";
     std::string out = "against the default level, the others as in a sample of the space; gain with its 95 % interval\n\n";
     std::string last;
     for (const Effect& effect : effects) {
@@ -123,8 +127,15 @@ ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> tria
     const Explanation explanation(*setup.problem, trials, bayesian, setup.beliefs);
     const std::vector<Effect> effects = explanation.effects();
     const std::vector<Interaction> interactions = explanation.interactions(effects);
-    const OrderedJson json{{"effects", explained_json(effects)}, {"interactions", explained_json(interactions)}};
-    return {explained_text(effects, interactions, *setup.problem), json.dump(2), !effects.empty()};
+    const EffectsFloor floor = explanation.floor();
+    const OrderedJson json{{"configurations", floor.measured},
+                           {"needed", floor.needed()},
+                           {"effects", explained_json(effects)},
+                           {"interactions", explained_json(interactions)}};
+    const std::string text = !floor.enough()   ? not_said(floor) + "\n"
+                             : effects.empty() ? "the space has nothing to vary\n"
+                                               : explained_text(effects, interactions, *setup.problem);
+    return {text, json.dump(2), !effects.empty()};
 }
 
 }  // namespace servetune

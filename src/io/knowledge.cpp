@@ -57,19 +57,18 @@ Source cost_model(const StudyFile& study) {
     }
 }
 
-fs::path folder_of(const fs::path& named) {
-    std::error_code unknown;
-    if (fs::is_directory(named, unknown)) return named;
-    if (named.filename() == "study.db") return named.parent_path().empty() ? fs::path(".") : named.parent_path();
-    throw IoError("there is no study in " + named.string() + ": its folder wanted, or the study.db in it");
+bool same_journal(const fs::path& named, const fs::path& own_folder) {
+    std::error_code not_there;
+    return !own_folder.empty() && fs::equivalent(SqliteJournal::file_of(named), SqliteJournal::file_of(own_folder), not_there);
 }
 
 Source earlier_study(const StudyFile& study, const fs::path& named, const SearchSpace& space) {
-    const SqliteJournal journal = SqliteJournal::read(folder_of(named));
-    const std::string name = "the study '" + journal.study_name() + "' in " + folder_of(named).string();
+    const SqliteJournal journal = SqliteJournal::read(named);
+    const std::string name = "the study '" + journal.study_name() + "' in " + named.string();
     const auto definition = journal.definition();
     const auto aim = definition.find("objective");
-    if (aim == definition.end() || aim->second != aim_text(study.objective))
+    // Of several goals the leading one comes first: that is what the optimiser takes knowledge of.
+    if (aim == definition.end() || aim->second.substr(0, aim->second.find(", ")) != aim_text(study.objective))
         throw UsageError(name + " was to " + (aim == definition.end() ? "do something unknown" : aim->second) + ", this one is to " +
                          aim_text(study.objective) + ": it can teach nothing about that");
     std::vector<Trial> trials;
@@ -178,13 +177,17 @@ std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials,
     return result;
 }
 
-GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space) {
+GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const fs::path& own_folder) {
     GatheredKnowledge result;
     std::vector<std::shared_ptr<const PriorMean>> sources;
     for (const KnowledgeChoice& choice : study.knowledge) {
+        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
+            throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
         Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study)
                         : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice.path, space)
                                                                          : measured_table(study, choice.path, space);
+        if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
+            throw UsageError("knowledge: " + source.text + " is there twice; it would be believed twice");
         if (source.belief) sources.push_back(std::move(source.belief));
         result.texts.push_back(std::move(source.text));
     }

@@ -58,6 +58,22 @@ Fingerprint StudyIdentity::fingerprint() const {
 }
 
 /// The connection, the lock and what was read: everything that ends with the journal.
+namespace {
+
+std::string changes_between(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
+    std::string changes;
+    for (const auto& [path, text] : before) {
+        const auto now = after.find(path);
+        if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
+        else if (now->second != text) changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
+    }
+    for (const auto& [path, text] : after)
+        if (!before.contains(path)) changes += "\n  " + path + ": is new: '" + text + "'";
+    return changes;
+}
+
+}  // namespace
+
 class SqliteJournal::Database {
 public:
     explicit Database(fs::path file) : file_(std::move(file)) {}
@@ -213,15 +229,7 @@ public:
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {
         const std::string last = last_fingerprint();
         if (last == identity.fingerprint().text()) return;
-        const std::map<std::string, std::string> old = definition(last);
-        std::string changes;
-        for (const auto& [path, text] : old) {
-            const auto now = identity.definition.find(path);
-            if (now == identity.definition.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
-            else if (now->second != text) changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
-        }
-        for (const auto& [path, text] : identity.definition)
-            if (!old.contains(path)) changes += "\n  " + path + ": is new: '" + text + "'";
+        const std::string changes = changes_between(definition(last), identity.definition);
         if (!accept_changes)
             throw UsageError("the study has changed since " + file_.string() + " was written:" + changes +
                              "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
@@ -344,8 +352,13 @@ SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& i
     return SqliteJournal(std::move(database));
 }
 
-SqliteJournal SqliteJournal::read(const fs::path& folder) {
-    const fs::path file = folder / "study.db";
+fs::path SqliteJournal::file_of(const fs::path& folder_or_file) {
+    std::error_code not_there;
+    return fs::is_regular_file(folder_or_file, not_there) ? folder_or_file : folder_or_file / "study.db";
+}
+
+SqliteJournal SqliteJournal::read(const fs::path& folder_or_file) {
+    const fs::path file = file_of(folder_or_file);
     std::error_code error;
     if (!fs::exists(file, error)) throw IoError("there is no journal " + file.string() + "; has the study been run?");
     auto database = std::make_unique<Database>(file);
@@ -398,5 +411,9 @@ std::string SqliteJournal::study_name() const {
 }
 
 std::map<std::string, std::string> SqliteJournal::definition() const { return database_->definition(database_->last_fingerprint()); }
+
+std::string SqliteJournal::changes_in(const std::map<std::string, std::string>& definition) const {
+    return changes_between(this->definition(), definition);
+}
 
 }  // namespace servetune

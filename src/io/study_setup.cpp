@@ -194,7 +194,7 @@ void set_up_command(StudySetup& setup, StudyFile& file, const std::filesystem::p
     options.mark = std::filesystem::absolute(options.folder).string();
     options.model = file.model;
     for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
-    options.objective = file.objective.metric;
+    for (const Goal& goal : file.objective.goals()) options.goals.push_back(goal.metric);
     options.render = [&composition = *file.composition, model = file.model](const Configuration& configuration) {
         return composition.render(configuration, {model, {}, 0});
     };
@@ -205,7 +205,7 @@ void set_up_command(StudySetup& setup, StudyFile& file, const std::filesystem::p
 
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     check_strategy(file);
-    if (!file.replay && !file.command) check_objective_of_load_test(file);
+    if (!file.measured_outside && !file.replay && !file.command) check_objective_of_load_test(file);
     StudySetup setup;
     if (file.measured_outside)
         setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()),
@@ -216,7 +216,7 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     else if (file.command) set_up_command(setup, file, folder);
     else set_up_deployment(setup, file, folder);
     if (file.strategy.name == "bayesian") {
-        GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space);
+        GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);
         setup.knowledge = std::move(knowledge.texts);
     }

@@ -177,6 +177,9 @@ private:
     std::pair<std::string, std::ptrdiff_t> input_, output_, time_;
 };
 
+/// Of a list or an object its kind only: printing one takes a stack as deep as it nests.
+std::string text_of_cell(const Json& value) { return value.is_structured() ? value.type_name() : value.dump(); }
+
 RawRow json_row(const TextStream& stream, std::size_t line, const std::string& text) {
     Json object;
     try {
@@ -188,7 +191,7 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     const auto has = [&](std::string_view name) { return object.contains(std::string(name)); };
     const auto plain = [&](std::string_view name) {
         const Json& value = object[std::string(name)];
-        return value.is_string() ? value.get<std::string>() : value.dump();
+        return value.is_string() ? value.get<std::string>() : text_of_cell(value);
     };
     const std::string_view input = first_column(input_names, has);
     const std::string_view output = first_column(output_names, has);
@@ -204,7 +207,7 @@ RawRow json_row(const TextStream& stream, std::size_t line, const std::string& t
     if (const auto ids = object.find("hash_ids"); ids != object.end()) {
         if (!ids->is_array()) stream.fail(line, "'hash_ids': a list of integers wanted, got " + std::string(ids->type_name()));
         for (const Json& id : *ids) {
-            if (!id.is_number_integer()) stream.fail(line, "'hash_ids': a list of integers wanted, got " + id.dump());
+            if (!id.is_number_integer()) stream.fail(line, "'hash_ids': a list of integers wanted, got " + text_of_cell(id));
             result.row.blocks.push_back(id.get<std::uint64_t>());
         }
     }

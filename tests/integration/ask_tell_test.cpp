@@ -194,6 +194,10 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"tell": {"trial": 0.5, "value": 1}})", "'trial' is a number"},
         {R"({"tell": {"trial": "0", "value": 1}})", "'trial' is a number"},
         {R"({"tell": {"trial": 99999999999999999999999, "value": 1}})", "'trial' is a number"},
+        {R"({"tell": {"trial": 0, "value": 0}})", "is above 0, got 0; one that is not is told as"},
+        {R"({"tell": {"trial": 0, "value": -0.0}})", "is above 0"},
+        {R"({"tell": {"trial": 0, "metrics": {"total_tokens_per_second": -3}}})", "is above 0, got -3"},
+        {R"({"tell": {"trial": 0, "value": {"value": 3, "standard_error": -1}}})", "standard error of total_tokens_per_second is below 0"},
         {R"({"tell": {"trial": 0, "value": "812"}})", "is a number, got \"812\""},
         {R"({"tell": {"trial": 0, "value": null}})", "is a number, got null"},
         {R"({"tell": {"trial": 0, "value": NaN}})", "finite numbers only"},
@@ -217,7 +221,10 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"tell": {"configuration": {"method": "draft", "seqs": 1024}, "value": 3}})", "they do not fit"},
         {"{\"tell\": \"\xff\xfe\"}", "one JSON object"},
         {std::string(3'000'000, ' ') + R"({"ask": true})", "at most 1048576 bytes"},
-        {std::string(900'000, '['), "one JSON object"},
+        {std::string(900'000, '['), "nests deeper than 100"},
+        {std::string(500'000, '[') + std::string(500'000, ']'), "nests deeper than 100"},
+        {R"({"tell": {"configuration": {"seqs": )" + std::string(300'000, '[') + std::string(300'000, ']') + R"(}, "value": 3}})",
+         "nests deeper than 100"},
     };
     for (const auto& [line, message] : bad) {
         INFO(line.substr(0, 100));
@@ -238,6 +245,28 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
     }
     program.process().say(R"({"ask": true)");
     CHECK(Json::parse(program.process().heard()).contains("error"));
+    CHECK(program.process().end() == 0);
+}
+
+TEST_CASE("ask-tell: goals have names of their own, each is wanted, and the front is told without a journal") {
+    const TemporaryFolder folder;
+    Program program(folder,
+                    "space: {level: {choice: [a, b, c]}}\nobjective: {maximize: figure, minimize: price}\nstrategy: bayesian\nbudget: "
+                    "{trials: 3}\n");
+    CHECK(program.ask()["trial"] == 0);
+    const auto error = [&](const std::string& rest) {
+        return program.raw(R"({"tell": {"trial": 0, )" + rest + "}}").at("error").get<std::string>();
+    };
+    CHECK(error(R"("value": 3)").find("'price' is missing; told are: figure") != std::string::npos);
+    CHECK(error(R"("metrics": {"figure": 3, "price": 0})").find("'price' is above 0") != std::string::npos);
+    CHECK(program.raw(R"({"tell": {"trial": 0, "metrics": {"figure": 3, "price": 2}}})").contains("told"));
+    CHECK(program.raw(R"({"tell": {"configuration": {"level": "b"}, "metrics": {"figure": 6, "price": 4}}})").contains("told"));
+    CHECK(program.raw(R"({"tell": {"configuration": {"level": "c"}, "metrics": {"figure": 2, "price": 4}}})").contains("told"));
+    const Json said = program({{"recommend", true}});
+    CHECK(said["goals"].size() == 2);
+    REQUIRE(said["front"].size() == 2);
+    CHECK(said["front"][0]["configuration"]["level"] == "b");
+    CHECK(said["front"][1]["configuration"]["level"] == "a");
     CHECK(program.process().end() == 0);
 }
 

@@ -49,7 +49,7 @@ struct Setting {
         options.argv.insert(options.argv.end(), words.begin(), words.end());
         options.folder = folder.path() / "study";
         options.mark = options.folder.string();
-        options.objective = "tokens_per_second";
+        options.goals = {"tokens_per_second"};
         options.stop_within_seconds = 2;
     }
     Outcome measure(const EvaluationContext& context = {}) {
@@ -175,7 +175,8 @@ TEST_CASE("command: what is no answer is refused with the reason") {
     CHECK(has(refused("log\n{\"metrics\":\n{\n}"), "wanted is one object, alone or on the last line; got '{'"));
     CHECK(has(refused("{\"metrics\": {\"\xff\": 5}}"), "is not JSON"));
     CHECK(has(refused(std::string("{\0\1", 3)), "got '{  '"));
-    CHECK(has(refused("{\"metrics\": " + std::string(200000, '[')), "is not JSON"));
+    CHECK(has(refused("{\"metrics\": " + std::string(200000, '[')), "nests deeper than 100"));
+    CHECK(has(refused("{\"metrics\": " + std::string(400000, '[') + std::string(400000, ']') + "}"), "nests deeper than 100"));
     CHECK(refused("{}") == "its answer must have either 'metrics' or 'failure'; it is '{}'");
     CHECK(has(refused(R"({"metrics": {}, "failure": {"kind": "other"}})"), "either 'metrics' or 'failure'"));
     CHECK(refused(R"({"metric": {"tokens_per_second": 5}})") == "unknown key 'metric' in its answer; known: metrics, validity, failure");
@@ -394,7 +395,7 @@ TEST_CASE("command: a study names the program, its limits and its surroundings")
     CHECK(options.argv.front() == (written.folder.path().parent_path() / "bin/measure").string());
     CHECK(options.working_folder == written.folder.path());
     CHECK(options.within_seconds == 90);
-    CHECK(options.objective == "total_tokens_per_second");
+    CHECK(options.goals == Words{"total_tokens_per_second"});
     CHECK(options.workloads == Words{"chat"});
     CHECK(setup.file.mark() == fs::absolute("out").string());
     const auto definition = setup.definition();

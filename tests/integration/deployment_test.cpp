@@ -312,7 +312,7 @@ TEST_CASE("deployment: stopping is heard at any moment of a start") {
         stopper.join();
         REQUIRE(deployment.started().failure);
         CHECK(deployment.started().failure->kind == FailureKind::cancelled);
-        CHECK(took < 2);  // on a machine that is idle 0.1: to hear it, and the engine's end
+        CHECK(took < 10);  // idle 0.1, to hear it and the end of the engine; not heard it is the 20 of ready_within
     }
     OneEngine stage;
     std::stop_source source;

@@ -3,6 +3,7 @@
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/test.hpp"
+#include "support/waiting.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
@@ -290,6 +291,17 @@ TEST_CASE("a changed study is refused until told to go on") {
     CHECK(refused.code == 2);
     CHECK(refused.err.find("autotune: the study has changed since d/study.db was written:") == 0);
     CHECK(refused.err.find("\n  strategy: was 'staged', is 'exhaustive'") != std::string::npos);
+    // Reading it by another study is said too.
+    for (const char* command : {"status", "report", "explain"}) {
+        const Ran other = autotune({command, study, "--directory", "d", "--strategy", "exhaustive"}, folder.path());
+        CHECK(other.code == 0);
+        CHECK(other.err.find("autotune: d/study.db was last written by a study that differs from this one:") == 0);
+        CHECK(other.err.find("\n  strategy: was 'staged', is 'exhaustive'") != std::string::npos);
+        CHECK(autotune({command, study, "--directory", "d"}, folder.path()).err.empty());
+    }
+    const Ran learning = autotune({"explain", study, "--directory", "d", "--learn-from", "d"}, folder.path());
+    CHECK(learning.code == 2);
+    CHECK(learning.err == "autotune: --learn-from: the strategy 'staged' cannot learn from other studies, 'bayesian' can\n");
     CHECK(autotune({"run", study, "--directory", "d", "--strategy", "exhaustive", "--accept-changes", "--quiet"}, folder.path()).code == 0);
 }
 
@@ -402,7 +414,13 @@ TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {
     const std::string study = slow_study(folder, "400ms").string();
     {
         ChildProcess process({SERVETUNE_PROGRAM, "run", study}, folder.path());
-        std::this_thread::sleep_for(std::chrono::milliseconds(900));
+        REQUIRE(comes_true([&] {
+            try {
+                return SqliteJournal::read(folder.path() / "slow").trials().size() >= 2;
+            } catch (const Error&) {
+                return false;  // not there yet
+            }
+        }));
         process.signal(SIGINT);
         CHECK(process.wait() == 130);
         CHECK(process.out() == "stopped; what was told is kept in slow, 'autotune run' goes on there\n");

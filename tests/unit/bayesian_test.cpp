@@ -10,6 +10,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -52,6 +53,81 @@ TEST_CASE("bayesian: margins are heeded while they were right of at least as man
     Lesson pending = lesson(-1, true);
     pending.known_to_work = false;
     CHECK(margins_hold({pending}));  // not told yet
+}
+
+TEST_CASE("bayesian: an unsound measurement teaches no limit") {
+    Objective objective{metric};
+    objective.limits = {Limit::parse("wait <= 1")};
+    Trial trial{0, engine_space().default_configuration()};
+    trial.outcome = Measurement{{{metric, {100}}, {"wait", {3}}}, {Verdict::unsound, {{"server"}}}};
+    Decision trusting;
+    trusting.enforce_audit = false;
+    for (const Decision& decision : {Decision{}, trusting}) {
+        const Problem problem(engine_space(), objective, decision);
+        const LevelGeometry geometry(problem.space);
+        const auto lessons = lessons_of(problem, {std::vector<Trial>{trial}, objective, decision}, geometry, {});
+        CHECK(lessons.at(0).margins.at(0).has_value() == !decision.enforce_audit);
+    }
+}
+
+TEST_CASE("bayesian: nothing is believed of a source before something it knows has been measured") {
+    const Problem problem(engine_space(), {metric}, {});
+    const LevelGeometry geometry(problem.space);
+    Lesson lesson{problem.space.default_configuration(), geometry.encode(problem.space.default_configuration()), 100.0, 1, {}};
+    lesson.known_to_work = lesson.passes = lesson.told = true;
+    const std::vector<std::vector<PriorBelief>> known{{PriorBelief{std::log(3000.0), std::nullopt}}};
+    for (const bool knows : {false, true}) {
+        lesson.beliefs = {knows ? PriorBelief{std::log(1000.0), std::nullopt} : PriorBelief{}};
+        const ToldModels models(problem, {lesson}, geometry, 0.03, {}, 1);
+        CHECK((models.columns(known)(0, 0) > 1) == knows);
+        CHECK((models.columns(known)(0, 0) == 0) == !knows);
+    }
+}
+
+TEST_CASE(
+    "bayesian: the start tries numbers near the default, not the far end of their scale, and nothing that takes more of the memory that "
+    "ran out") {
+    const SearchSpace space({Parameter::integer("seqs", 16, 4096, Scale::log2).growing_memory(), Parameter::integer("step", 1, 40),
+                             Parameter::choice("backend", {"a", "b", "c"})});
+    REQUIRE(space.default_configuration().text().find("seqs=16") != std::string::npos);
+    const Problem problem(space, {metric}, {});
+    const auto history = searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) { return Measurement{{{metric, {100}}}}; });
+    for (const Trial& trial : history) {
+        CHECK(number(trial.configuration, "seqs") <= 256);
+        CHECK(number(trial.configuration, "step") <= 14);
+    }
+    const auto crashed = searched(problem, Bayesian(), 4, 1, [](const Configuration&, Rng&) -> Outcome {
+        return Failure{FailureKind::out_of_memory, "no room"};
+    });
+    for (std::size_t i = 1; i < crashed.size(); ++i) {
+        const bool only_more = number(crashed[i].configuration, "step") == 1 && text_of(*crashed[i].configuration.find("backend")) == "a";
+        CHECK_FALSE(only_more);
+    }
+}
+
+TEST_CASE(
+    "bayesian: an object that was asked about one problem is asked about an equal one, and about one that differs in its order only") {
+    const auto spaces = [](bool ordered) {
+        return SearchSpace({Parameter::choice("size", {"s", "m", "l", "xl"}, ordered), Parameter::integer("n", 1, 9)});
+    };
+    const auto answer = [](const Configuration& configuration, Rng&) {
+        return Measurement{{{metric, {100 + number(configuration, "n")}}}};
+    };
+    const Bayesian kept;
+    for (const bool ordered : {true, true, false}) {
+        const auto problem = std::make_unique<const Problem>(spaces(ordered), Objective{metric}, Decision{});
+        const auto history = searched(*problem, kept, 8, 1, answer);
+        const auto fresh = searched(*problem, Bayesian(), 8, 1, answer);
+        for (std::size_t i = 0; i < fresh.size(); ++i) CHECK(history[i].configuration == fresh[i].configuration);
+    }
+}
+
+TEST_CASE("bayesian: integers of tens of thousands of levels are searched") {
+    const Problem problem(SearchSpace({Parameter::integer("tokens", 1024, 65536), Parameter::choice("backend", {"a", "b"})}), {metric}, {});
+    const auto history = searched(problem, Bayesian(), 20, 1, [](const Configuration& configuration, Rng&) {
+        return Measurement{{{metric, {1000 * std::exp(-std::pow((number(configuration, "tokens") - 40000) / 30000, 2))}}}};
+    });
+    CHECK(number(recommend(problem, history).recommended, "tokens") == Approx(40000).margin(4000));
 }
 
 TEST_CASE("bayesian: thirty noisy trials of which many would fail get within a few per cent of the best") {

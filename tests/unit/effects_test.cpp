@@ -61,7 +61,7 @@ TEST_CASE("effects: known main effects lie within their intervals, and the known
     for (std::uint64_t seed = 0; seed < 8; ++seed, ++runs) {
         const auto history = TuningTask::searched(problem, Random(), 60, seed, noisy_logarithm(0.02));
         const Effects effects(problem, history, bayesian, beliefs);
-        REQUIRE(effects.enough());
+        REQUIRE(effects.floor().enough());
         REQUIRE(effects.learned());
         CHECK(effects.main().size() == 4 + 5 + 4 + 2 + 2);
         for (const MainEffect& effect : effects.main()) {
@@ -92,9 +92,9 @@ TEST_CASE("effects: nothing is said of too few configurations, nor where nothing
     const Beliefs beliefs;
     const auto six = TuningTask::searched(problem, Random(), 6, 1, noisy_logarithm(0.02));
     const Effects few(problem, six, bayesian, beliefs);
-    CHECK(few.measured() == 6);
-    CHECK(few.needed() == 7);
-    CHECK_FALSE(few.enough());
+    CHECK(few.floor().measured == 6);
+    CHECK(few.floor().needed() == 7);
+    CHECK_FALSE(few.floor().enough());
     CHECK_FALSE(few.learned());
     CHECK(few.main().empty());
     CHECK(few.pairs().empty());
@@ -104,13 +104,13 @@ TEST_CASE("effects: nothing is said of too few configurations, nor where nothing
             return Measurement{{{metric, {1000 * std::exp(0.01 * rng.normal())}}}};
         });
         const Effects nothing(problem, history, bayesian, beliefs);
-        REQUIRE(nothing.enough());
+        REQUIRE(nothing.floor().enough());
         learned += nothing.learned() ? 1 : 0;
         if (!nothing.learned()) CHECK(nothing.pairs().empty());
     }
     CHECK(learned <= 3);
     const std::vector<Trial> none;
-    CHECK_FALSE(Effects(problem, none, bayesian, beliefs).enough());
+    CHECK_FALSE(Effects(problem, none, bayesian, beliefs).floor().enough());
 }
 
 TEST_CASE("effects: failures, conditions, constraints and reals are borne, in either direction, in bounded time") {

@@ -74,9 +74,10 @@ TEST_CASE("explain: what was expected of a trial rests on what was told before i
     REQUIRE(last.expected);
     CHECK(last.told_before == 29);
     CHECK(last.trial->why == "drawn at random");
-    CHECK(last.expected->objective.low < last.expected->objective.value);
-    CHECK(last.expected->objective.value < last.expected->objective.high);
-    CHECK(last.expected->deviation > 0);
+    CHECK(last.expected->objective->low < last.expected->objective->value);
+    CHECK(last.expected->objective->value < last.expected->objective->high);
+    CHECK(last.expected->deviation * 2 * normal_95 == Approx(last.expected->objective->high - last.expected->objective->low));
+    CHECK_FALSE(last.expected->seconds);  // no trial was timed
     CHECK(last.expected->best.value() > 0);
     CHECK(last.expected->expected_gain.value() >= 0);
     CHECK(last.expected->chance_works <= 1);
@@ -85,19 +86,21 @@ TEST_CASE("explain: what was expected of a trial rests on what was told before i
     trials.push_back({30, explained.problem.space.default_configuration()});
     const Explained again(trials);
     const Expectation known = again.explanation.trial(30).expected.value();
-    CHECK(known.objective.value == Approx(explained.task.truth(trials.front().configuration)).epsilon(0.05));
+    CHECK(known.objective->value == Approx(explained.task.truth(trials.front().configuration)).epsilon(0.05));
     CHECK(known.chance_works > 0.7);
     // What is told later does not matter: neither trials after it, nor those under way then.
     auto shorter = explained.trials;
     shorter.resize(20);
     const Explained then(shorter);
-    CHECK(then.explanation.trial(19).expected->objective.value == explained.explanation.trial(19).expected->objective.value);
+    CHECK(then.explanation.trial(19).expected->objective->value == explained.explanation.trial(19).expected->objective->value);
     auto overlapping = shorter;
     for (std::size_t i = 0; i < overlapping.size(); ++i) {
         overlapping[i].asked_at = 100 + static_cast<double>(i);
         overlapping[i].told_at = overlapping[i].asked_at + 1.5;  // two at a time
     }
+    for (Trial& trial : overlapping) trial.started_at = trial.asked_at;
     CHECK(Explained(overlapping).explanation.trial(19).told_before == 18);
+    CHECK(Explained(overlapping).explanation.trial(19).expected->seconds.value() == Approx(1.5).epsilon(0.02));
 
     CHECK_FALSE(explained.explanation.trial(0).expected);
     CHECK(message_of<UsageError>([&] { (void)explained.explanation.trial(99); }) == "there is no trial 99 of the search; there are 30");
@@ -122,5 +125,17 @@ TEST_CASE("explain: one that crashes is expected to where its like have crashed,
 
     const Explained nothing({Trial{0, explained.problem.space.default_configuration(), "", 0, "", Failure{FailureKind::hung, "no"}}});
     CHECK(nothing.explanation.effects().empty());
+    CHECK_FALSE(nothing.explanation.floor().enough());
+    auto asked = nothing.trials;
+    asked.push_back({1, explained.trials[1].configuration});
+    const Explained failed(asked);
+    const Expectation unknown = failed.explanation.trial(1).expected.value();
+    CHECK_FALSE(unknown.objective);  // no number was measured: none is expected
+    CHECK(unknown.chance_works < 1);
+    // Five parameters want seven numbers: with fewer an interval would be the prior's alone.
+    auto few = explained.trials;
+    while (Explained(few).explanation.floor().enough()) few.pop_back();
+    CHECK(Explained(few).explanation.floor().measured == 6);
+    CHECK(Explained(few).explanation.effects().empty());
     CHECK(nothing.explanation.interactions({}).empty());
 }

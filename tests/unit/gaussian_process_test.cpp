@@ -64,6 +64,40 @@ TEST_CASE("level geometry: reals lie where they are on their scale") {
     CHECK(geometry.squared_distance(2, with_rate(100), encode({{"method", "none"}})) == Approx(0.5));
 }
 
+TEST_CASE("level geometry: integers of very many levels lie as reals do, and a word among numbers counts by its rank") {
+    const SearchSpace space({Parameter::integer("tokens", 1024, 65536).or_unset(8192), Parameter::integer("rows", 1, 1 << 20, Scale::log),
+                             Parameter::choice("slots", {0, 16, 32, "all"}, true).or_unset(16), Parameter::integer("few", 1, 8)});
+    const LevelGeometry geometry(space);
+    CHECK(geometry.continuous(0));
+    CHECK(geometry.continuous(1));
+    CHECK_FALSE(geometry.continuous(2));
+    CHECK_FALSE(geometry.continuous(3));
+    CHECK(geometry.level_count(0) == 3);
+    const auto squared = [&](std::size_t d, const std::string& name, const Value& a, const Value& b) {
+        return geometry.squared_distance(d, geometry.encode(space.completed({{name, a}})), geometry.encode(space.completed({{name, b}})));
+    };
+    const auto whole = [](std::int64_t value) { return Value(value); };
+    CHECK(squared(0, "tokens", whole(1024), whole(65536)) == Approx(1));
+    CHECK(squared(0, "tokens", whole(1024), whole(1024 + 64512 / 2)) == Approx(0.25));
+    CHECK(squared(0, "tokens", Unset{}, whole(8192)) == Approx(0.01));
+    CHECK(squared(1, "rows", whole(1), whole(1024)) == Approx(0.25));
+    CHECK(squared(2, "slots", whole(0), "all") == Approx(1));
+    CHECK(squared(2, "slots", whole(32), "all") < squared(2, "slots", whole(16), "all"));
+    CHECK(squared(2, "slots", Unset{}, whole(16)) == Approx(0.01));
+}
+
+TEST_CASE("level geometry: where an engine's own value has no place on a logarithmic scale, it is not known") {
+    const SearchSpace space({Parameter::real("rate", 0.01, 1, Scale::log).or_unset(0.0)});
+    const LevelGeometry geometry(space);
+    for (const double rate : {0.01, 0.3, 1.0}) {
+        const double distance = geometry.squared_distance(0, geometry.encode(space.completed({{"rate", Unset{}}})),
+                                                          geometry.encode(space.completed({{"rate", rate}})));
+        CHECK(std::isfinite(distance));
+        CHECK(distance > 0.2);
+    }
+    CHECK(geometry.table(0).allFinite());
+}
+
 TEST_CASE("Gaussian process: the posterior is that of the dense formulas, appended rows and left out points too") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);
@@ -274,6 +308,31 @@ TEST_CASE("surrogate: a belief that is right is used, one that points the wrong 
         for (const Expert& expert : surrogate.experts()) weights += expert.weight;
         CHECK(weights == Approx(1));
     }
+    // One that says nothing does not take the others with it, whichever comes first.
+    for (const bool noise_first : {false, true}) {
+        Rng rng(4);
+        SurrogateData data;
+        data.points = points_of(space, geometry, 30);
+        data.values.resize(30);
+        data.beliefs.resize(30, 2);
+        for (Eigen::Index i = 0; i < 30; ++i) data.values(i) = rng.normal();
+        data.beliefs.col(noise_first ? 1 : 0) = data.values;
+        data.beliefs.col(noise_first ? 0 : 1) = -0.3 * data.values + Eigen::VectorXd::NullaryExpr(30, [&] { return rng.normal(); });
+        data.noise_factors = Eigen::VectorXd::Ones(30);
+        const Surrogate both(geometry, data, 1);
+        CHECK(both.belief_weight() == Approx(5.0 / 30));
+        const auto believing =
+            std::find_if(both.experts().begin(), both.experts().end(), [](const Expert& expert) { return !expert.beliefs.empty(); });
+        REQUIRE(believing != both.experts().end());
+        CHECK(believing->beliefs == std::vector<Eigen::Index>{noise_first ? 1 : 0});
+        // Only its own column moves a prediction.
+        const auto place = points_of(space, geometry, 1, 77);
+        const auto mean = [&](double right, double wrong) {
+            return both.mixed(place, noise_first ? Eigen::RowVector2d(wrong, right) : Eigen::RowVector2d(right, wrong)).front().mean;
+        };
+        CHECK(mean(1, 0) > mean(0, 0));
+        CHECK(mean(1, 2) == mean(1, 0));
+    }
     // A pending point: its variance falls, its mean stays.
     Surrogate pending = fitted(1);
     const auto other = points_of(space, geometry, 1, 77);
@@ -374,6 +433,9 @@ TEST_CASE("expected improvement: against brute force, and far out against its se
         CHECK(slope == Approx(std::exp(log_normal_cdf(z) - log_improvement(z))).epsilon(1e-3));
     }
     CHECK(std::isfinite(log_improvement(-1e8)));
+    // Against 60 digits; where the fraction gives way to the series nothing jumps.
+    CHECK(log_improvement(-50.0) == Approx(-1258.74418286846085).epsilon(1e-12));
+    for (const double z : {-50.0, -200.0}) CHECK(log_improvement(z - 1e-9) == Approx(log_improvement(z + 1e-9) + 2e-9 * z).epsilon(1e-13));
     CHECK(log_normal_cdf(-5.999) == Approx(log_normal_cdf(-6.001)).epsilon(0.01));
     CHECK(log_normal_cdf(-40) == Approx(-804.608442).epsilon(1e-8));  // ln Phi(-40), mpmath
     CHECK(log_normal_cdf(9) == Approx(0).margin(1e-15));

@@ -208,7 +208,7 @@ TEST_CASE("knowledge: less is better, reals, unset levels and many rows") {
 
 TEST_CASE("knowledge: sources that cannot teach are refused, and say why") {
     const TemporaryFolder folder;
-    CHECK(knowledge_refusal(folder, "[{study: nowhere}]") == "there is no study in DIR/nowhere: its folder wanted, or the study.db in it");
+    CHECK(knowledge_refusal(folder, "[{study: nowhere}]") == "there is no journal DIR/nowhere/study.db; has the study been run?");
     std::filesystem::create_directory(folder.path() / "empty");
     CHECK(knowledge_refusal(folder, "[{study: empty}]") == "there is no journal DIR/empty/study.db; has the study been run?");
     CHECK(knowledge_refusal(folder, "[{table: nothing.csv}]") == "cannot read DIR/nothing.csv: No such file or directory");
@@ -242,13 +242,37 @@ TEST_CASE("knowledge: journals of another aim and without a measurement are refu
     {
         const TemporaryFolder folder;
         (void)journal_of(folder, {Trial{0, problem.space.default_configuration()}});
-        CHECK(knowledge_refusal(folder, "[{study: earlier/study.db}]") == "the study 'earlier' in DIR/earlier has measured nothing yet");
+        CHECK(knowledge_refusal(folder, "[{study: earlier/study.db}]") ==
+              "the study 'earlier' in DIR/earlier/study.db has measured nothing yet");
     }
     const TemporaryFolder folder;
     (void)journal_of(folder, task.searched(problem, Random(), 5, 1));
     CHECK(knowledge_refusal(folder, "[{study: earlier}]") ==
           "the study 'earlier' in DIR/earlier has varied no parameter that this study has too; it varied: backend, guesses, method, seqs, "
           "tokens");
+}
+
+TEST_CASE("knowledge: nothing is believed twice, a journal has any name, and of several goals the leading one teaches") {
+    const TemporaryFolder folder;
+    std::vector<Trial> trials;
+    for (const std::int64_t seqs : {16, 64, 256}) {
+        trials.push_back({trials.size(), Configuration::of({{"max_num_seqs", seqs}})});
+        trials.back().outcome = Measurement{{{metric, {1000.0 + static_cast<double>(seqs)}}}};
+    }
+    (void)journal_of(folder, trials, "maximize total_tokens_per_second, minimize time_to_first_token_p99_seconds");
+    std::filesystem::copy_file(folder.path() / "earlier/study.db", folder.path() / "kept.db");
+    const StudySetup setup = ready(folder, vllm_study("[{study: kept.db}]"));
+    REQUIRE(setup.beliefs.size() == 1);
+    const auto at = [&](std::int64_t seqs) {
+        return setup.beliefs[0].belief(setup.problem->space.completed({{"max_num_seqs", seqs}})).log_value.value();
+    };
+    CHECK(at(16) < at(256));
+    const std::string twice = knowledge_refusal(folder, "[{study: earlier}, {study: kept.db}]");
+    CHECK(twice.find("knowledge: the study 'earlier', 3 trials (") == 0);
+    CHECK(twice.find("is there twice; it would be believed twice") != std::string::npos);
+    std::filesystem::rename(folder.path() / "earlier", folder.path() / "out");
+    CHECK(knowledge_refusal(folder, "[{study: out}]") ==
+          "knowledge: DIR/out is this study's own journal; what it measured it knows anyway");
 }
 
 TEST_CASE("knowledge: a table and a journal teach a study, and are part of what it is") {

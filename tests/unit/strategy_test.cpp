@@ -159,6 +159,34 @@ TEST_CASE("when everything fails there is nothing to recommend, and when the def
     CHECK(rescued.recommended.text() == "mode=1 seqs=512 tokens=8");
 }
 
+TEST_CASE("a default that was measured as often unsoundly as soundly is kept, and so is one beside failures that were not its own") {
+    const Problem problem(SearchSpace({Parameter::choice("mode", {"a", "b"})}), {}, {});
+    const std::string rate = problem.objective.metric;
+    const auto result = [&](const std::vector<Outcome>& of_default, double of_b) {
+        std::vector<Trial> history;
+        const auto add = [&](const Configuration& configuration, const Outcome& outcome) {
+            history.push_back({history.size(), configuration});
+            history.back().outcome = outcome;
+        };
+        for (const Outcome& outcome : of_default) add(problem.space.default_configuration(), outcome);
+        add(problem.space.completed({{"mode", "b"}}), Measurement{{{rate, {of_b}}}});
+        return recommend(problem, history);
+    };
+    const Measurement sound{{{rate, {100}}}};
+    Measurement unsound = sound;
+    unsound.validity.verdict = Verdict::unsound;
+    const Failure disk{FailureKind::infrastructure, "disk full"};
+    const Recommendation kept = result({sound, sound, disk}, 60);
+    CHECK(kept.default_passes);
+    CHECK(kept.keep_default);
+    CHECK(result({sound, sound, unsound}, 60).keep_default);
+    const Recommendation undecided = result({sound, unsound}, 200);
+    CHECK(undecided.default_unsound);
+    CHECK(undecided.recommended == problem.space.default_configuration());
+    CHECK(result({disk}, 200).default_unsound);
+    CHECK_FALSE(result({sound, Failure{FailureKind::hung, ""}}, 60).default_unsound);
+}
+
 TEST_CASE("a study that is cut short after any number of trials ends as one that is not") {
     Problem problem(small_space(), {}, {Decision::Rule::published, 0.005});
     const Staged staged({stages(false)});

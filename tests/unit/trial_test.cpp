@@ -104,3 +104,25 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
     trusting.enforce_audit = false;
     CHECK(Standings(history, objective, trusting).best()->estimate.mean == 99999);
 }
+
+TEST_CASE("standings: a failure that was not its own takes nothing from what is known, unsound repeats do where they are as many") {
+    const auto standing = [](const std::vector<Outcome>& outcomes) {
+        std::vector<Trial> history;
+        for (const Outcome& outcome : outcomes) history.push_back(told(history.size(), 1, outcome));
+        const Standings standings(history, {}, {});
+        return std::pair(standings.all()[0].refused, standings.all()[0].values.size());
+    };
+    using Known = std::pair<std::string, std::size_t>;
+    Measurement impossible = token_rate(99999);
+    impossible.validity = {Verdict::unsound, {{"physics"}}};
+    for (const FailureKind kind : {FailureKind::infrastructure, FailureKind::cancelled, FailureKind::wrong_model}) {
+        const Failure failure{kind, "disk full"};
+        CHECK(standing({failure, token_rate(100)}) == Known("", 1));
+        CHECK(standing({token_rate(100), failure}) == Known("", 1));
+        CHECK(standing({failure}).first == std::string(name_in(failure_kinds, kind)) + ": disk full");
+        CHECK(standing({token_rate(100), Failure{FailureKind::hung, ""}, failure}) == Known("hung", 1));
+    }
+    CHECK(standing({token_rate(100), impossible, token_rate(101)}) == Known("", 2));
+    CHECK(standing({token_rate(100), impossible}) == Known("unsound measurement: physics", 1));
+    CHECK(standing({impossible}) == Known("unsound measurement: physics", 0));
+}

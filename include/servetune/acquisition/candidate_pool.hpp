@@ -49,9 +49,6 @@ public:
         return result;
     }
     [[nodiscard]] const std::vector<std::uint16_t>& levels(std::size_t dimension) const { return levels_[dimension]; }
-    [[nodiscard]] bool has_positions() const {
-        return std::any_of(positions_.begin(), positions_.end(), [](const auto& list) { return !list.empty(); });
-    }
 
 private:
     std::vector<std::vector<std::uint16_t>> levels_;

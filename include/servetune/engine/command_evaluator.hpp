@@ -28,7 +28,7 @@ namespace servetune {
 /// `validity`, `standard_error`, `left`, `right` and `cause` may be missing; a metric that is null was not measured. Standard error goes to
 /// `trials/ID/command.log`.
 ///
-/// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none, no objective metric or one
+/// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none, no metric of a goal or one
 /// that is not above 0 (gains are ratios). An exit code other than 0 without a failure object is Failure{other}, with the last lines of its
 /// standard error; more than `within_seconds` is Failure{hung}. The program and all that it started are ended before `evaluate` returns.
 class CommandEvaluator : public Evaluator {
@@ -44,7 +44,7 @@ public:
         std::string mark{};                                ///< of the study (`leftovers`); empty: leftovers cannot be found
         std::string model{};                               ///< for the request
         std::vector<std::string> workloads{};              ///< names of the objective's, for the request
-        std::string objective{};                           ///< the metric that every measurement must have; empty: none must be there
+        std::vector<std::string> goals{};                  ///< metrics that every measurement must have, each above 0
         /// The serving command of a configuration, for the request; its files are written into the trial's folder. Empty: `command` is [].
         std::function<Command(const Configuration&)> render{};
         double within_seconds = 7200;             ///< start to end, as long as a deployed trial may take; longer is Failure{hung}

@@ -3,6 +3,7 @@
 
 #include "servetune/io/study_file.hpp"
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,9 +17,10 @@ struct GatheredKnowledge {
 };
 
 /// Reads all of a study's sources for its space. `study` must outlive the beliefs. Throws IoError for what is not there, UsageError for an earlier study of
-/// another metric or direction, one that has measured nothing, and one that has no parameter in common. A cost model without the hardware's or the
+/// another metric or direction, one that has measured nothing, and one that has no parameter in common; for a source that is there twice, and for the study's own
+/// journal in `own_folder`: what counts twice is believed twice. A cost model without the hardware's or the
 /// model's figures knows nothing, which is no error.
-GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space);
+GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const std::filesystem::path& own_folder = {});
 
 /// A table's rows as the trials of a study: one for each different configuration, numbered as they stand; of `workloads` (name, weight) together where the
 /// table has workloads, and then only where every one of them has a row. Throws UsageError where a table with workloads has none of these.

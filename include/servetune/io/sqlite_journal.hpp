@@ -37,8 +37,10 @@ public:
     /// process at work, a file that is no journal, is damaged, or is of a newer schema. Throws UsageError when the journal
     /// belongs to a different definition, saying what changed, unless `accept_changes`, which records the new one.
     static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false);
-    /// Opens for reading only, beside a running writer. Throws IoError.
-    static SqliteJournal read(const std::filesystem::path& folder);
+    /// Opens for reading only, beside a running writer: a study's folder, or a journal's file under any name. Throws IoError.
+    static SqliteJournal read(const std::filesystem::path& folder_or_file);
+    /// The journal that `read` opens.
+    static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 
     /// Copies the readable beginning of a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place. Events after
     /// the damage are lost, and a trial that they told is measured again. Throws IoError when not even the beginning can be read.
@@ -57,6 +59,8 @@ public:
     [[nodiscard]] std::string study_name() const;
     /// What that study last ran under (StudySetup::definition()).
     [[nodiscard]] std::map<std::string, std::string> definition() const;
+    /// How another definition differs from that, a line each after a line break; empty: in nothing.
+    [[nodiscard]] std::string changes_in(const std::map<std::string, std::string>& definition) const;
 
     static constexpr int schema_version = 2;
 

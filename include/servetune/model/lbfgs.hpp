@@ -21,7 +21,6 @@ struct LbfgsOptions {
 struct LbfgsResult {
     Eigen::VectorXd point;
     double value = 0;
-    std::size_t evaluations = 0;
 };
 
 /// Minimises a smooth function without bounds by limited-memory BFGS (Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4) with
@@ -35,7 +34,7 @@ LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, cons
         double curvature;
     };
     std::deque<Pair> pairs;
-    LbfgsResult result{std::move(start), 0, 1};
+    LbfgsResult result{std::move(start), 0};
     Eigen::VectorXd gradient(result.point.size());
     result.value = function(result.point, gradient);
     if (!std::isfinite(result.value)) return result;
@@ -66,7 +65,6 @@ LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, cons
         for (int i = 0; i < halvings && !moved; ++i, length *= 0.5) {
             const Eigen::VectorXd next = result.point + length * direction;
             const double value = function(next, next_gradient);
-            ++result.evaluations;
             if (!std::isfinite(value) || value > result.value + armijo * length * slope) continue;
             moved = true;
             const Eigen::VectorXd step = next - result.point;

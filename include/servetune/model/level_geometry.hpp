@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/model/level_scale.hpp"
 #include "servetune/space/configuration.hpp"
 #include "servetune/space/search_space.hpp"
 
@@ -43,8 +44,7 @@ public:
     /// T[unset, the same value set] = 0.01: alike, unless told otherwise.
     static constexpr double unset_lift = 0.1;
 
-    /// The space must outlive it.
-    explicit LevelGeometry(const SearchSpace& space);
+    explicit LevelGeometry(SearchSpace space);
 
     [[nodiscard]] std::size_t dimensions() const { return dimensions_.size(); }
     /// Of a dimension: the parameter's name, or the concept of several.
@@ -54,6 +54,10 @@ public:
         return static_cast<std::size_t>(dimensions_[dimension].table.rows());
     }
     [[nodiscard]] bool continuous(std::size_t dimension) const { return dimensions_[dimension].real_level.has_value(); }
+    /// Whether neighbouring levels are alike.
+    [[nodiscard]] bool ordered(std::size_t dimension) const {
+        return space_.parameters()[dimensions_[dimension].parameters.front()].ordered();
+    }
     /// All dimensions have tables only.
     [[nodiscard]] bool finite() const { return finite_; }
 
@@ -84,27 +88,26 @@ private:
 
     /// What a level is on the scale of its parameter; nothing for a category.
     struct Place {
-        double scaled = 0;
+        double mark = 0;
         double lift = 0;  ///< for `Unset`
     };
 
     static bool is_fixed(const Parameter& parameter) { return parameter.level_count() <= 1 && !parameter.continuous(); }
     static bool exclude_each_other(const Parameter& a, const Parameter& b);
     static bool alike(const Parameter& a, const Parameter& b);
-    static double scaled(const Parameter& parameter, const Value& value, bool as_logarithm);
-    static bool logarithmic(const Parameter& parameter);
     static std::string category(const Value& value) { return std::to_string(value.index()) + text_of(value); }
     void embed_ordered(Dimension& dimension) const;
     void embed_categories(Dimension& dimension) const;
     void embed_real(Dimension& dimension) const;
     static void fill_table(Dimension& dimension);
 
-    const SearchSpace& space_;
+    SearchSpace space_;
     std::vector<Dimension> dimensions_;
     bool finite_ = true;
 };
 
-inline LevelGeometry::LevelGeometry(const SearchSpace& space) : space_(space) {
+inline LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched)) {
+    const SearchSpace& space = space_;
     for (std::size_t i = 0; i < space.parameters().size(); ++i) {
         const Parameter& parameter = space.parameters()[i];
         if (is_fixed(parameter) && parameter.active_when.empty()) continue;
@@ -123,10 +126,12 @@ inline LevelGeometry::LevelGeometry(const SearchSpace& space) : space_(space) {
     for (Dimension& dimension : dimensions_) {
         for (const std::size_t i : dimension.parameters) {
             dimension.first_level.push_back(dimension.inactive);
-            dimension.inactive += static_cast<std::uint32_t>(space.parameters()[i].level_count());
+            const Parameter& parameter = space.parameters()[i];
+            dimension.inactive +=
+                has_positions(parameter) ? (parameter.offers_unset ? 1U : 0U) : static_cast<std::uint32_t>(parameter.level_count());
         }
         const Parameter& first = space.parameters()[dimension.parameters.front()];
-        if (first.continuous()) {
+        if (has_positions(first)) {
             dimension.real_level = dimension.inactive++;
             finite_ = false;
             embed_real(dimension);
@@ -149,52 +154,26 @@ inline bool LevelGeometry::exclude_each_other(const Parameter& a, const Paramete
 
 /// One concept, one kind of domain; reals are kept apart, for each has a scale of its own.
 inline bool LevelGeometry::alike(const Parameter& a, const Parameter& b) {
-    return !a.concept_name.empty() && a.concept_name == b.concept_name && a.ordered() == b.ordered() && !a.continuous() &&
-           !b.continuous() && logarithmic(a) == logarithmic(b) &&
+    return !a.concept_name.empty() && a.concept_name == b.concept_name && a.ordered() == b.ordered() && !has_positions(a) &&
+           !has_positions(b) && logarithmic(a) == logarithmic(b) &&
            (!a.ordered() || number_of(a.level(a.level_count() - 1)).has_value() == number_of(b.level(b.level_count() - 1)).has_value());
 }
 
-inline bool LevelGeometry::logarithmic(const Parameter& parameter) {
-    if (const auto* range = std::get_if<IntegerDomain>(&parameter.domain)) return range->scale != Scale::linear && range->low > 0;
-    const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain);
-    if (choice == nullptr || !choice->ordered) return false;
-    double low = 0;
-    double high = 0;
-    for (const Value& value : choice->values) {
-        const auto number = number_of(value);
-        if (!number || !(*number > 0)) return false;
-        low = low == 0 ? *number : std::min(low, *number);
-        high = std::max(high, *number);
-    }
-    constexpr double spans = 4;  // 64, 128, 256, ...: steps of ratios; 28672, 30720, 32768: of differences, and there it hardly matters
-    return low > 0 && high / low >= spans;
-}
-
-/// On the parameter's own scale, not yet in [0, 1]; categories of an ordered list without numbers by their rank.
-inline double LevelGeometry::scaled(const Parameter& parameter, const Value& value, bool as_logarithm) {
-    const auto number = number_of(value);
-    if (number) return as_logarithm ? std::log(*number) : *number;
-    return static_cast<double>(parameter.level_of(value).value_or(0));
-}
-
 inline void LevelGeometry::embed_ordered(Dimension& dimension) const {
-    const bool as_logarithm = logarithmic(space_.parameters()[dimension.parameters.front()]);
+    std::vector<const Parameter*> parameters;
+    for (const std::size_t i : dimension.parameters) parameters.push_back(&space_.parameters()[i]);
+    const LevelMarks kind = marks_of(parameters);
     std::vector<std::optional<Place>> places;  // nothing: unset, nobody knows what it is
-    for (const std::size_t i : dimension.parameters) {
-        const Parameter& parameter = space_.parameters()[i];
-        for (std::size_t level = 0; level < parameter.level_count(); ++level) {
-            const Value value = parameter.level(level);
-            if (!is_unset(value)) places.push_back(Place{scaled(parameter, value, as_logarithm)});
-            else if (parameter.value_when_unset &&
-                     (number_of(*parameter.value_when_unset) || parameter.level_of(*parameter.value_when_unset)) &&
-                     (!as_logarithm || number_of(*parameter.value_when_unset).value_or(0) > 0))
-                places.push_back(Place{scaled(parameter, *parameter.value_when_unset, as_logarithm), unset_lift});
-            else places.emplace_back();
+    for (const Parameter* parameter : parameters)
+        for (std::size_t level = 0; level < parameter->level_count(); ++level) {
+            const Value value = parameter->level(level);
+            const bool unset = is_unset(value);
+            const auto mark = mark_of(*parameter, unset ? parameter->value_when_unset.value_or(Unset{}) : value, kind);
+            places.push_back(mark ? std::optional(Place{*mark, unset ? unset_lift : 0}) : std::nullopt);
         }
-    }
     std::vector<double> marks;
     for (const auto& place : places)
-        if (place) marks.push_back(place->scaled);
+        if (place) marks.push_back(place->mark);
     std::sort(marks.begin(), marks.end());
     marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
     const auto unit = [](double value, double low, double high) { return high > low ? (value - low) / (high - low) : 0.5; };
@@ -208,8 +187,8 @@ inline void LevelGeometry::embed_ordered(Dimension& dimension) const {
             row(level == places.size() ? 2 : 4) = 0.5;
             continue;
         }
-        const auto rank = static_cast<double>(std::lower_bound(marks.begin(), marks.end(), places[level]->scaled) - marks.begin());
-        row << half * unit(places[level]->scaled, marks.front(), marks.back()), half * unit(rank, 0, last_rank), 0, places[level]->lift, 0;
+        const auto rank = static_cast<double>(std::lower_bound(marks.begin(), marks.end(), places[level]->mark) - marks.begin());
+        row << half * unit(places[level]->mark, marks.front(), marks.back()), half * unit(rank, 0, last_rank), 0, places[level]->lift, 0;
     }
 }
 
@@ -246,7 +225,8 @@ inline void LevelGeometry::embed_real(Dimension& dimension) const {
     dimension.coordinates.setZero(dimension.inactive + 1, 4);
     if (parameter.offers_unset) {
         const auto number = parameter.value_when_unset ? number_of(*parameter.value_when_unset) : std::nullopt;
-        if (number) dimension.coordinates.row(0) << parameter.position_of(*number), 0, unset_lift, 0;
+        if (number && std::isfinite(parameter.position_of(*number)))
+            dimension.coordinates.row(0) << parameter.position_of(*number), 0, unset_lift, 0;
         else dimension.coordinates.row(0) << 0.5, 0, 0, 0.5;
     }
     dimension.coordinates.row(dimension.inactive) << 0.5, 0.5, 0, 0;

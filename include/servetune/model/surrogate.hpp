@@ -9,6 +9,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -24,20 +26,21 @@ struct SurrogateData {
     bool additive = false;
 };
 
-/// One Gaussian process of several, and how much it is believed. `uses_beliefs`: its regressors are a one and the beliefs, else a one.
+/// One Gaussian process of several, and how much it is believed.
 struct Expert {
     GaussianProcess process;
     double weight = 1;
-    bool uses_beliefs = false;
+    std::vector<Eigen::Index> beliefs{};  ///< the columns of beliefs that are its regressors, beside a one
 };
 
 /// A mixture of Gaussian processes over one quantity: a few modes of the hyperparameters' posterior, and where something is believed beforehand those with it
 /// and those without.
 ///
 /// Each column of beliefs m enters as b1 m, b1 ~ N(1, 0.5^2) (optimizer's knowledge is about right or it is wrong), integrated out. It is
-/// dropped where the posterior gives it a chance above 0.2 to point the wrong way. Both kinds of experts are weighted by how well they
-/// predict each value from all others (leave-one-out log density), at least `least_weight` each and those with it at most `belief_worth` / n: a belief that
-/// is right of most may be wrong of the best, which only those without it find (its share falls as beta / n, the weight of the prior in Hvarfner et al., piBO, ICLR 2022).
+/// dropped where the posterior gives it a chance above 0.2 to point the wrong way, the worst first, and the others are fitted anew without it. Both kinds of
+/// experts are weighted by how well they predict each value from all others (leave-one-out log density), at least `least_weight` each, but those with beliefs
+/// at most `belief_worth` / n: a belief that is right of most may be wrong of the best, which only those without it find (its share falls as beta / n, the
+/// weight of the prior in Hvarfner et al., piBO, ICLR 2022).
 class Surrogate {
 public:
     static constexpr double belief_sd = 0.5;
@@ -50,26 +53,23 @@ public:
     Surrogate(const LevelGeometry& geometry, const SurrogateData& data, std::uint64_t seed, const HyperparameterSearch& search = {})
         : geometry_(&geometry) {
         const DistanceTables tables = distance_tables(geometry, data.points, data.points);
-        std::vector<Expert> plain = experts(geometry, tables, data, Eigen::MatrixXd(data.values.size(), 0), seed, search);
-        Eigen::MatrixXd kept = data.beliefs;
-        if (kept.cols() > 0 && data.values.size() > 0) {
-            std::vector<Expert> believing = experts(geometry, tables, data, kept, seed, search);
-            for (Eigen::Index q = 0; q < kept.cols(); ++q) {
-                const Prediction slope = believing.front().process.coefficient(q + 1);
-                const double wrong_way = 0.5 * std::erfc(slope.mean / std::sqrt(2 * std::max(slope.variance, 1e-300)));
-                dropped_.push_back(wrong_way > wrong_way_at_most);
+        std::vector<Expert> plain = experts(geometry, tables, data, {}, seed, search);
+        std::vector<Eigen::Index> columns(data.values.size() > 0 ? static_cast<std::size_t>(data.beliefs.cols()) : 0);
+        std::iota(columns.begin(), columns.end(), 0);
+        while (!columns.empty()) {
+            std::vector<Expert> believing = experts(geometry, tables, data, columns, seed, search);
+            if (const auto wrong = most_wrong(believing.front())) {
+                columns.erase(columns.begin() + *wrong);
+                continue;
             }
-            if (std::none_of(dropped_.begin(), dropped_.end(), [](bool dropped) { return dropped; })) {
-                const double with = leave_one_out_log_density(believing.front().process);
-                const double without = leave_one_out_log_density(plain.front().process);
-                const double likely =
-                    std::clamp(1 / (1 + std::exp(std::clamp(without - with, -700.0, 700.0))), least_weight, 1 - least_weight);
-                const double share = std::min(likely, belief_worth / static_cast<double>(data.values.size()));
-                belief_weight_ = share;
-                for (Expert& expert : believing) expert.weight *= share;
-                for (Expert& expert : plain) expert.weight *= 1 - share;
-                experts_ = std::move(believing);
-            }
+            const double with = leave_one_out_log_density(believing.front().process);
+            const double without = leave_one_out_log_density(plain.front().process);
+            const double likely = std::clamp(1 / (1 + std::exp(std::clamp(without - with, -700.0, 700.0))), least_weight, 1 - least_weight);
+            belief_weight_ = std::min(likely, belief_worth / static_cast<double>(data.values.size()));
+            for (Expert& expert : believing) expert.weight *= belief_weight_;
+            for (Expert& expert : plain) expert.weight *= 1 - belief_weight_;
+            experts_ = std::move(believing);
+            break;
         }
         for (Expert& expert : plain) experts_.push_back(std::move(expert));
         std::stable_sort(experts_.begin(), experts_.end(), [](const Expert& a, const Expert& b) { return a.weight > b.weight; });
@@ -82,9 +82,7 @@ public:
 
     /// m x p regressors of an expert for points of which `beliefs` (m x q) is believed.
     [[nodiscard]] static Eigen::MatrixXd regressors(const Expert& expert, const Eigen::MatrixXd& beliefs) {
-        Eigen::MatrixXd result = Eigen::MatrixXd::Ones(beliefs.rows(), expert.process.data().regressors.cols());
-        if (expert.uses_beliefs) result.rightCols(beliefs.cols()) = beliefs;
-        return result;
+        return with_ones(beliefs, expert.beliefs);
     }
 
     /// Each expert's predictions at m points; `beliefs` m x q (q columns even where none is used, or 0).
@@ -143,19 +141,37 @@ public:
     }
 
 private:
+    static Eigen::MatrixXd with_ones(const Eigen::MatrixXd& beliefs, const std::vector<Eigen::Index>& columns) {
+        Eigen::MatrixXd result = Eigen::MatrixXd::Ones(beliefs.rows(), static_cast<Eigen::Index>(columns.size()) + 1);
+        for (std::size_t k = 0; k < columns.size(); ++k) result.col(static_cast<Eigen::Index>(k) + 1) = beliefs.col(columns[k]);
+        return result;
+    }
+
+    /// Of an expert's beliefs the one that most likely points the wrong way; nothing where all may be kept.
+    static std::optional<std::ptrdiff_t> most_wrong(const Expert& expert) {
+        std::optional<std::ptrdiff_t> result;
+        double most = wrong_way_at_most;
+        for (std::size_t k = 0; k < expert.beliefs.size(); ++k) {
+            const Prediction slope = expert.process.coefficient(static_cast<Eigen::Index>(k) + 1);
+            const double wrong_way = 0.5 * std::erfc(slope.mean / std::sqrt(2 * std::max(slope.variance, 1e-300)));
+            if (wrong_way <= most) continue;
+            result = static_cast<std::ptrdiff_t>(k);
+            most = wrong_way;
+        }
+        return result;
+    }
+
+    /// Which use these columns of the beliefs.
     static std::vector<Expert> experts(const LevelGeometry& geometry, const DistanceTables& tables, const SurrogateData& data,
-                                       const Eigen::MatrixXd& beliefs, std::uint64_t seed, const HyperparameterSearch& search) {
-        const Eigen::Index n = data.values.size();
+                                       const std::vector<Eigen::Index>& columns, std::uint64_t seed, const HyperparameterSearch& search) {
         Observations observations;
         observations.points = data.points;
         observations.values = data.values;
         observations.noise_factors = data.noise_factors;
-        observations.regressors.resize(n, beliefs.cols() + 1);
-        observations.regressors.col(0).setOnes();
-        observations.regressors.rightCols(beliefs.cols()) = beliefs;
-        observations.coefficient_mean = Eigen::VectorXd::Ones(beliefs.cols() + 1);
+        observations.regressors = with_ones(data.beliefs, columns);
+        observations.coefficient_mean = Eigen::VectorXd::Ones(observations.regressors.cols());
         observations.coefficient_mean(0) = 0;  // the level: N(0, 1)
-        observations.coefficient_variance = Eigen::VectorXd::Constant(beliefs.cols() + 1, belief_sd * belief_sd);
+        observations.coefficient_variance = Eigen::VectorXd::Constant(observations.regressors.cols(), belief_sd * belief_sd);
         observations.coefficient_variance(0) = 1;
         HyperparameterPriors priors = HyperparameterPriors::of(geometry);
         priors.noise_variance = data.noise_variance;
@@ -165,7 +181,7 @@ private:
         for (const HyperparameterMode& mode : fit_hyperparameters(hyperparameters, tables, observations, seed, search))
             result.push_back(
                 {GaussianProcess(tables, observations, hyperparameters.kernel(mode.theta), hyperparameters.noise_variance(mode.theta)),
-                 mode.weight, beliefs.cols() > 0});
+                 mode.weight, columns});
         return result;
     }
 
@@ -181,7 +197,6 @@ private:
 
     const LevelGeometry* geometry_;
     std::vector<Expert> experts_{};
-    std::vector<bool> dropped_{};
     double belief_weight_ = 0;
 };
 

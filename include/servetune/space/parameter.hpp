@@ -120,8 +120,9 @@ struct Parameter {
     [[nodiscard]] std::optional<std::size_t> level_of(const Value& value) const;
     [[nodiscard]] bool contains(const Value& value) const;
 
-    /// The real at position `u` of [0, 1] on the domain's scale, and back. Continuous parameters only.
+    /// The real at position `u` of [0, 1] on the domain's scale. Continuous parameters only.
     [[nodiscard]] double at_position(double u) const;
+    /// Where a number is on the domain's scale, in [0, 1] inside of it; not finite for one that a logarithmic scale has no place for. Reals and integers only.
     [[nodiscard]] double position_of(double value) const;
 
     /// `integer 16..4096 (log2)`, `one of none, fp8`, with `engine` where no flag is a level.
@@ -196,10 +197,14 @@ inline double Parameter::at_position(double u) const {
 }
 
 inline double Parameter::position_of(double value) const {
+    const auto position = [value](double low, double high, Scale scale) {
+        if (low == high) return 0.0;
+        return scale == Scale::linear ? (value - low) / (high - low) : std::log(value / low) / std::log(high / low);
+    };
+    if (const auto* range = std::get_if<IntegerDomain>(&domain))
+        return position(static_cast<double>(range->low), static_cast<double>(range->high), range->low > 0 ? range->scale : Scale::linear);
     const auto& range = std::get<RealDomain>(domain);
-    if (range.low == range.high) return 0;
-    if (range.scale == Scale::linear) return (value - range.low) / (range.high - range.low);
-    return std::log(value / range.low) / std::log(range.high / range.low);
+    return position(range.low, range.high, range.scale);
 }
 
 inline std::string Parameter::domain_text() const {

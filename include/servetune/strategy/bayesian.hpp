@@ -36,6 +36,7 @@ public:
 
     explicit Bayesian(Options options = {}) : options_(std::move(options)) {}
     [[nodiscard]] std::string name() const override { return "bayesian"; }
+    [[nodiscard]] const Options& options() const { return options_; }
     [[nodiscard]] inline Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
     /// The models that an ask after this history decides by. `geometry` must outlive them.
@@ -90,8 +91,7 @@ inline Answer Bayesian::ask(const Problem& problem, std::span<const Trial> histo
 
     Models models{kept_.learned(problem, standings, options_)};
     const LearnedModel& model = models.learned;
-    if (options_.per_second)
-        models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), history.size(), options_.learning.search);
+    if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), options_.learning.search);
     const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
     if (problem.replicates_inform && (used_up || last_ones))
         if (auto proposal = confirmation(model, problem)) return *proposal;
@@ -124,12 +124,15 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
     for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
     const double sign = problem.objective.direction == Direction::maximize ? 1 : -1;
     const bool margins = margins_hold(lessons);
+    const RanOut ran_out(problem.space, all.geometry(), lessons);
+    const std::vector<bool> out = ran_out.covers(all.pool());
     if (lessons.size() == 1 && options_.beliefs.size() > 0) {
         std::optional<std::size_t> best;
         double best_value = 0;
         for (std::size_t i = 0; i < all.pool().size(); ++i) {
             const std::vector<PriorBelief> beliefs = all.beliefs(i);
-            if (!beliefs.front().log_value || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front()) continue;
+            if (!beliefs.front().log_value || out[i] || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front())
+                continue;
             const double value = sign * *beliefs.front().log_value;
             if (best && value <= best_value) continue;
             best = i;
@@ -138,16 +141,19 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
         if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
     }
     const std::size_t trials = start_trials(all.geometry().dimensions(), options_.trials) - 1;
-    const auto may_work = [&](const Configuration& one) { return !margins || believed_margin(options_.beliefs.of(one)) > -1; };
+    const auto may_work = [&](const Configuration& one) {
+        return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
+    };
     auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work);
     const auto seen = [&](const Configuration& configuration) {
         return std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; });
     };
     if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
     std::vector<double> chances;
-    if (margins)
-        for (std::size_t i = 0; i < all.pool().size(); ++i)
-            chances.push_back(0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)));
+    for (std::size_t i = 0; i < all.pool().size(); ++i) {
+        const double by_margin = margins ? 0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)) : 1;
+        chances.push_back(out[i] ? std::min(by_margin, RanOut::chance) : by_margin);
+    }
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances));
     if (seen(configuration)) return std::nullopt;
     return Proposal{std::move(configuration), "far from all that was tried"};

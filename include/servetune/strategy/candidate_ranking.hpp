@@ -90,7 +90,7 @@ inline CandidateRanking::CandidateRanking(const ToldModels& told, const Candidat
 }
 
 inline Eigen::MatrixXf CandidateRanking::regressors() const {
-    if (!expert_.uses_beliefs) return {};
+    if (expert_.beliefs.empty()) return {};
     std::vector<std::vector<PriorBelief>> beliefs;
     for (std::size_t i = 0; i < candidates_.pool().size(); ++i) beliefs.push_back(candidates_.beliefs(i));
     return Surrogate::regressors(expert_, told_.columns(beliefs)).cast<float>();

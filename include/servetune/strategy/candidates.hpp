@@ -40,7 +40,7 @@ public:
         }
     }
 
-    /// All that decides what the candidates are.
+    /// Decides where draws begin: spaces that differ have different ones.
     static std::string key_of(const Problem& problem) {
         std::string key = problem.space.default_configuration().text() + " of " + text_of(problem.feasible.size());
         for (const Parameter& parameter : problem.space.parameters()) {

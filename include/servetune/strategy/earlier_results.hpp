@@ -145,7 +145,6 @@ inline Parameter EarlierResults::parameter_of(const Link& link) {
         if (is_unset(value)) unset = true;
         else if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
     };
-    constexpr std::size_t most_levels = 512;  // of a table of distances; more are as good as continuous
     for (const Parameter* parameter : link.current) {
         ordered = ordered && parameter->ordered();
         if (parameter->value_when_unset) result.value_when_unset = plain(*parameter->value_when_unset);
@@ -155,7 +154,7 @@ inline Parameter EarlierResults::parameter_of(const Link& link) {
         if (real != nullptr) {
             continuous = true;
             for (const double end : {real->low, real->high}) add(plain(end));
-        } else if (integer != nullptr && parameter->level_count() > most_levels) {
+        } else if (integer != nullptr && has_positions(*parameter)) {
             continuous = true;
             for (const std::int64_t end : {integer->low, integer->high}) add(end);
         } else

@@ -3,6 +3,7 @@
 
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/contrast.hpp"
+#include "servetune/strategy/effects_floor.hpp"
 #include "servetune/strategy/variant_grid.hpp"
 
 #include <Eigen/QR>
@@ -40,8 +41,7 @@ struct PairEffect {
 /// the parameter set to a level, less the average over its levels in the same configurations; an interaction is what the average of two levels together has beyond
 /// both main effects. Only feasible configurations enter. Values are posterior means; intervals are from the posterior covariance of such averages, exact but for two
 /// things: they are of averages over `most_covaried` configurations at most, no narrower than those over all by expectation, and what a model cannot say is not
-/// in them. Where a study has fewer than `needed` configurations with a number nothing is said: main effects alone have as many unknowns as parameters and one
-/// for the level, and one more is the least that can contradict them.
+/// in them. Below the floor nothing is said.
 class Effects {
 public:
     static constexpr std::size_t most_drawn = 2000;     ///< for the variance over the space
@@ -58,10 +58,7 @@ public:
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
     Effects(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs);
 
-    [[nodiscard]] std::size_t measured() const { return measured_; }  ///< configurations with a number
-    [[nodiscard]] std::size_t varied() const { return needed_ - 2; }  ///< parameters that have more than one level
-    [[nodiscard]] std::size_t needed() const { return needed_; }
-    [[nodiscard]] bool enough() const { return measured_ >= needed_; }
+    [[nodiscard]] const EffectsFloor& floor() const { return floor_; }
     /// Whether any main effect is known.
     [[nodiscard]] bool learned() const {
         return std::any_of(main_.begin(), main_.end(), [](const MainEffect& one) { return one.gain.known(); });
@@ -86,8 +83,7 @@ private:
     const Problem& problem_;
     const Beliefs& beliefs_;
     LevelGeometry geometry_;
-    std::size_t measured_ = 0;
-    std::size_t needed_ = 0;
+    EffectsFloor floor_{};
     std::vector<MainEffect> main_{};
     std::vector<PairEffect> pairs_{};
 };
@@ -96,12 +92,11 @@ inline Effects::Effects(const Problem& problem, std::span<const Trial> trials, c
     : problem_(problem), beliefs_(beliefs), geometry_(problem.space) {
     const std::vector<Trial> history = search_history(problem, trials);
     const Standings standings(history, problem.objective, problem.decision);
-    for (const Standing& standing : standings.all()) measured_ += standing.values.empty() ? 0 : 1;
+    floor_ = EffectsFloor::of(problem.space, standings);
     std::vector<const Parameter*> varied;
     for (const Parameter& parameter : problem.space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) varied.push_back(&parameter);
-    needed_ = varied.size() + 2;
-    if (!enough() || varied.empty()) return;
+    if (!floor_.enough() || varied.empty()) return;
     const LearnedModel model = bayesian.learned(problem, standings, geometry_);
     const std::vector<Configuration> sample = drawn();
     find_main({model, sample, varied});

@@ -40,11 +40,6 @@ struct Lesson {
     friend bool operator==(const Lesson&, const Lesson&) = default;
 };
 
-/// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say nothing.
-inline bool teaches(FailureKind kind) {
-    return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
-}
-
 inline double median_of(std::vector<double> values) {
     if (values.empty()) return 0;
     std::sort(values.begin(), values.end());
@@ -122,7 +117,8 @@ inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& s
             double sum = 0;
             double count = 0;
             for (const Trial* trial : standing.trials)
-                if (const Measurement* measurement = trial->measurement())
+                if (const Measurement* measurement = trial->measurement();
+                    measurement != nullptr && problem.decision.believes(*measurement))
                     if (const auto margin = margin_of(limit, measurement->metrics); margin && std::isfinite(*margin)) {
                         sum += *margin;
                         ++count;

@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/contrast.hpp"
+#include "servetune/strategy/effects_floor.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,12 +22,14 @@ namespace servetune {
 
 /// What the models expected of a configuration, by all that had been told when it was asked.
 struct Expectation {
-    CredibleInterval objective{};           ///< in the objective's unit, without the noise of a measurement
-    double deviation = 0;                   ///< standard deviation of the same, in its unit
+    std::optional<CredibleInterval>
+        objective{};                        ///< in the objective's unit, without the noise of a measurement; nothing: nothing was measured
+    double deviation = 0;                   ///< that of a normal with an interval as wide, in its unit
     std::optional<double> best{};           ///< the best posterior mean then; nothing: nothing had passed
     std::optional<double> expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above, or of several goals
     double chance_works = 1;                ///< to give a number
     double chance_limits = 1;               ///< to keep all limits
+    std::optional<double> seconds{};        ///< what the trial takes, start to end; nothing: not known of any
     double belief_weight = 0;               ///< of the experts that use knowledge, 0 to 1
 };
 
@@ -63,6 +66,7 @@ public:
     static constexpr std::size_t most_pairs = 100;       ///< of an effect: a covariance is O(pairs^2)
     static constexpr std::size_t most_fours = 24;        ///< of an interaction, each of four configurations
     static constexpr std::size_t most_interactions = 5;  ///< the strongest
+    static constexpr std::size_t most_levels = 64;       ///< of a parameter
     static constexpr std::size_t most_drawn = 2000;      ///< of which those count in which the parameter is active and the change allowed
 
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
@@ -71,7 +75,10 @@ public:
 
     /// Throws UsageError where there is no such trial of the search.
     [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
-    /// Of all that was told: every level of every parameter but the defaults, in the space's order. Empty where nothing was measured.
+    /// What `effects` wants.
+    [[nodiscard]] EffectsFloor floor() const { return EffectsFloor::of(problem_.space, {trials_, problem_.objective, problem_.decision}); }
+    /// Of all that was told: every level of every parameter but the defaults (of more than `most_levels` an even part), in the space's order. Empty below the
+    /// floor.
     [[nodiscard]] std::vector<Effect> effects() const;
     /// The strongest first. Of each parameter its best and its worst level but the default are looked at.
     [[nodiscard]] std::vector<Interaction> interactions(const std::vector<Effect>& effects) const;
@@ -89,7 +96,7 @@ private:
     [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const;
     [[nodiscard]] static double mean(const LearnedModel& model, const Contrast& contrast);
     [[nodiscard]] CredibleInterval posterior(const LearnedModel& model, const Contrast& contrast) const;
-    [[nodiscard]] std::optional<LearnedModel> model() const;  ///< of all; nothing where nothing was measured
+    [[nodiscard]] std::optional<LearnedModel> model() const;  ///< of all; nothing below the floor
 
     const Problem& problem_;
     std::vector<Trial> trials_;
@@ -124,11 +131,14 @@ inline TrialExplanation Explanation::trial(std::uint64_t id) const {
     const LearnedModel model = bayesian_.learned(problem_, Standings(history, problem_.objective, problem_.decision), geometry_);
     const CandidateScore score = model.scores({geometry_.encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
-    const double sd = std::sqrt(score.objective.variance);
-    const auto ends = std::minmax(
-        {model.scale().value(score.objective.mean - normal_95 * sd), model.scale().value(score.objective.mean + normal_95 * sd)});
-    expected.objective = {model.scale().value(score.objective.mean), ends.first, ends.second};
-    expected.deviation = expected.objective.value * model.scale().spread() * sd;  // of a logarithm, to first order
+    const auto& lessons = model.lessons();
+    if (std::any_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.value.has_value(); })) {
+        const double reach = normal_95 * std::sqrt(score.objective.variance);
+        const auto [low, high] =
+            std::minmax({model.scale().value(score.objective.mean - reach), model.scale().value(score.objective.mean + reach)});
+        expected.objective = {model.scale().value(score.objective.mean), low, high};
+        expected.deviation = (high - low) / (2 * normal_95);
+    }
     if (model.incumbent()) {
         expected.best = model.scale().value(model.of_lessons()[*model.incumbent()].mean);
         if (model.tradeoff() == nullptr) expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
@@ -136,13 +146,13 @@ inline TrialExplanation Explanation::trial(std::uint64_t id) const {
     expected.chance_works = std::exp(score.log_works);
     expected.chance_limits = std::exp(score.log_limits);
     expected.belief_weight = model.objective().belief_weight();
+    expected.seconds = TrialCost(geometry_, lessons, bayesian_.options().learning.search).seconds(geometry_.encode(found->configuration));
     return result;
 }
 
 inline std::optional<LearnedModel> Explanation::model() const {
     const Standings standings(trials_, problem_.objective, problem_.decision);
-    const auto& all = standings.all();
-    if (std::all_of(all.begin(), all.end(), [](const Standing& one) { return one.values.empty(); })) return std::nullopt;
+    if (!EffectsFloor::of(problem_.space, standings).enough()) return std::nullopt;
     return bayesian_.learned(problem_, standings, geometry_);
 }
 
@@ -211,7 +221,9 @@ inline std::vector<Effect> Explanation::effects() const {
     const std::vector<Configuration> drawn = sample();
     for (const Parameter& parameter : problem_.space.parameters()) {
         std::vector<Value> levels;
-        for (std::size_t i = 0; i < parameter.level_count(); ++i) levels.push_back(parameter.level(i));
+        const std::size_t shown = std::min(parameter.level_count(), most_levels);
+        for (std::size_t i = 0; i < shown; ++i)
+            levels.push_back(parameter.level(shown < 2 ? i : i * (parameter.level_count() - 1) / (shown - 1)));
         constexpr std::array quartiles{0.0, 0.25, 0.5, 0.75, 1.0};
         if (parameter.continuous())
             for (const double at : quartiles) levels.emplace_back(parameter.at_position(at));
@@ -259,7 +271,7 @@ inline std::vector<Interaction> Explanation::interactions(const std::vector<Effe
                                               {{{a->parameter, usual_a}, {b->parameter, b->level}}, -1.0},
                                               {{{a->parameter, usual_a}, {b->parameter, usual_b}}, 1.0}},
                                              most_fours);
-                    if (four.terms == 0) break;
+                    if (four.terms == 0) continue;
                     const double size = std::abs(mean(*learned, four));
                     if (!strongest || size > strongest->size) strongest = Candidate{a, b, std::move(four), size};
                 }

@@ -38,7 +38,7 @@ inline LearnedModel learned_from(const Problem& problem, const Standings& standi
 class KeptModels {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
-        if (std::string key = Candidates::key_of(problem); !candidates_ || space_ != key) {
+        if (std::string key = identity_of(problem); !candidates_ || space_ != key) {
             ranking_.reset();
             told_.reset();
             candidates_ = std::make_unique<const Candidates>(problem, options.beliefs, options.candidates);
@@ -66,6 +66,19 @@ public:
     }
 
 private:
+    /// All that decides the candidates, and their distances.
+    static std::string identity_of(const Problem& problem) {
+        std::string result = Candidates::key_of(problem);
+        for (const Parameter& parameter : problem.space.parameters()) {
+            result += parameter.ordered() ? "|<" : "|";
+            for (const Condition& condition : parameter.active_when) {
+                result += "&" + condition.parent;
+                for (const Value& value : condition.values) result += "=" + text_of(value);
+            }
+        }
+        return result;
+    }
+
     std::string space_{};
     std::unique_ptr<const Candidates> candidates_{};
     Objective objective_{};

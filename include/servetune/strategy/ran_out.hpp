@@ -65,7 +65,8 @@ inline void RanOut::add_amounts(const Parameter& parameter, std::size_t number) 
         for (std::size_t d = 0; d < amounts_.size(); ++d)
             if (point.levels[d] != inactive.levels[d]) amounts_[d][point.levels[d]] = {number, amount};
     };
-    if (parameter.continuous()) return add(parameter.at_position(0), 0);
+    if (has_positions(parameter))
+        return add(parameter.continuous() ? Value(parameter.at_position(0)) : parameter.level(parameter.level_count() - 1), 0);
     bool numbers = false;
     for (std::size_t level = 0; level < parameter.level_count(); ++level) {
         const Value value = parameter.level(level);

@@ -41,7 +41,7 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
         for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
             double nearest = 1;
             for (const EncodedPoint& other : tried) nearest = std::min(nearest, geometry.squared_distance(d, point, other));
-            sum += nearest >= 1 ? another_category : std::min(nearest, far_enough);
+            sum += nearest >= 1 && !geometry.ordered(d) ? another_category : std::min(nearest, far_enough);
         }
         return sum;
     };
@@ -90,9 +90,9 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
     return place == usual ? std::nullopt : std::optional<Configuration>(place);
 }
 
-/// The next point of a design that fills the space: the candidate that brings most levels of unordered dimensions that nothing tried has, then the farthest
+/// The next point of a design that fills the space: the candidate that brings most levels that nothing tried has, then the farthest
 /// from what was tried (maximin; Johnson, Moore, Ylvisaker 1990), by the mean distance over the dimensions, weighted by its chance to work.
-/// `chances`: one for each candidate, or empty. Ties: the first. O(candidates tried D).
+/// `chances`: one for each candidate. Ties: the first. O(candidates tried D).
 inline std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
                             const std::vector<double>& chances) {
     const std::size_t dimensions = geometry.dimensions();
@@ -112,8 +112,7 @@ inline std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& 
             nearest = std::min(nearest, distance);
         }
         const double spread = std::sqrt((tried.empty() ? 0 : nearest) / static_cast<double>(std::max<std::size_t>(dimensions, 1)));
-        const double score =
-            (spread + fresh / static_cast<double>(std::max<std::size_t>(dimensions, 1))) * (chances.empty() ? 1 : chances[i]);
+        const double score = (spread + fresh / static_cast<double>(std::max<std::size_t>(dimensions, 1))) * chances[i];
         if (score > best_score) {
             best_score = score;
             best = i;

@@ -6,6 +6,7 @@
 #include "servetune/model/surrogate.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/evidence.hpp"
+#include "servetune/strategy/goal_data.hpp"
 #include "servetune/strategy/ran_out.hpp"
 
 #include <algorithm>
@@ -27,7 +28,6 @@ public:
 
     /// One limit's margin.
     struct LimitModel {
-        double unit = 1;
         std::unique_ptr<Surrogate> margin{};  ///< null: no trial has that metric
     };
 
@@ -73,7 +73,8 @@ private:
     std::vector<Lesson> lessons_;
     RanOut ran_out_;
     OutputScale scale_;
-    std::vector<double> belief_centres_{};
+    std::vector<std::optional<double>>
+        belief_centres_{};  ///< of each source, over what gave a number; nothing: of none is anything believed
     std::unique_ptr<Surrogate> objective_{};
     std::vector<LimitModel> limits_{};
     std::unique_ptr<FeasibilityModel> works_{};
@@ -81,16 +82,16 @@ private:
     Eigen::Index observed_ = 0;
 };
 
-/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed.
+/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed, or nothing yet to compare it with.
 inline Eigen::MatrixXd ToldModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
     const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
     Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
     constexpr double farthest = 3;
-    for (Eigen::Index i = 0; i < result.rows(); ++i)
-        for (Eigen::Index j = 0; j < sources; ++j)
-            if (const auto& m = beliefs[static_cast<std::size_t>(i)][static_cast<std::size_t>(j)].log_value)
-                result(i, j) =
-                    farthest * std::tanh((scale_.turned(*m) - belief_centres_[static_cast<std::size_t>(j)]) / scale_.spread() / farthest);
+    for (std::size_t j = 0; j < belief_centres_.size(); ++j)
+        for (std::size_t i = 0; i < beliefs.size() && belief_centres_[j]; ++i)
+            if (const auto& m = beliefs[i][j].log_value)
+                result(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
+                    farthest * std::tanh((scale_.turned(*m) - *belief_centres_[j]) / scale_.spread() / farthest);
     return result;
 }
 
@@ -100,37 +101,14 @@ inline void ToldModels::learn_objective(double noise_cv, const Options& options,
         std::vector<double> known;
         for (const Lesson& lesson : lessons_)
             if (lesson.value && lesson.beliefs[j].log_value) known.push_back(scale_.turned(*lesson.beliefs[j].log_value));
-        belief_centres_.push_back(median_of(std::move(known)));
+        belief_centres_.push_back(known.empty() ? std::nullopt : std::optional(median_of(std::move(known))));
     }
-    std::vector<double> good;
-    for (const Lesson& lesson : lessons_)
-        if (lesson.value) good.push_back(scale_.scaled(*lesson.value));
-    std::sort(good.begin(), good.end());
-    // A bad value: nothing was measured, then one spread below what the first will be.
-    const double bad = good.empty() ? -1 : options.failures == FailureLesson::penalty ? good.front() : good[good.size() / 10];
-
-    SurrogateData data;
-    std::vector<double> values;
-    std::vector<double> factors;
+    GoalData of_goal = goal_data(
+        lessons_, [](const Lesson& lesson) { return *lesson.value; }, scale_, noise_cv, options);
     std::vector<std::vector<PriorBelief>> beliefs;
-    bool replicated = false;
-    for (const Lesson& lesson : lessons_) {
-        const bool told_as_bad = !lesson.value && !lesson.works && options.failures != FailureLesson::classifier;
-        if (!lesson.value && !told_as_bad) continue;
-        data.points.push_back(lesson.point);
-        values.push_back(lesson.value ? scale_.scaled(*lesson.value) : bad);
-        factors.push_back(lesson.value ? 1 / lesson.replicates : 1);
-        beliefs.push_back(lesson.beliefs);
-        replicated = replicated || lesson.replicates > 1;
-    }
-    const auto n = static_cast<Eigen::Index>(values.size());
-    data.values = Eigen::Map<Eigen::VectorXd>(values.data(), n);
-    data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
-    data.beliefs = columns(beliefs);
-    // Assumed noise may be off by a factor of three either way, measured noise by less than two.
-    data.noise_variance = {2 * std::log(std::max(noise_cv, 1e-4) / scale_.spread()), replicated ? 0.5 : 1.0};
-    data.additive = options.additive;
-    objective_ = std::make_unique<Surrogate>(geometry_, data, seed, options.search);
+    for (const std::size_t i : of_goal.lessons) beliefs.push_back(lessons_[i].beliefs);
+    of_goal.data.beliefs = columns(beliefs);
+    objective_ = std::make_unique<Surrogate>(geometry_, of_goal.data, seed, options.search);
 }
 
 /// Margins in units of their spread, at least 5 %: what separates runs of one configuration at high percentiles.
@@ -149,9 +127,9 @@ inline void ToldModels::learn_limits(std::size_t limits, const Options& options,
         if (margins.empty()) continue;
         std::vector<double> sizes;
         for (const double margin : margins) sizes.push_back(std::abs(margin));
-        model.unit = std::max(median_of(sizes), 0.05);
+        const double unit = std::max(median_of(sizes), 0.05);
         const auto n = static_cast<Eigen::Index>(margins.size());
-        data.values = Eigen::Map<Eigen::VectorXd>(margins.data(), n) / model.unit;
+        data.values = Eigen::Map<Eigen::VectorXd>(margins.data(), n) / unit;
         data.values = (data.values.array() / 3).tanh() * 3;  // how far beyond does not matter
         data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
         data.beliefs.resize(n, 0);

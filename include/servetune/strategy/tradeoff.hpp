@@ -10,6 +10,7 @@
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/candidate_score.hpp"
 #include "servetune/strategy/evidence.hpp"
+#include "servetune/strategy/goal_data.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -170,29 +171,9 @@ inline Tradeoff::GoalModel Tradeoff::learned(const Goal& goal, std::size_t k, co
     for (const Lesson& lesson : lessons)
         if (lesson.value) measured.push_back(lesson.further[k]);
     const OutputScale scale(goal.direction == Direction::maximize, measured, 2 * noise_cv);
-    std::vector<double> good;
-    for (const double value : measured) good.push_back(scale.scaled(value));
-    std::sort(good.begin(), good.end());
-    const double bad = good.empty() ? -1 : options.failures == FailureLesson::penalty ? good.front() : good[good.size() / 10];
-
-    SurrogateData data;
-    std::vector<double> values;
-    std::vector<double> factors;
-    bool replicated = false;
-    for (const Lesson& lesson : lessons) {
-        const bool told_as_bad = !lesson.value && !lesson.works && options.failures != FailureLesson::classifier;
-        if (!lesson.value && !told_as_bad) continue;
-        data.points.push_back(lesson.point);
-        values.push_back(lesson.value ? scale.scaled(lesson.further[k]) : bad);
-        factors.push_back(lesson.value ? 1 / lesson.replicates : 1);
-        replicated = replicated || lesson.replicates > 1;
-    }
-    const auto n = static_cast<Eigen::Index>(values.size());
-    data.values = Eigen::Map<Eigen::VectorXd>(values.data(), n);
-    data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
-    data.beliefs.resize(n, 0);
-    data.noise_variance = {2 * std::log(std::max(noise_cv, 1e-4) / scale.spread()), replicated ? 0.5 : 1.0};
-    data.additive = options.additive;
+    const SurrogateData data = goal_data(
+                                   lessons, [k](const Lesson& lesson) { return lesson.further[k]; }, scale, noise_cv, options)
+                                   .data;
     GoalModel result{scale, std::make_unique<Surrogate>(geometry, data, seed, options.search)};
     for (const Lesson& lesson : lessons)
         if (lesson.under_way()) result.process->believe(lesson.point, Eigen::RowVectorXd(0));

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace servetune {
@@ -21,12 +22,13 @@ namespace servetune {
 /// section 3.2, in the logarithm).
 class TrialCost {
 public:
-    /// Lessons without `seconds` say nothing. `geometry` must outlive it. `seed`: of the starts of the fit.
-    TrialCost(const LevelGeometry& geometry, const std::vector<Lesson>& lessons, std::uint64_t seed, const HyperparameterSearch& search)
-        : geometry_(geometry) {
+    /// Lessons without `seconds` say nothing. `geometry` must outlive it.
+    TrialCost(const LevelGeometry& geometry, const std::vector<Lesson>& lessons, const HyperparameterSearch& search) : geometry_(geometry) {
         std::vector<double> logs;
         SurrogateData data;
+        std::uint64_t asked = 0;  // the starts of the fit depend on it
         for (const Lesson& lesson : lessons) {
+            asked += lesson.trials;
             if (!lesson.seconds) continue;
             data.points.push_back(lesson.point);
             logs.push_back(std::log(*lesson.seconds));
@@ -42,7 +44,7 @@ public:
         data.noise_factors = Eigen::VectorXd::Ones(n);
         data.noise_variance = {2 * std::log(noise / unit_), 1.0};
         data.beliefs.resize(n, 0);
-        process_ = std::make_unique<Surrogate>(geometry_, data, seed, HyperparameterSearch{2, 1, search.iterations});
+        process_ = std::make_unique<Surrogate>(geometry_, data, asked, HyperparameterSearch{2, 1, search.iterations});
     }
 
     /// ln E[seconds] at each point less that of the median trial; zeros where nothing was told.
@@ -52,6 +54,11 @@ public:
         const std::vector<Prediction> predictions = process_->mixed(points, Eigen::MatrixXd(points.size(), 0));
         for (std::size_t i = 0; i < points.size(); ++i) result[i] = expected(predictions[i].mean, predictions[i].variance);
         return result;
+    }
+
+    /// E[seconds] at a point; nothing where nothing was told.
+    [[nodiscard]] std::optional<double> seconds(const EncodedPoint& point) const {
+        return process_ ? std::optional(std::exp(centre_ + log_seconds({point}).front())) : std::nullopt;
     }
 
     /// Takes the same from a ranking of a whole pool, in single precision.

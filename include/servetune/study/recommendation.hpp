@@ -47,16 +47,19 @@ inline bool is_reduction_of(const SearchSpace& space, const Configuration& small
     });
 }
 
-/// Whether all that keeps a configuration from passing is that its measurements cannot be believed.
+/// Whether all that keeps a configuration from passing is that what was measured cannot be believed, or failures that were not its own.
 inline bool only_unsound(const Standing& standing, const Problem& problem) {
-    const auto unbelieved = [&](const Trial* trial) {
+    std::size_t believed = 0;
+    const auto says_nothing_against_it = [&](const Trial* trial) {
+        if (const Failure* failure = trial->failure()) return !teaches(failure->kind);
         const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr || measurement->validity.verdict != Verdict::unsound) return false;
+        if (measurement == nullptr) return false;
+        believed += problem.decision.believes(*measurement) ? 1 : 0;
         return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(),
                             [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
     };
-    return problem.decision.enforce_audit && standing.values.empty() && standing.told() && !standing.pending() &&
-           std::all_of(standing.trials.begin(), standing.trials.end(), unbelieved);
+    return standing.told() && !standing.pending() && !standing.passes() &&
+           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.values.size();
 }
 
 /// The gain of one of the configurations that were tried over the default, in goal k. What looks best of thirty measurements is the luckiest of them too, so a

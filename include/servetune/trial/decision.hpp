@@ -21,6 +21,10 @@ struct Decision {
     double min_gain = 0.01;     ///< a flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides
     double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach
+
+    [[nodiscard]] bool believes(const Measurement& measurement) const {
+        return !enforce_audit || measurement.validity.verdict != Verdict::unsound;
+    }
 };
 
 /// What is known of one configuration's objective: the mean of its measurements and how far the truth may be from it.

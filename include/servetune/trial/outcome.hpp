@@ -84,6 +84,11 @@ inline constexpr std::array<std::pair<FailureKind, std::string_view>, 13> failur
     {FailureKind::other, "other"},
 }};
 
+/// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say nothing.
+inline bool teaches(FailureKind kind) {
+    return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
+}
+
 inline constexpr std::array<std::pair<Verdict, std::string_view>, 3> verdicts{
     {{Verdict::sound, "sound"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
 

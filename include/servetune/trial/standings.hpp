@@ -107,22 +107,27 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     }
 }
 
-/// A measurement counts where it has every goal: half of one says nothing of a front.
+/// A measurement counts where it has every goal: half of one says nothing of a front. A failure that was not its own takes nothing from what else is known of a
+/// configuration; one that was measured as often unsoundly as soundly cannot win.
 inline void Standings::judge(Standing& standing, const std::vector<Goal>& goals, const Objective& objective, const Decision& decision) {
     standing.further_values.resize(goals.size() - 1);
     standing.further.resize(goals.size() - 1);
+    std::string not_its_own;
+    std::string not_believed;
+    std::size_t unbelieved = 0;
     for (const Trial* trial : standing.trials) {
         if (const Failure* failure = trial->failure()) {
-            standing.refused =
+            (teaches(failure->kind) ? standing.refused : not_its_own) =
                 std::string(name_in(failure_kinds, failure->kind)) + (failure->message.empty() ? "" : ": " + failure->message);
             continue;
         }
         const Measurement* measurement = trial->measurement();
         if (measurement == nullptr) continue;
-        if (decision.enforce_audit && measurement->validity.verdict == Verdict::unsound) {
+        if (!decision.believes(*measurement)) {
             std::string findings;
             for (const Finding& finding : measurement->validity.findings) findings += (findings.empty() ? "" : ", ") + finding.id;
-            standing.refused = "unsound measurement: " + findings;
+            not_believed = "unsound measurement: " + findings;
+            ++unbelieved;
             continue;
         }
         const auto wrong = std::find_if(goals.begin(), goals.end(), [&](const Goal& goal) {
@@ -148,6 +153,9 @@ inline void Standings::judge(Standing& standing, const std::vector<Goal>& goals,
                 standing.unknown.push_back(limit.text());
         }
     }
+    if (!standing.refused.empty()) return;
+    if (unbelieved > 0 && unbelieved >= standing.values.size()) standing.refused = std::move(not_believed);
+    else if (standing.values.empty()) standing.refused = std::move(not_its_own);
 }
 
 inline const Standing* Standings::best() const {

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "study_journal.hpp"
+
+#include "servetune/base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+
+SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
+    SqliteJournal journal = SqliteJournal::read(folder);
+    if (const std::string changes = journal.changes_in(setup.definition()); !changes.empty())
+        fmt::print(stderr, "autotune: {} was last written by a study that differs from this one:{}\n",
+                   SqliteJournal::file_of(folder).string(), changes);
+    return journal;
+}
+
+void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::path>& learn_from) {
+    if (!learn_from.empty() && file.strategy.name != "bayesian")
+        throw UsageError("--learn-from: the strategy '" + file.strategy.name + "' cannot learn from other studies, 'bayesian' can");
+    for (const std::filesystem::path& earlier : learn_from) file.knowledge.push_back({KnowledgeChoice::Kind::study, earlier});
+}
+
+}  // namespace autotune
