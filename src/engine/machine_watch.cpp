@@ -77,7 +77,7 @@ struct SeenGpu {
 };
 
 struct MachineWatch::State {
-    State(WatchedProcesses ours, MachineWatchOptions given)
+    State(const WatchedProcesses& ours, MachineWatchOptions given)
         : options(std::move(given)),
           names(named_gpus(options.gpus)),
           smi(options.nvidia_smi, std::chrono::milliseconds(std::llround(options.nvidia_smi_within_seconds * 1000))),
@@ -272,8 +272,8 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
          "other processes had cores that were needed here" + who});
 }
 
-MachineWatch::MachineWatch(WatchedProcesses ours, MachineWatchOptions options)
-    : state_(std::make_unique<State>(std::move(ours), std::move(options))) {}
+MachineWatch::MachineWatch(const WatchedProcesses& ours, MachineWatchOptions options)
+    : state_(std::make_unique<State>(ours, std::move(options))) {}
 MachineWatch::~MachineWatch() = default;
 
 void MachineWatch::stop() { state_->stop(); }

@@ -228,7 +228,7 @@ struct Process::State {
     std::thread reader{};
 };
 
-Process::Process(ProcessOptions options) : state_(std::make_unique<State>(options)) {}
+Process::Process(const ProcessOptions& options) : state_(std::make_unique<State>(options)) {}
 Process::~Process() = default;
 
 int Process::id() const { return state_->child->id(); }

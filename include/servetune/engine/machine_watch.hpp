@@ -62,7 +62,7 @@ struct WatchedProcesses {
 /// docs/measuring.md tells what a study does with findings.
 class MachineWatch {
 public:
-    explicit MachineWatch(WatchedProcesses ours, MachineWatchOptions options = {});
+    explicit MachineWatch(const WatchedProcesses& ours, MachineWatchOptions options = {});
     ~MachineWatch();
     MachineWatch(const MachineWatch&) = delete;
     MachineWatch& operator=(const MachineWatch&) = delete;

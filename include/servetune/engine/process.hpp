@@ -43,7 +43,7 @@ struct Ended {
 class Process {
 public:
     /// Throws IoError where it cannot be started (no such program, no more processes) or its folder cannot be written.
-    explicit Process(ProcessOptions options);
+    explicit Process(const ProcessOptions& options);
     ~Process();  ///< KILL for what is left
     Process(const Process&) = delete;
     Process& operator=(const Process&) = delete;
