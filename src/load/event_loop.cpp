@@ -86,7 +86,7 @@ struct EventLoop::Transfer {
     std::array<char, CURL_ERROR_SIZE> error{};
 };
 
-EventLoop::EventLoop(LoadTask& task, std::vector<std::size_t> mine, std::size_t places)
+EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places)
     : task_(task),
       headers_(headers_for(task.endpoint)),
       multi_(curl_multi_init()),

@@ -38,7 +38,7 @@ struct LoadTask {
 class EventLoop {
 public:
     /// `mine`: indices into the plan, a turn in the same loop as the one it follows. `places`: requests in flight at most.
-    EventLoop(LoadTask& task, std::vector<std::size_t> mine, std::size_t places);
+    EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places);
     ~EventLoop();
     EventLoop(const EventLoop&) = delete;
     EventLoop& operator=(const EventLoop&) = delete;

@@ -84,7 +84,7 @@ std::optional<Moment> moment_of(std::string_view text) {
     const int day = digits(8, 2);
     if (month < 1 || month > 12 || day < 1 || day > 31 || digits(11, 2) > 23 || digits(14, 2) > 59 || digits(17, 2) > 60)
         return std::nullopt;
-    Moment result{days_from_civil(digits(0, 4), month, day) * 86'400 + digits(11, 2) * 3600 + digits(14, 2) * 60 + digits(17, 2), 0};
+    Moment result{days_from_civil(digits(0, 4), month, day) * 86'400 + digits(11, 2) * 3600L + digits(14, 2) * 60L + digits(17, 2), 0};
     std::size_t at = pattern.size();
     if (at < text.size() && text[at] == '.')
         for (double unit = 0.1; ++at < text.size() && text[at] >= '0' && text[at] <= '9'; unit /= 10)
