@@ -31,7 +31,8 @@ std::string written_out(const std::string& value) {
     const auto suffix = value.empty() ? std::string_view::npos : suffixes.find(value.back());
     const auto number = servetune::real_of(value.substr(0, value.size() - std::min<std::size_t>(1, value.size())));
     if (suffix == std::string_view::npos || !number) return value;
-    const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(suffix / 2 + 1));
+    const std::size_t power = suffix / 2 + 1;
+    const double unit = std::pow(suffix % 2 == 0 ? 1000.0 : 1024.0, static_cast<double>(power));
     return std::to_string(std::llround(*number * unit));
 }
 

@@ -55,7 +55,7 @@ std::size_t piece_length(std::string_view text) {
 }
 
 Tokenizer::Tokenizer(std::int64_t vocabulary)
-    : numbers_(static_cast<std::uint64_t>(std::max<std::int64_t>(vocabulary, 2 * first_token) - first_token)) {}
+    : numbers_(static_cast<std::uint64_t>(std::max(vocabulary, std::int64_t{2} * first_token) - first_token)) {}
 
 Token Tokenizer::token_of(std::string_view piece) const {
     return first_token + static_cast<Token>(servetune::mix64(servetune::fingerprint_of(piece).bits) % numbers_);
