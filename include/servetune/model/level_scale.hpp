@@ -14,7 +14,7 @@ namespace servetune {
 /// Whether its numbers have positions and no levels of their own in a model: reals, and integers of so many levels that a table of distances, quadratic
 /// in them, would fill gigabytes.
 inline bool has_positions(const Parameter& parameter) {
-    constexpr std::size_t most_levels = 1024;
+    constexpr std::size_t most_levels = 1024;  // 8 MB a table
     return parameter.continuous() || (std::holds_alternative<IntegerDomain>(parameter.domain) && parameter.level_count() > most_levels);
 }
 
