@@ -75,7 +75,8 @@ public:
     void tell(std::uint64_t id, Outcome outcome);
 
     /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads. An exception
-    /// of the evaluator or the journal ends the run with StopReason::error; the trial it interrupted stays pending.
+    /// of the evaluator, the strategy, the journal or the recommendation ends the run with StopReason::error; `run` never throws
+    /// a std::exception. The trial that was interrupted stays pending.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
@@ -260,7 +261,12 @@ inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std:
         summary.reason = StopReason::error;
         summary.message = error.what();
     }
-    summary.recommendation = recommendation();
+    try {
+        summary.recommendation = recommendation();  // also after an error: of the trials recorded until then
+    } catch (const std::exception& error) {
+        if (summary.reason != StopReason::error) summary.message = error.what();  // else the first error is the cause
+        summary.reason = StopReason::error;
+    }
     return summary;
 }
 
