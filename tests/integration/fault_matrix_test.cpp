@@ -96,7 +96,7 @@ TEST_CASE("faults: a study without one, the measure of the others") {
 
 TEST_CASE("faults at the start: never ready, exits, memory, wrong answers") {
     all_go_on({
-        {"never_ready", "not_ready_in_time", {"vllm did not serve within 3 s; GET /health: Couldn't connect to server; its last line: "}},
+        {"never_ready", "not_ready_in_time", {"vllm did not serve within 3 s; GET /health: Could", " connect to server; its last line: "}},
         {"exit_at_once", "other", {"vllm ended with exit code 1 after ", "before it served; its last line: RuntimeError"}},
         {"exit_at_load=137", "other", {"vllm ended with exit code 137 (KILL) after ", "before it served; its last line: "}},
         {"oom_then_hang",

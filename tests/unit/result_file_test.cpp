@@ -89,7 +89,7 @@ TEST_CASE("result files: every figure of every sample, and none that its file do
             CHECK(got[i].tool == context.value("format", "guidellm"));
             if (dates.contains(file)) CHECK((i > 0 || got[i].date == dates.at(file)));
             else CHECK(got[i].date == context.value("date", ""));
-            if (results[i].contains("name")) CHECK(got[i].labels.front() == results[i]["name"]);
+            if (results[i].contains("name")) CHECK(got[i].labels.front() == results[i]["name"].get<std::string>());
             CHECK(got[i].index == i);
         }
     }
