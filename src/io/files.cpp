@@ -4,19 +4,70 @@
 #include "servetune/base/error.hpp"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstdio>
+#include <ctime>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <system_error>
+#include <thread>
+#include <utility>
 
 namespace servetune {
+namespace {
 
-std::string read_file(const std::filesystem::path& file) {
+namespace fs = std::filesystem;
+
+constexpr int most_links = 40;   // as Linux follows
+constexpr int most_parts = 100;  // names to try beside a file
+
+/// The number of a descriptor of this process that `link` in /proc stands for.
+std::optional<int> own_descriptor(const fs::path& link) {
+    std::error_code not_there;
+    const fs::path folder = fs::canonical(link.parent_path(), not_there);
+    if (not_there || folder != "/proc/" + std::to_string(::getpid()) + "/fd") return std::nullopt;
+    const std::string name = link.filename().string();
+    if (name.empty() || name.size() > 9 || name.find_first_not_of("0123456789") != std::string::npos) return std::nullopt;
+    return std::stoi(name);
+}
+
+/// No SIGPIPE from what this thread writes meanwhile: a reader that has gone is an error of the write.
+class NoPipeSignal {
+public:
+    NoPipeSignal() {
+        sigemptyset(&pipe_);
+        sigaddset(&pipe_, SIGPIPE);
+        pthread_sigmask(SIG_BLOCK, &pipe_, &before_);
+    }
+    ~NoPipeSignal() {
+        const int error = errno;
+        const timespec at_once{};
+        while (sigismember(&before_, SIGPIPE) == 0 && sigtimedwait(&pipe_, nullptr, &at_once) == SIGPIPE) {
+        }
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        errno = error;
+    }
+    NoPipeSignal(const NoPipeSignal&) = delete;
+    NoPipeSignal& operator=(const NoPipeSignal&) = delete;
+
+private:
+    sigset_t pipe_{};
+    sigset_t before_{};
+};
+
+bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
+
+}  // namespace
+
+std::string read_file(const fs::path& file) {
     std::error_code unknown;  // then opening it says what is wrong
-    if (std::filesystem::is_directory(file, unknown)) throw IoError("cannot read " + file.string() + ": it is a folder");
+    if (fs::is_directory(file, unknown)) throw IoError("cannot read " + file.string() + ": it is a folder");
     std::ifstream stream(file, std::ios::binary);
     if (!stream) throw IoError("cannot read " + file.string() + ": " + std::generic_category().message(errno));
     std::string content{std::istreambuf_iterator<char>(stream), {}};
@@ -24,22 +75,114 @@ std::string read_file(const std::filesystem::path& file) {
     return content;
 }
 
-void write_file(const std::filesystem::path& file, std::string_view content) {
-    const std::filesystem::path part = file.string() + ".part";
-    const auto fail = [&](const char* what) {
-        throw IoError(std::string("cannot ") + what + " " + file.string() + ": " + std::generic_category().message(errno));
-    };
-    std::FILE* stream = std::fopen(part.c_str(), "wb");
-    if (stream == nullptr) fail("write");
-    const bool written = std::fwrite(content.data(), 1, content.size(), stream) == content.size() && std::fflush(stream) == 0 &&
-                         ::fsync(::fileno(stream)) == 0;
-    const int error = errno;
-    std::fclose(stream);
-    if (!written) {
-        errno = error;
-        fail("write");
+void OutputFile::fail(int error) const { throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(error)); }
+
+OutputFile::OutputFile(const fs::path& file) : file_(file), target_(file) {
+    struct stat there {};
+    const bool exists = ::stat(file.c_str(), &there) == 0;
+    if (!exists && errno != ENOENT) fail(errno);  // ENOENT: a new file, or a link to one
+    if (exists && S_ISDIR(there.st_mode)) throw IoError("cannot write " + file.string() + ": it is a folder");
+    std::error_code error;
+    std::optional<int> own;
+    for (int links = 0; !own && fs::is_symlink(fs::symlink_status(target_, error)); ++links) {
+        if (links == most_links) fail(ELOOP);
+        own = own_descriptor(target_);
+        const fs::path named = fs::read_symlink(target_, error);
+        if (error) fail(error.value());
+        if (!own) target_ = named.is_absolute() ? named : target_.parent_path() / named;
     }
-    if (std::rename(part.c_str(), file.c_str()) != 0) fail("replace");
+    struct stat behind {};
+    regular_ = !exists || S_ISREG(there.st_mode);
+    if (own) {
+        std::fflush(nullptr);  // what this process printed before comes before
+        descriptor_ = ::fcntl(*own, F_DUPFD_CLOEXEC, 3);
+        if (descriptor_ < 0) fail(errno);
+        regular_ = false;
+    } else if (!regular_ || (exists && (::lstat(target_.c_str(), &behind) != 0 || !same_file(there, behind)))) open_in_place();
+    else open_new_part();
+}
+
+OutputFile::~OutputFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!part_.empty()) ::unlink(part_.c_str());
+}
+
+void OutputFile::open_new_part() {
+    struct stat old {};
+    const bool replaces = ::lstat(target_.c_str(), &old) == 0;
+    // A name that is taken belongs to somebody else, or to a process that was killed: it stays, another name is tried.
+    for (int i = 0; descriptor_ < 0 && i < most_parts; ++i) {
+        part_ = target_.string() + (i == 0 ? "" : "." + std::to_string(i)) + ".part";
+        descriptor_ = ::open(part_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, replaces ? 0600 : 0666);
+        if (descriptor_ < 0 && errno != EEXIST) break;
+    }
+    if (descriptor_ < 0) {
+        const int error = errno;
+        const std::string last = part_.string();
+        part_.clear();
+        if (error == EEXIST) throw IoError("cannot write " + file_.string() + ": files up to " + last + " are in the way, remove them");
+        if (!replaces || (error != EACCES && error != EPERM && error != EROFS)) fail(error);
+        return open_in_place();
+    }
+    if (!replaces) return;
+    if (::fchown(descriptor_, old.st_uid, old.st_gid) != 0) (void)!::fchown(descriptor_, static_cast<uid_t>(-1), old.st_gid);
+    (void)::fchmod(descriptor_, old.st_mode & 0777U);  // last: a new owner may read it only when it is his
+}
+
+void OutputFile::open_in_place() {
+    // Not blocking: a FIFO waits for its reader below, with an end.
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(reader_patience_seconds);
+    do {
+        descriptor_ = ::open(file_.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        const int error = errno;
+        if (descriptor_ >= 0) break;
+        struct stat what {};
+        if (error != ENXIO || ::stat(file_.c_str(), &what) != 0 || !S_ISFIFO(what.st_mode)) fail(error);
+        if (std::chrono::steady_clock::now() > deadline)
+            throw IoError("cannot write " + file_.string() + ": it is a FIFO, and no process has opened it for reading");
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    } while (true);
+    const int flags = ::fcntl(descriptor_, F_GETFL);
+    if (flags >= 0 && ::fcntl(descriptor_, F_SETFL, flags & ~O_NONBLOCK) >= 0 && (!regular_ || ::ftruncate(descriptor_, 0) == 0)) return;
+    const int error = errno;
+    ::close(std::exchange(descriptor_, -1));
+    fail(error);
+}
+
+void OutputFile::write(std::string_view bytes) {
+    const NoPipeSignal none;
+    while (!bytes.empty()) {
+        const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) fail(put < 0 ? errno : EIO);
+        bytes.remove_prefix(static_cast<std::size_t>(put));
+    }
+}
+
+void OutputFile::commit() {
+    if (regular_ && ::fsync(descriptor_) != 0) fail(errno);
+    const int closed = ::close(descriptor_);
+    descriptor_ = -1;
+    if (closed != 0 && errno != EINTR) fail(errno);
+    if (part_.empty()) return;
+    if (::rename(part_.c_str(), target_.c_str()) == 0) {
+        part_.clear();
+        return;
+    }
+    if (errno != EBUSY) fail(errno);
+    // A mount point cannot be replaced, only written.
+    const std::string content = read_file(part_);
+    open_in_place();
+    write(content);
+    const fs::path part = std::exchange(part_, fs::path());
+    ::unlink(part.c_str());
+    commit();
+}
+
+void write_file(const fs::path& file, std::string_view content) {
+    OutputFile output(file);
+    output.write(content);
+    output.commit();
 }
 
 }  // namespace servetune

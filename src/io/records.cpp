@@ -2,6 +2,7 @@
 #include "servetune/io/records.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <nlohmann/json.hpp>
@@ -9,6 +10,8 @@
 #include <zlib.h>
 
 #include <memory>
+#include <new>
+#include <string_view>
 
 namespace servetune {
 namespace {
@@ -70,6 +73,42 @@ RequestRecord record_of(const OrderedJson& object) {
     return record;
 }
 
+/// Compresses into a file.
+class Gzip {
+public:
+    explicit Gzip(OutputFile& output) : output_(output) {
+        constexpr int level = 6;
+        constexpr int with_gzip_header = 16;
+        constexpr int memory = 8;  // zlib's default
+        if (deflateInit2(&stream_, level, Z_DEFLATED, MAX_WBITS + with_gzip_header, memory, Z_DEFAULT_STRATEGY) != Z_OK)
+            throw std::bad_alloc();
+    }
+    ~Gzip() { deflateEnd(&stream_); }
+    Gzip(const Gzip&) = delete;
+    Gzip& operator=(const Gzip&) = delete;
+
+    void write(std::string_view bytes) {
+        stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));  // NOLINT: zlib only reads it
+        stream_.avail_in = static_cast<uInt>(bytes.size());
+        deflate_all(Z_NO_FLUSH);
+    }
+    void finish() { deflate_all(Z_FINISH); }
+
+private:
+    void deflate_all(int flush) {
+        do {
+            stream_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+            stream_.avail_out = static_cast<uInt>(buffer_.size());
+            deflate(&stream_, flush);
+            output_.write(std::string_view(buffer_).substr(0, buffer_.size() - stream_.avail_out));
+        } while (stream_.avail_out == 0);
+    }
+
+    OutputFile& output_;
+    z_stream stream_{};
+    std::string buffer_ = std::string(1U << 16U, '\0');
+};
+
 struct Close {
     void operator()(gzFile_s* file) const { gzclose(file); }
 };
@@ -78,22 +117,11 @@ using GzipFile = std::unique_ptr<gzFile_s, Close>;
 }  // namespace
 
 void write_records(const std::filesystem::path& file, std::span<const RequestRecord> records) {
-    const std::filesystem::path part = file.string() + ".part";
-    const auto fail = [&] {
-        std::error_code ignored;
-        std::filesystem::remove(part, ignored);
-        throw IoError("cannot write " + file.string());
-    };
-    GzipFile stream(gzopen(part.c_str(), "wb6"));
-    if (!stream) fail();
-    for (const RequestRecord& record : records) {
-        const std::string line = line_of(record);
-        if (gzwrite(stream.get(), line.data(), static_cast<unsigned>(line.size())) != static_cast<int>(line.size())) fail();
-    }
-    if (gzclose(stream.release()) != Z_OK) fail();
-    std::error_code error;
-    std::filesystem::rename(part, file, error);
-    if (error) fail();
+    OutputFile output(file);
+    Gzip gzip(output);
+    for (const RequestRecord& record : records) gzip.write(line_of(record));
+    gzip.finish();
+    output.commit();
 }
 
 std::vector<RequestRecord> read_records(const std::filesystem::path& file) {
