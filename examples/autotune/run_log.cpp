@@ -33,8 +33,16 @@ std::string text_of_outcome(const Trial& trial) {
 }  // namespace
 
 RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next) {
+    const std::filesystem::path file = folder / "run.log";
+    std::error_code unknown;  // then opening it says what is wrong
+    const std::filesystem::file_status there = std::filesystem::symlink_status(file, unknown);
+    // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads out of the folder.
+    if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
+        fmt::print(stderr, "autotune: there will be no run.log: {} is not a regular file; remove it\n", file.string());
+        return;
+    }
     try {
-        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>((folder / "run.log").string(), file_bytes, older_files);
+        auto sink = std::make_shared<spdlog::sinks::rotating_file_sink_mt>(file.string(), file_bytes, older_files);
         logger_ = std::make_shared<spdlog::logger>("run", std::move(sink));
         logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %v");
         logger_->flush_on(spdlog::level::info);
