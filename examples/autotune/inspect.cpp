@@ -139,6 +139,24 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
     return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
+/// A damaged journal and a full disk are the environment's, as in `run`.
+int rescue_journal(const std::filesystem::path& folder) {
+    try {
+        const RescuedJournal rescued = SqliteJournal::rescue(folder);
+        const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(), [](const Trial& trial) { return trial.told(); });
+        const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
+        fmt::print("{} trials, {} of them told, are in {}{}\n", rescued.trials.size(), told, rescued.file.string(),
+                   whole ? "; nothing was damaged" : "");
+        for (const std::string& one : rescued.left_out) fmt::print("  {}\n", one);
+        if (!rescued.stopped_by.empty()) fmt::print("  not readable: {}\n", rescued.stopped_by);
+        fmt::print("to go on with them, move it over {} and remove that file's -wal and -shm\n", (folder / "study.db").string());
+        return whole ? done : answer_is_no;
+    } catch (const IoError& error) {
+        fmt::print(stderr, "autotune: {}\n", error.what());
+        return environment_error;
+    }
+}
+
 }  // namespace
 
 int validate(const ValidateArguments& arguments) {
@@ -154,14 +172,7 @@ int validate(const ValidateArguments& arguments) {
 int status(const StatusArguments& arguments) {
     const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::filesystem::path folder = arguments.folder(setup.file);
-    if (arguments.rescue) {
-        const RescuedJournal rescued = SqliteJournal::rescue(folder);
-        const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(), [](const Trial& trial) { return trial.told(); });
-        fmt::print("{} trials, {} of them told, are in {}{}\nto go on with them, move it over {} and remove that file's -wal and -shm\n",
-                   rescued.trials.size(), told, rescued.file.string(),
-                   rescued.stopped_by.empty() ? "; nothing was damaged" : "; then: " + rescued.stopped_by, (folder / "study.db").string());
-        return rescued.stopped_by.empty() ? done : answer_is_no;
-    }
+    if (arguments.rescue) return rescue_journal(folder);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     if (arguments.json) {
         fmt::print("{}\n", json_report(setup, trials, ended_because(setup, trials)));

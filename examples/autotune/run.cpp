@@ -99,7 +99,13 @@ int run(const RunArguments& arguments) {
         log.reset();
     }
     if (summary.reason == StopReason::error) {
-        fmt::print(stderr, "autotune: {}\nwhat was told is kept in {}; run again to go on\n", summary.message, folder.string());
+        fmt::print(stderr, "autotune: {}\n", summary.message);
+        if (journal->in_place()) fmt::print(stderr, "what was told is kept in {}; run again to go on\n", folder.string());
+        return environment_error;
+    }
+    if (!journal->in_place()) {
+        fmt::print(stderr, "autotune: {} was removed, moved or replaced while the study ran; put it back to see its report\n",
+                   SqliteJournal::file_of(folder).string());
         return environment_error;
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);

@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/sqlite_journal.hpp"
 
+#include "journal_event.hpp"
+#include "journal_snapshot.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/io/json.hpp"
+#include "sqlite_connection.hpp"
+#include "study_lock.hpp"
 
-#include <fcntl.h>
-#include <sqlite3.h>
-#include <sys/file.h>
-#include <unistd.h>
-
-#include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 #include <array>
-#include <cerrno>
-#include <cstring>
+#include <cstdint>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 namespace servetune {
 namespace {
 
 namespace fs = std::filesystem;
+using Statement = SqliteConnection::Statement;
 
 // "servetun" read as ASCII would not fit 32 bits; these four letters mark the file in its header.
 constexpr int application_id = 0x53545545;  // "STUE"
+constexpr int first_with_checksums = 3;
 
 constexpr const char* tables = R"(
 CREATE TABLE study (name TEXT NOT NULL, created_by TEXT NOT NULL);
@@ -34,7 +35,8 @@ CREATE TABLE events (
   at REAL NOT NULL,
   body TEXT NOT NULL,
   study_fingerprint TEXT NOT NULL,
-  tool_version TEXT NOT NULL);
+  tool_version TEXT NOT NULL,
+  checksum TEXT NOT NULL);
 CREATE UNIQUE INDEX once ON events (trial, event) WHERE event IN ('asked', 'told');
 )";
 
@@ -48,19 +50,16 @@ CREATE VIEW trials AS
   FROM events a LEFT JOIN events t ON t.trial = a.trial AND t.event = 'told' WHERE a.event = 'asked';
 )";
 
-}  // namespace
+using Definition = std::map<std::string, std::string>;
 
-Fingerprint StudyIdentity::fingerprint() const {
+Fingerprint fingerprint_of_definition(const Definition& definition) {
     std::string bytes;
     for (const auto& [path, text] : definition)
         bytes += std::to_string(path.size()) + ":" + path + std::to_string(text.size()) + ":" + text;
     return fingerprint_of(bytes);
 }
 
-/// The connection, the lock and what was read: everything that ends with the journal.
-namespace {
-
-std::string changes_between(const std::map<std::string, std::string>& before, const std::map<std::string, std::string>& after) {
+std::string changes_between(const Definition& before, const Definition& after) {
     std::string changes;
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);
@@ -72,262 +71,312 @@ std::string changes_between(const std::map<std::string, std::string>& before, co
     return changes;
 }
 
+/// Which file a path leads to; nothing: to none.
+std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
+    struct stat there {};
+    if (::stat(file.c_str(), &there) != 0) return std::nullopt;
+    return std::array<std::uint64_t, 2>{there.st_dev, there.st_ino};
+}
+
+/// The schema version, 0 for an empty file. Throws IoError for what is no journal, or a newer one.
+int schema_version_of(SqliteConnection& connection, const fs::path& file) {
+    if (connection.number("SELECT count(*) FROM sqlite_master") == 0) return 0;
+    if (static_cast<int>(connection.number("PRAGMA application_id")) != application_id)
+        throw IoError("journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
+    const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
+    if (version > SqliteJournal::schema_version)
+        throw IoError("journal " + file.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
+                      std::to_string(SqliteJournal::schema_version) + "; use the newer program that wrote it");
+    return version;
+}
+
+/// Calls `visit` with each event; earlier versions have no checksums, those are empty.
+template <class Visit>
+void for_each_event(SqliteConnection& connection, int version, const Visit& visit) {
+    const std::string columns = "SELECT sequence, trial, event, at, body, study_fingerprint, tool_version, ";
+    const std::string checksum = version < first_with_checksums ? "''" : "checksum";
+    Statement rows(connection, (columns + checksum + " FROM events ORDER BY sequence").c_str());
+    while (rows.step())
+        visit(JournalEvent{rows.integer(0), rows.integer(1), rows.text(2), rows.real(3), rows.text(4), rows.text(5), rows.text(6),
+                           rows.text(7)});
+}
+
+bool has_right_checksum(const JournalEvent& event, int version) {
+    return version < first_with_checksums || event.checksum == event.right_checksum();
+}
+
+/// The definition of the last event, or the first one when there is no event: the one the study last ran under.
+std::string last_fingerprint(SqliteConnection& connection) {
+    return connection.text(
+        "SELECT coalesce((SELECT study_fingerprint FROM events ORDER BY sequence DESC LIMIT 1), (SELECT fingerprint "
+        "FROM definitions ORDER BY rowid LIMIT 1), '')");
+}
+
+Definition definition_named(SqliteConnection& connection, const std::string& fingerprint) {
+    Definition result;
+    Statement rows(connection, "SELECT path, text FROM definitions WHERE fingerprint = ?");
+    rows.bind(fingerprint);
+    while (rows.step()) result[rows.text(0)] = rows.text(1);
+    return result;
+}
+
 }  // namespace
 
+Fingerprint StudyIdentity::fingerprint() const { return fingerprint_of_definition(definition); }
+
+/// What was read of a journal's file; with a connection and a lock where it is written.
 class SqliteJournal::Database {
 public:
     explicit Database(fs::path file) : file_(std::move(file)) {}
-    ~Database() {
-        sqlite3_close_v2(handle_);
-        if (lock_ >= 0) ::close(lock_);
-    }
-    Database(const Database&) = delete;
-    Database& operator=(const Database&) = delete;
 
-    /// A statement that is finalised with it; `step` is false at the end of the rows.
-    class Statement {
-    public:
-        Statement(Database& database, const char* sql) : database_(database) {
-            database.check(sqlite3_prepare_v2(database.handle_, sql, -1, &statement_, nullptr));
+    /// For writing. The folder is there.
+    void open(const StudyIdentity& identity, bool accept_changes) {
+        lock_.emplace(file_.parent_path());
+        if (inode_of(file_)) check_journal_file(file_);
+        connection_.emplace(file_, SqliteConnection::Access::write, file_);
+        version_ = schema_version_of(*connection_, file_);
+        connection_->run("PRAGMA journal_mode = WAL");
+        connection_->run("PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
+        if (version_ == 0) create(identity);
+        else {
+            compare_definition(identity, accept_changes);
+            load(*connection_);
+            migrate();
         }
-        ~Statement() { sqlite3_finalize(statement_); }
-        Statement(const Statement&) = delete;
-        Statement& operator=(const Statement&) = delete;
-
-        Statement& bind(const std::string& text) {
-            database_.check(sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
-            return *this;
-        }
-        Statement& bind(std::uint64_t number) {
-            database_.check(sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(number)));
-            return *this;
-        }
-        Statement& bind(double number) {
-            database_.check(sqlite3_bind_double(statement_, ++bound_, number));
-            return *this;
-        }
-        bool step() {
-            const int code = sqlite3_step(statement_);
-            if (code != SQLITE_ROW && code != SQLITE_DONE) database_.check(code);
-            return code == SQLITE_ROW;
-        }
-        [[nodiscard]] std::string text(int column) const {
-            const auto* bytes = sqlite3_column_text(statement_, column);
-            return bytes == nullptr ? ""
-                                    : std::string(reinterpret_cast<const char*>(bytes),
-                                                  static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
-        }
-        [[nodiscard]] std::uint64_t integer(int column) const {
-            return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
-        }
-        [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
-
-    private:
-        Database& database_;
-        sqlite3_stmt* statement_ = nullptr;
-        int bound_ = 0;
-    };
-
-    void check(int code) const {
-        if (code == SQLITE_OK) return;
-        throw IoError("journal " + file_.string() + ": " + (handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code)));
-    }
-    void run(const char* sql) { check(sqlite3_exec(handle_, sql, nullptr, nullptr, nullptr)); }
-    std::uint64_t number(const char* sql) {
-        Statement statement(*this, sql);
-        return statement.step() ? statement.integer(0) : 0;
+        fingerprint_ = identity.fingerprint().text();
+        tool_version_ = identity.tool_version;
+        own_definition_ = identity.definition;
+        const auto files = own_files();
+        for (std::size_t i = 0; i < files.size(); ++i) inodes_[i] = inode_of(files[i]);
     }
 
-    void lock() {
-        const fs::path path = file_.parent_path() / "study.lock";
-        lock_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        if (lock_ < 0) throw IoError("cannot write " + path.string() + ": " + std::generic_category().message(errno));
-        if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) {
-            // Who has it, for the message below. A full disk is no reason to stop here: what is told will say so.
-            const std::string self = std::to_string(::getpid());
-            if (::ftruncate(lock_, 0) == 0) (void)!::pwrite(lock_, self.data(), self.size(), 0);
-            return;
-        }
-        std::array<char, 32> holder{};
-        const ssize_t got = ::pread(lock_, holder.data(), holder.size() - 1, 0);
-        throw IoError("another process is running this study (" + (got > 0 ? "process " + std::string(holder.data()) : "it") + " holds " +
-                      path.string() + "); wait for it, or choose another --directory");
+    void read() {
+        read_snapshot(file_, [&](SqliteConnection& connection) {
+            version_ = schema_version_of(connection, file_);
+            if (version_ == 0) throw IoError("journal " + file_.string() + " is empty");
+            load(connection);
+        });
     }
 
-    void connect(bool writable) {
-        const int flags = writable ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY;
-        check(sqlite3_open_v2(file_.c_str(), &handle_, flags, nullptr));
-        check(sqlite3_busy_timeout(handle_, 5000));
-        const std::uint64_t present = number("SELECT count(*) FROM sqlite_master");
-        const auto version = static_cast<int>(number("PRAGMA user_version"));
-        if (present > 0 && static_cast<int>(number("PRAGMA application_id")) != application_id)
-            throw IoError("journal " + file_.string() + ": this is an SQLite file, but not a journal of servetune");
-        if (version > schema_version)
-            throw IoError("journal " + file_.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
-                          std::to_string(schema_version) + "; use the newer program that wrote it");
-        is_new_ = present == 0;
-        version_ = is_new_ ? schema_version : version;
-        if (is_new_ && !writable) throw IoError("journal " + file_.string() + " is empty");
-        if (!writable) return;
-        run("PRAGMA journal_mode = WAL");
-        run("PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
+    /// Durable when it returns: one statement is one transaction.
+    void append(std::uint64_t trial, const char* event, double at, const std::string& body) {
+        if (const std::string why = displaced(); !why.empty()) throw IoError(why);
+        lock_->keep();
+        insert({last_sequence_ + 1, trial, event, at, body, fingerprint_, tool_version_});
+        definition_ = own_definition_;
     }
+
+    /// Why its files are no longer those that were opened; empty: they are.
+    [[nodiscard]] std::string displaced() const {
+        const auto files = own_files();
+        for (std::size_t i = 0; i < files.size(); ++i)
+            if (inodes_[i] && inode_of(files[i]) != inodes_[i])
+                return "journal " + file_.string() + ": " + files[i].string() +
+                       " was removed, moved or replaced while the study ran, so nothing more can be recorded; put back what was there and "
+                       "run again, or choose another --directory";
+        return "";
+    }
+
+    /// Makes this file from what is whole in a damaged one; what was left out, and why.
+    std::vector<std::string> make_from(SqliteConnection& source, int version, std::string& stopped_by);
+
+    std::vector<Trial> trials_{};
+    std::string name_{};
+    Definition definition_{};  ///< of the last event
+
+private:
+    [[nodiscard]] std::array<fs::path, 2> own_files() const { return {file_, file_.string() + "-wal"}; }
 
     void make_tables() {
-        run(tables);
-        run(view);
-        run(("PRAGMA application_id = " + std::to_string(application_id)).c_str());
-        run(("PRAGMA user_version = " + std::to_string(schema_version)).c_str());
-    }
-
-    /// To the newest schema, whole or not at all. Reading needs none of it: the events are the same in every version so far.
-    void migrate() {
-        if (version_ == schema_version) return;
-        run("BEGIN IMMEDIATE");
-        if (version_ < 2) {  // 2: the view has seed and findings
-            run("DROP VIEW trials");
-            run(view);
-        }
-        run(("PRAGMA user_version = " + std::to_string(schema_version)).c_str());
-        run("COMMIT");
+        connection_->run(tables);
+        connection_->run(view);
+        connection_->run("PRAGMA application_id = " + std::to_string(application_id));
+        connection_->run("PRAGMA user_version = " + std::to_string(schema_version));
         version_ = schema_version;
     }
 
     void create(const StudyIdentity& identity) {
-        run("BEGIN IMMEDIATE");
+        SqliteTransaction transaction(*connection_);
         make_tables();
-        Statement(*this, "INSERT INTO study VALUES (?, ?)").bind(identity.name).bind(identity.tool_version).step();
+        Statement(*connection_, "INSERT INTO study VALUES (?, ?)").bind(identity.name).bind(identity.tool_version).step();
         insert_definition(identity);
-        run("COMMIT");
+        transaction.commit();
+        name_ = identity.name;
+        definition_ = identity.definition;
+    }
+
+    /// To the newest schema, whole or not at all. Reading needs none of it.
+    void migrate() {
+        if (version_ == schema_version) return;
+        SqliteTransaction transaction(*connection_);
+        if (version_ < 2) {  // 2: the view has seed and findings
+            connection_->run("DROP VIEW trials");
+            connection_->run(view);
+        }
+        if (version_ < first_with_checksums) add_checksums();
+        connection_->run("PRAGMA user_version = " + std::to_string(schema_version));
+        transaction.commit();
+        version_ = schema_version;
+    }
+
+    void add_checksums() {
+        std::vector<JournalEvent> events;
+        for_each_event(*connection_, version_, [&](JournalEvent event) { events.push_back(std::move(event)); });
+        connection_->run("ALTER TABLE events ADD COLUMN checksum TEXT NOT NULL DEFAULT ''");
+        last_sequence_ = 0;
+        for (JournalEvent& event : events) {
+            const std::uint64_t before = std::exchange(event.sequence, ++last_sequence_);
+            Statement(*connection_, "UPDATE events SET sequence = ?, checksum = ? WHERE sequence = ?")
+                .bind(event.sequence)
+                .bind(event.right_checksum())
+                .bind(before)
+                .step();
+        }
     }
 
     void insert_definition(const StudyIdentity& identity) {
         for (const auto& [path, text] : identity.definition)
-            Statement(*this, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)")
+            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)")
                 .bind(identity.fingerprint().text())
                 .bind(path)
                 .bind(text)
                 .step();
     }
 
-    /// The definition of the last event, or the first one when there is no event: the one the study last ran under.
-    std::string last_fingerprint() {
-        Statement statement(*this,
-                            "SELECT coalesce((SELECT study_fingerprint FROM events ORDER BY sequence DESC LIMIT 1), (SELECT fingerprint "
-                            "FROM definitions ORDER BY rowid LIMIT 1), '')");
-        return statement.step() ? statement.text(0) : "";
-    }
-
-    std::map<std::string, std::string> definition(const std::string& fingerprint) {
-        std::map<std::string, std::string> result;
-        Statement statement(*this, "SELECT path, text FROM definitions WHERE fingerprint = ?");
-        statement.bind(fingerprint);
-        while (statement.step()) result[statement.text(0)] = statement.text(1);
-        return result;
-    }
-
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {
-        const std::string last = last_fingerprint();
+        const std::string last = last_fingerprint(*connection_);
         if (last == identity.fingerprint().text()) return;
-        const std::string changes = changes_between(definition(last), identity.definition);
+        const std::string changes = changes_between(definition_named(*connection_, last), identity.definition);
         if (!accept_changes)
             throw UsageError("the study has changed since " + file_.string() + " was written:" + changes +
                              "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
-        run("BEGIN IMMEDIATE");
+        SqliteTransaction transaction(*connection_);
         insert_definition(identity);
-        run("COMMIT");
+        transaction.commit();
     }
 
-    void append(std::uint64_t trial, const char* event, double at, const std::string& body) {
-        // One statement is one transaction: durable when it returns.
-        Statement(*this, "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(trial)
-            .bind(event)
-            .bind(at)
-            .bind(body)
-            .bind(fingerprint_)
-            .bind(tool_version_)
+    void insert(JournalEvent event) {
+        event.at += 0.0;  // SQLite keeps no sign of zero
+        Statement(*connection_,
+                  "INSERT INTO events (sequence, trial, event, at, body, study_fingerprint, tool_version, checksum) "
+                  "VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+            .bind(event.sequence)
+            .bind(event.trial)
+            .bind(event.event)
+            .bind(event.at)
+            .bind(event.body)
+            .bind(event.study_fingerprint)
+            .bind(event.tool_version)
+            .bind(event.right_checksum())
             .step();
+        last_sequence_ = event.sequence;
     }
 
-    /// One event of the file into `trials_`.
-    void apply(std::uint64_t id, const std::string& event, double at, const std::string& body) {
+    [[noreturn]] void damaged(const std::string& what) const {
+        throw IoError("journal " + file_.string() + " is damaged: " + what +
+                      "; 'autotune status STUDY --rescue' copies what can still be read");
+    }
+
+    void load(SqliteConnection& connection) {
+        trials_.clear();
+        last_sequence_ = 0;
+        for_each_event(connection, version_, [&](const JournalEvent& event) {
+            if (version_ >= first_with_checksums && event.sequence != last_sequence_ + 1)
+                damaged("event " + std::to_string(last_sequence_ + 1) + " is missing");
+            if (!has_right_checksum(event, version_)) damaged(event.name() + ", does not match its checksum");
+            try {
+                event.apply(trials_);
+            } catch (const IoError& error) {
+                throw IoError("journal " + file_.string() + ": " + error.what());
+            }
+            last_sequence_ = event.sequence;
+        });
+        // Events that are not found at all, such as the last ones of a page, show in the structure of the file only.
+        if (const std::string found = connection.text("PRAGMA quick_check(1)"); found != "ok") damaged(found);
+        name_ = connection.text("SELECT name FROM study");
+        const std::string fingerprint = last_fingerprint(connection);
+        definition_ = definition_named(connection, fingerprint);
+        if (!definition_.empty() && fingerprint_of_definition(definition_).text() != fingerprint)
+            damaged("the study's definition does not match its fingerprint " + fingerprint);
+    }
+
+    fs::path file_;
+    std::optional<StudyLock> lock_{};
+    std::optional<SqliteConnection> connection_{};  ///< closed before the lock is given back
+    int version_ = 0;
+    std::uint64_t last_sequence_ = 0;
+    std::string fingerprint_{};
+    std::string tool_version_{};
+    Definition own_definition_{};
+    std::array<std::optional<std::array<std::uint64_t, 2>>, 2> inodes_{};  ///< of `own_files`
+};
+
+std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& source, int version, std::string& stopped_by) {
+    // Only what reads the damaged file may fail without harm: a full disk is no damage of that file.
+    const auto as_far_as_readable = [&](const auto& reading) {
         try {
-            if (event == "asked") {
-                const auto object = nlohmann::json::parse(body);
-                Trial trial{id, configuration_from_json(object.at("configuration").dump()), object.at("workload").get<std::string>(),
-                            std::stoull(object.at("seed").get<std::string>()), object.at("why").get<std::string>()};
-                trial.asked_at = at;
-                check_asked(trials_, trial);
-                trials_.push_back(std::move(trial));
-                return;
+            reading();
+        } catch (const IoError& error) {
+            stopped_by += (stopped_by.empty() ? "" : "; ") + std::string(error.what());
+        }
+    };
+    std::optional<std::array<std::string, 2>> study;
+    std::vector<std::array<std::string, 3>> definitions;
+    std::vector<JournalEvent> events;
+    as_far_as_readable([&] {
+        Statement row(source, "SELECT name, created_by FROM study");
+        if (row.step()) study = {row.text(0), row.text(1)};
+    });
+    as_far_as_readable([&] {
+        Statement rows(source, "SELECT fingerprint, path, text FROM definitions ORDER BY rowid");
+        while (rows.step()) definitions.push_back({rows.text(0), rows.text(1), rows.text(2)});
+    });
+    as_far_as_readable([&] { for_each_event(source, version, [&](JournalEvent event) { events.push_back(std::move(event)); }); });
+    const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
+    if (structure != "ok") stopped_by = structure;
+
+    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+        std::error_code error;
+        fs::remove(file_.string() + suffix, error);
+        if (error) throw IoError("cannot remove the earlier " + file_.string() + suffix + ": " + error.message());
+    }
+    trials_.clear();
+    last_sequence_ = 0;
+    connection_.emplace(file_, SqliteConnection::Access::write, file_);
+    SqliteTransaction transaction(*connection_);  // no write-ahead log: this one file is whole when it is committed
+    make_tables();
+    if (study) Statement(*connection_, "INSERT INTO study VALUES (?, ?)").bind((*study)[0]).bind((*study)[1]).step();
+    for (const auto& [fingerprint, path, text] : definitions)
+        Statement(*connection_, "INSERT INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
+
+    std::vector<std::string> left_out;
+    std::map<std::uint64_t, std::uint64_t> numbers;  // of the trials, which stay without a gap
+    for (JournalEvent& event : events) {
+        const std::string name = event.name();
+        const std::uint64_t trial = event.trial;
+        const auto known = numbers.find(trial);
+        if (!has_right_checksum(event, version)) left_out.push_back(name + ": it does not match its checksum");
+        else if (event.event != "asked" && known == numbers.end())
+            left_out.push_back(name + ": the event that asked for this trial is lost");
+        else {
+            event.trial = event.event == "asked" ? trials_.size() : known->second;
+            try {
+                event.apply(trials_);
+            } catch (const IoError& error) {
+                left_out.push_back(name + ": " + error.what());
+                continue;
             }
-            check_open(trials_, id);
-            if (event == "started") trials_[id].started_at = at;
-            else {
-                trials_[id].outcome = outcome_from_json(body);
-                trials_[id].told_at = at;
-            }
-        } catch (const std::exception& error) {
-            throw IoError("journal " + file_.string() + ": the '" + event + "' event of trial " + std::to_string(id) +
-                          " cannot be read: " + error.what());
+            if (event.event == "asked") numbers[trial] = event.trial;
+            event.sequence = last_sequence_ + 1;
+            insert(event);
         }
     }
-
-    void load() {
-        Statement statement(*this, "SELECT trial, event, at, body FROM events ORDER BY sequence");
-        while (statement.step()) apply(statement.integer(0), statement.text(1), statement.real(2), statement.text(3));
-    }
-
-    /// Copies rows of `damaged` for as long as they can be read and make sense; what stopped it, or nothing.
-    std::string copy_readable(Database& damaged) {
-        const auto as_far_as_possible = [](const auto& action) -> std::string {
-            try {
-                action();
-                return "";
-            } catch (const Error& error) {
-                return error.what();
-            }
-        };
-        run("BEGIN IMMEDIATE");
-        make_tables();
-        std::string stopped = as_far_as_possible([&] {
-            Statement study(damaged, "SELECT name, created_by FROM study");
-            if (study.step()) Statement(*this, "INSERT INTO study VALUES (?, ?)").bind(study.text(0)).bind(study.text(1)).step();
-        });
-        stopped += as_far_as_possible([&] {
-            Statement rows(damaged, "SELECT fingerprint, path, text FROM definitions ORDER BY rowid");
-            while (rows.step())
-                Statement(*this, "INSERT INTO definitions VALUES (?, ?, ?)")
-                    .bind(rows.text(0))
-                    .bind(rows.text(1))
-                    .bind(rows.text(2))
-                    .step();
-        });
-        stopped += as_far_as_possible([&] {
-            Statement rows(damaged, "SELECT trial, event, at, body, study_fingerprint, tool_version FROM events ORDER BY sequence");
-            while (rows.step()) {
-                apply(rows.integer(0), rows.text(1), rows.real(2), rows.text(3));
-                fingerprint_ = rows.text(4);
-                tool_version_ = rows.text(5);
-                append(rows.integer(0), rows.text(1).c_str(), rows.real(2), rows.text(3));
-            }
-        });
-        run("COMMIT");
-        return stopped;
-    }
-
-    bool is_new_ = false;
-    std::string fingerprint_;
-    std::string tool_version_;
-    std::vector<Trial> trials_;
-
-private:
-    fs::path file_;
-    sqlite3* handle_ = nullptr;
-    int lock_ = -1;
-    int version_ = 0;
-};
+    transaction.commit();
+    connection_.reset();
+    for (const auto& [before, now] : numbers)
+        if (before != now) left_out.push_back("trial " + std::to_string(before) + " is now trial " + std::to_string(now));
+    return left_out;
+}
 
 SqliteJournal::SqliteJournal(std::unique_ptr<Database> database) : database_(std::move(database)) {}
 SqliteJournal::SqliteJournal(SqliteJournal&&) noexcept = default;
@@ -339,16 +388,7 @@ SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& i
     fs::create_directories(folder, error);
     if (error) throw IoError("cannot make the study's folder " + folder.string() + ": " + error.message());
     auto database = std::make_unique<Database>(folder / "study.db");
-    database->lock();
-    database->connect(true);
-    if (database->is_new_) database->create(identity);
-    else {
-        database->compare_definition(identity, accept_changes);
-        database->migrate();
-    }
-    database->fingerprint_ = identity.fingerprint().text();
-    database->tool_version_ = identity.tool_version;
-    database->load();
+    database->open(identity, accept_changes);
     return SqliteJournal(std::move(database));
 }
 
@@ -358,62 +398,53 @@ fs::path SqliteJournal::file_of(const fs::path& folder_or_file) {
 }
 
 SqliteJournal SqliteJournal::read(const fs::path& folder_or_file) {
-    const fs::path file = file_of(folder_or_file);
-    std::error_code error;
-    if (!fs::exists(file, error)) throw IoError("there is no journal " + file.string() + "; has the study been run?");
-    auto database = std::make_unique<Database>(file);
-    database->connect(false);
-    database->load();
+    auto database = std::make_unique<Database>(file_of(folder_or_file));
+    database->read();
     return SqliteJournal(std::move(database));
 }
 
 RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
-    Database damaged(folder / "study.db");
-    damaged.connect(false);
-    const fs::path file = folder / "study.rescued.db";
-    for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(file.string() + suffix);
-    Database fresh(file);
-    fresh.connect(true);
-    std::string stopped_by = fresh.copy_readable(damaged);
-    return {fresh.trials_, file, std::move(stopped_by)};
+    const fs::path damaged = folder / "study.db";
+    RescuedJournal result;
+    result.file = folder / "study.rescued.db";
+    read_snapshot(damaged, [&](SqliteConnection& connection) {
+        Database fresh(result.file);
+        result.stopped_by.clear();
+        result.left_out = fresh.make_from(connection, schema_version_of(connection, damaged), result.stopped_by);
+        result.trials = std::move(fresh.trials_);
+    });
+    return result;
 }
 
 void SqliteJournal::asked(const Trial& trial) {
     check_asked(database_->trials_, trial);
-    nlohmann::ordered_json body;
-    body["configuration"] = nlohmann::ordered_json::parse(json_of(trial.configuration));
-    body["fingerprint"] = trial.configuration.fingerprint().text();
-    body["workload"] = trial.workload;
-    body["seed"] = std::to_string(trial.seed);  // 64 bits do not survive as a JSON number everywhere
-    body["why"] = trial.why;
-    database_->append(trial.id, "asked", trial.asked_at, body.dump());
+    database_->append(trial.id, "asked", trial.asked_at, asked_body(trial));
     database_->trials_.push_back(trial);
 }
 
 void SqliteJournal::started(std::uint64_t id, double at) {
     check_open(database_->trials_, id);
-    database_->append(id, "started", at, "{}");
+    database_->append(id, "started", at, started_body());
     database_->trials_[id].started_at = at;
 }
 
 void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at) {
     check_open(database_->trials_, id);
-    database_->append(id, "told", at, json_of(*outcome));
+    database_->append(id, "told", at, told_body(*outcome));
     database_->trials_[id].outcome = outcome;
     database_->trials_[id].told_at = at;
 }
 
 std::vector<Trial> SqliteJournal::trials() const { return database_->trials_; }
 
-std::string SqliteJournal::study_name() const {
-    Database::Statement statement(*database_, "SELECT name FROM study");
-    return statement.step() ? statement.text(0) : "";
-}
+bool SqliteJournal::in_place() const { return database_->displaced().empty(); }
 
-std::map<std::string, std::string> SqliteJournal::definition() const { return database_->definition(database_->last_fingerprint()); }
+std::string SqliteJournal::study_name() const { return database_->name_; }
+
+std::map<std::string, std::string> SqliteJournal::definition() const { return database_->definition_; }
 
 std::string SqliteJournal::changes_in(const std::map<std::string, std::string>& definition) const {
-    return changes_between(this->definition(), definition);
+    return changes_between(database_->definition_, definition);
 }
 
 }  // namespace servetune

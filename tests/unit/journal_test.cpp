@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/in_child.hpp"
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 
 #include <sqlite3.h>
-
+#include <sys/resource.h>
 #include <unistd.h>
+
+#include <csignal>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -33,6 +37,13 @@ int number(const std::filesystem::path& file, const char* query) {
     sqlite3_finalize(statement);
     sqlite3_close(handle);
     return result;
+}
+
+/// A copy of one of those that were kept.
+std::filesystem::path kept_journal(const std::string& name, const TemporaryFolder& folder) {
+    const auto file = folder.path() / "study.db";
+    std::filesystem::copy_file(std::filesystem::path(SERVETUNE_SOURCE) / "tests/regress" / name, file);
+    return file;
 }
 
 }  // namespace
@@ -85,9 +96,9 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
               "another process is running this study (process " + std::to_string(getpid()) + " holds " +
                   (folder.path() / "study.lock").string() + "); wait for it, or choose another --directory");
     }
-    sql(file, "PRAGMA user_version = 3");
+    sql(file, "PRAGMA user_version = 4");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
-          "journal " + file.string() + " has schema version 3, this program knows up to 2; use the newer program that wrote it");
+          "journal " + file.string() + " has schema version 4, this program knows up to 3; use the newer program that wrote it");
     sql(file, "PRAGMA user_version = 1; PRAGMA application_id = 7");
     CHECK(message_of<IoError>([&] { SqliteJournal::open(folder.path(), identity); }) ==
           "journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
@@ -101,12 +112,114 @@ TEST_CASE("a journal that cannot be used is refused with the reason") {
 
 TEST_CASE("events that make no sense are reported, not skipped") {
     const TemporaryFolder folder;
-    { SqliteJournal::open(folder.path(), identity).asked({0, Configuration()}); }
-    sql(folder.path() / "study.db",
-        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (0, 'told', 1, '{\"metrics\":5}', '', '')");
+    const auto file = kept_journal("journal-v2.db", folder);  // an event of version 3 must have the right checksum
+    sql(file,
+        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, 'started', 1, '{}', '', '');"
+        "DELETE FROM events WHERE trial = 14 AND event = 'told';"
+        "INSERT INTO events (trial, event, at, body, study_fingerprint, tool_version) VALUES (14, 'told', 1, '{\"metrics\":5}', '', '')");
     CHECK(message_of<IoError>([&] {
               SqliteJournal::read(folder.path());
-          }).find("the 'told' event of trial 0 cannot be read: not an outcome") != std::string::npos);
+          }).starts_with("journal " + file.string() + ": the 'told' event of trial 14 cannot be read: not an outcome"));
+}
+
+TEST_CASE("an event that was changed, or is missing, is named; rescue keeps the others") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.db";
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        for (std::uint64_t id = 0; id < 4; ++id) {
+            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}})});
+            journal.started(id, 1);
+            journal.told(id, Measurement{{{"x", {static_cast<double>(id)}}}}, 2);
+        }
+    }
+    // Told of trial 1 is event 6.
+    for (const char* change : {"body = replace(body, '1', '3')", "at = at + 1", "trial = 17", "study_fingerprint = 'a'",
+                               "tool_version = 'a'", "checksum = '0123456789abcdef'"}) {
+        INFO(change);
+        const TemporaryFolder copy;
+        const auto changed = copy.path() / "study.db";
+        std::filesystem::copy_file(file, changed);
+        sql(changed, ("UPDATE events SET " + std::string(change) + " WHERE sequence = 6").c_str());
+        CHECK(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }) ==
+              "journal " + changed.string() + " is damaged: event 6, 'told' of trial " +
+                  (change == std::string("trial = 17") ? "17" : "1") +
+                  ", does not match its checksum; 'autotune status STUDY --rescue' copies what can still be read");
+        CHECK(has(message_of<IoError>([&] { SqliteJournal::open(copy.path(), identity); }), "event 6, 'told' of trial "));
+        const RescuedJournal rescued = SqliteJournal::rescue(copy.path());
+        CHECK(rescued.stopped_by.empty());
+        REQUIRE(rescued.left_out.size() == 1);
+        CHECK(has(rescued.left_out[0], "event 6, 'told' of trial "));
+        REQUIRE(rescued.trials.size() == 4);
+        for (const Trial& trial : rescued.trials) {
+            CHECK(trial.told() == (trial.id != 1));
+            if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
+        }
+        std::filesystem::rename(rescued.file, changed);
+        CHECK(SqliteJournal::open(copy.path(), identity).trials().size() == 4);
+    }
+    {
+        const TemporaryFolder copy;
+        std::filesystem::copy_file(file, copy.path() / "study.db");
+        sql(copy.path() / "study.db", "DELETE FROM events WHERE sequence = 5");
+        CHECK(has(message_of<IoError>([&] { SqliteJournal::read(copy.path()); }), " is damaged: event 5 is missing; "));
+        CHECK(SqliteJournal::rescue(copy.path()).trials.size() == 4);
+    }
+    {  // an event that asked: its trial is lost, the trials after it have new numbers
+        const TemporaryFolder copy;
+        const auto changed = copy.path() / "study.db";
+        std::filesystem::copy_file(file, changed);
+        sql(changed, "UPDATE events SET body = replace(body, '1', '3') WHERE sequence = 4");
+        const RescuedJournal rescued = SqliteJournal::rescue(copy.path());
+        REQUIRE(rescued.left_out.size() == 5);
+        CHECK(rescued.left_out[0] == "event 4, 'asked' of trial 1: it does not match its checksum");
+        CHECK(rescued.left_out[2] == "event 6, 'told' of trial 1: the event that asked for this trial is lost");
+        CHECK(rescued.left_out[4] == "trial 3 is now trial 2");
+        REQUIRE(rescued.trials.size() == 3);
+        CHECK(rescued.trials[2].measurement()->metrics.at("x").value == 3);
+        std::filesystem::rename(rescued.file, changed);
+        CHECK(SqliteJournal::open(copy.path(), identity).trials().size() == 3);
+    }
+}
+
+TEST_CASE("a flipped bit anywhere in a journal never changes what is read") {
+    const TemporaryFolder folder;
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        for (std::uint64_t id = 0; id < 12; ++id) {
+            journal.asked({id, Configuration({{"seqs", static_cast<std::int64_t>(id)}}), "", id, "because of " + std::string(300, 'x')});
+            journal.started(id, 1.5);
+            journal.told(id, Measurement{{{"x", {static_cast<double>(id) + 0.125, 0.5}}}}, 2.25);
+        }
+    }
+    const auto text_of = [](const SqliteJournal& journal) {
+        std::string text;
+        for (const Trial& trial : journal.trials())
+            text += trial.configuration.text() + trial.why + std::to_string(trial.seed) + json_of(*trial.outcome) +
+                    std::to_string(*trial.started_at) + std::to_string(*trial.told_at) + "\n";
+        for (const auto& [path, setting] : journal.definition()) text += path + setting;
+        return text;
+    };
+    const std::string right = text_of(SqliteJournal::read(folder.path()));
+    const std::string whole = read_file(folder.path() / "study.db");
+    const TemporaryFolder copy;
+    std::size_t found = 0;
+    for (std::size_t at = 0; at < whole.size(); at += 31) {
+        std::string damaged = whole;
+        damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+        copy.write("study.db", damaged);
+        std::string got = right;
+        try {
+            got = text_of(SqliteJournal::read(copy.path()));
+        } catch (const IoError&) {
+            ++found;
+        }
+        if (got != right) {
+            INFO("byte " << at << ", bit " << at % 8);
+            REQUIRE(got == right);
+        }
+    }
+    CHECK(found > whole.size() / 31 / 4);  // the rest is free space, and the view for people
 }
 
 TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
@@ -135,6 +248,14 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     CHECK(rescued.trials.size() < trials);
     for (const Trial& trial : rescued.trials)
         if (trial.told()) CHECK(trial.measurement()->metrics.at("x").value == static_cast<double>(trial.id));
+    CHECK(rescued.stopped_by.starts_with("journal " + file.string() + ": "));  // the damaged file, not the rescued one
+    CHECK(in_child([&]() -> std::string {
+              std::signal(SIGXFSZ, SIG_IGN);
+              const rlimit limit{8192, 8192};
+              setrlimit(RLIMIT_FSIZE, &limit);
+              return "rescued, " + SqliteJournal::rescue(folder.path()).stopped_by;
+          }).starts_with("journal " + (folder.path() / "study.rescued.db").string() + ": "));  // a full disk is no damage
+    CHECK(SqliteJournal::rescue(folder.path()).trials.size() == rescued.trials.size());
     std::filesystem::rename(rescued.file, file);
     for (const char* suffix : {"-wal", "-shm"}) std::filesystem::remove(file.string() + suffix);
     SqliteJournal again = SqliteJournal::open(folder.path(), identity);
@@ -142,24 +263,30 @@ TEST_CASE("a damaged page: reported, and the readable beginning is rescued") {
     again.asked({rescued.trials.size(), Configuration()});
 }
 
-TEST_CASE("a journal of schema version 1 that was kept can be read by every later program") {
-    const TemporaryFolder folder;
-    std::filesystem::copy_file(std::filesystem::path(SERVETUNE_SOURCE) / "tests/regress/journal-v1.db", folder.path() / "study.db");
-    const std::vector<Trial> trials = SqliteJournal::read(folder.path()).trials();
-    REQUIRE(trials.size() == 15);
-    CHECK(trials[3].configuration.text() == "engine=sglang quantization=fp8 sglang.attention_backend=engine");
-    CHECK(trials[3].measurement()->metrics.at("total_tokens_per_second").value == 10426.27);
-    CHECK(trials[14].workload == "very_long_prompt");
-    CHECK(number(folder.path() / "study.db", "PRAGMA user_version") == 1);  // reading changes nothing
+TEST_CASE("a journal of each earlier schema version that was kept can be read by every later program") {
+    for (const int version : {1, 2}) {
+        INFO("version " << version);
+        const TemporaryFolder folder;
+        const auto file = kept_journal("journal-v" + std::to_string(version) + ".db", folder);
+        const std::vector<Trial> trials = SqliteJournal::read(folder.path()).trials();
+        REQUIRE(trials.size() == 15);
+        CHECK(trials[3].configuration.text() == "engine=sglang quantization=fp8 sglang.attention_backend=engine");
+        CHECK(trials[3].measurement()->metrics.at("total_tokens_per_second").value == 10426.27);
+        CHECK(trials[14].workload == "very_long_prompt");
+        CHECK(number(file, "PRAGMA user_version") == version);  // reading changes nothing
 
-    {
-        SqliteJournal journal = SqliteJournal::open(folder.path(), identity, true);
-        CHECK(journal.trials().size() == 15);
-        journal.asked({15, Configuration()});
+        {
+            SqliteJournal journal = SqliteJournal::open(folder.path(), identity, true);
+            CHECK(journal.trials().size() == 15);
+            journal.asked({15, Configuration()});
+        }
+        CHECK(number(file, "PRAGMA user_version") == SqliteJournal::schema_version);
+        CHECK(number(file, "SELECT count(findings) FROM trials WHERE seed IS NOT NULL") == 15);
+        CHECK(number(file, "SELECT count(*) FROM events WHERE length(checksum) = 16") == 46);
+        CHECK(SqliteJournal::open(folder.path(), identity).trials().size() == 16);
+        const std::vector<Trial> after = SqliteJournal::read(folder.path()).trials();
+        for (const Trial& trial : trials) CHECK(after[trial.id].outcome == trial.outcome);
     }
-    CHECK(number(folder.path() / "study.db", "PRAGMA user_version") == SqliteJournal::schema_version);
-    CHECK(number(folder.path() / "study.db", "SELECT count(findings) FROM trials WHERE seed IS NOT NULL") == 15);
-    CHECK(SqliteJournal::open(folder.path(), identity).trials().size() == 16);
 }
 
 TEST_CASE("a folder that cannot be written is said at once, and a journal in it can be read") {

@@ -24,26 +24,30 @@ struct StudyIdentity {
 /// What could still be read of a damaged journal.
 struct RescuedJournal {
     std::vector<Trial> trials;
-    std::filesystem::path file;  ///< a whole journal with exactly these trials
-    std::string stopped_by;      ///< the damage; empty: all was readable
+    std::filesystem::path file;         ///< a whole journal with exactly these trials
+    std::string stopped_by;             ///< the damage that hides all events after it; empty: none does
+    std::vector<std::string> left_out;  ///< single events that were damaged, trials that have another number without them
 };
 
 /// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction per event). The format, and what it
 /// promises to other tools, is in docs/journal-format.md. One process writes at a time (a lock that dies with it); any number may
-/// read. Not thread safe.
+/// read, also those that may not write. Each event has a checksum: damage is an error, never another figure. Not thread safe.
 class SqliteJournal : public Journal {
 public:
     /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError: an unwritable folder, another
     /// process at work, a file that is no journal, is damaged, or is of a newer schema. Throws UsageError when the journal
-    /// belongs to a different definition, saying what changed, unless `accept_changes`, which records the new one.
+    /// belongs to a different definition, saying what changed, unless `accept_changes`, which records the new one. Each call that
+    /// records something throws IoError when the journal's files have been removed, moved or replaced since.
     static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false);
-    /// Opens for reading only, beside a running writer: a study's folder, or a journal's file under any name. Throws IoError.
+    /// What is recorded now, read beside a running writer: a study's folder, or a journal's file under any name. Changes nothing there
+    /// and needs no permission to write. Throws IoError.
     static SqliteJournal read(const std::filesystem::path& folder_or_file);
     /// The journal that `read` opens.
     static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 
-    /// Copies the readable beginning of a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place. Events after
-    /// the damage are lost, and a trial that they told is measured again. Throws IoError when not even the beginning can be read.
+    /// Copies what is whole in a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place. Events after a
+    /// damaged page are lost, and a trial that a lost event told is measured again. Throws IoError when not even the beginning can be
+    /// read, or the new file cannot be written.
     static RescuedJournal rescue(const std::filesystem::path& folder);
 
     SqliteJournal(SqliteJournal&&) noexcept;
@@ -55,6 +59,8 @@ public:
     void told(std::uint64_t id, const ToldOutcome& outcome, double at) override;
     [[nodiscard]] std::vector<Trial> trials() const override;
 
+    /// Whether the files that were opened for writing are still where they were.
+    [[nodiscard]] bool in_place() const;
     /// Of the study it belongs to.
     [[nodiscard]] std::string study_name() const;
     /// What that study last ran under (StudySetup::definition()).
@@ -62,7 +68,7 @@ public:
     /// How another definition differs from that, a line each after a line break; empty: in nothing.
     [[nodiscard]] std::string changes_in(const std::map<std::string, std::string>& definition) const;
 
-    static constexpr int schema_version = 2;
+    static constexpr int schema_version = 3;
 
 private:
     class Database;

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "journal_event.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/trial/journal.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <bit>
+#include <utility>
+
+namespace servetune {
+
+std::string JournalEvent::right_checksum() const {
+    std::string bytes;
+    const auto add = [&](const std::string& text) { bytes += std::to_string(text.size()) + ":" + text; };
+    add(std::to_string(sequence));
+    add(std::to_string(trial));
+    add(event);
+    add(Fingerprint{std::bit_cast<std::uint64_t>(at)}.text());  // the 64 bits of the number, in hexadecimal digits
+    add(body);
+    add(study_fingerprint);
+    add(tool_version);
+    return fingerprint_of(bytes).text();
+}
+
+std::string JournalEvent::name() const {
+    return "event " + std::to_string(sequence) + ", '" + event + "' of trial " + std::to_string(trial);
+}
+
+void JournalEvent::apply(std::vector<Trial>& trials) const {
+    try {
+        if (event == "asked") {
+            const auto object = nlohmann::json::parse(body);
+            Trial asked{trial, configuration_from_json(object.at("configuration").dump()), object.at("workload").get<std::string>(),
+                        std::stoull(object.at("seed").get<std::string>()), object.at("why").get<std::string>()};
+            asked.asked_at = at;
+            check_asked(trials, asked);
+            trials.push_back(std::move(asked));
+            return;
+        }
+        if (event != "started" && event != "told") throw ParseError("there is no such event");
+        check_open(trials, trial);
+        if (event == "started") trials[trial].started_at = at;
+        else {
+            trials[trial].outcome = outcome_from_json(body);
+            trials[trial].told_at = at;
+        }
+    } catch (const std::exception& error) {
+        throw IoError("the '" + event + "' event of trial " + std::to_string(trial) + " cannot be read: " + error.what());
+    }
+}
+
+std::string asked_body(const Trial& trial) {
+    nlohmann::ordered_json body;
+    body["configuration"] = nlohmann::ordered_json::parse(json_of(trial.configuration));
+    body["fingerprint"] = trial.configuration.fingerprint().text();
+    body["workload"] = trial.workload;
+    body["seed"] = std::to_string(trial.seed);  // 64 bits do not survive as a JSON number everywhere
+    body["why"] = trial.why;
+    return body.dump();
+}
+
+std::string started_body() { return "{}"; }
+
+std::string told_body(const Outcome& outcome) { return json_of(outcome); }
+
+}  // namespace servetune

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+
+#include <sqlite3.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace servetune {
+
+/// An open SQLite file. Every failure is an IoError that names `file`.
+class SqliteConnection {
+public:
+    enum class Access {
+        write,          ///< makes the file where there is none
+        read,           ///< beside other processes
+        read_unchanged  ///< without locks and without files beside it: nobody may write meanwhile
+    };
+
+    /// `named`: the file of the messages, where another one is read in its place.
+    SqliteConnection(const std::filesystem::path& file, Access access, std::filesystem::path named) : named_(std::move(named)) {
+        const bool writes = access == Access::write;
+        const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
+        const int code = sqlite3_open_v2((writes ? file.string() : address(file, access)).c_str(), &handle_, flags, nullptr);
+        if (code != SQLITE_OK) {
+            const std::string why = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
+            sqlite3_close_v2(handle_);
+            throw IoError("journal " + named_.string() + ": " + why);
+        }
+        sqlite3_busy_timeout(handle_, 5000);
+    }
+    ~SqliteConnection() { sqlite3_close_v2(handle_); }
+    SqliteConnection(const SqliteConnection&) = delete;
+    SqliteConnection& operator=(const SqliteConnection&) = delete;
+
+    /// A statement that is finalised with it; `step` is false at the end of the rows.
+    class Statement {
+    public:
+        Statement(SqliteConnection& connection, const char* sql) : connection_(connection) {
+            connection.check(sqlite3_prepare_v2(connection.handle_, sql, -1, &statement_, nullptr));
+        }
+        ~Statement() { sqlite3_finalize(statement_); }
+        Statement(const Statement&) = delete;
+        Statement& operator=(const Statement&) = delete;
+
+        Statement& bind(const std::string& text) {
+            connection_.check(sqlite3_bind_text(statement_, ++bound_, text.data(), static_cast<int>(text.size()), SQLITE_TRANSIENT));
+            return *this;
+        }
+        Statement& bind(std::uint64_t number) {
+            connection_.check(sqlite3_bind_int64(statement_, ++bound_, static_cast<sqlite3_int64>(number)));
+            return *this;
+        }
+        Statement& bind(double number) {
+            connection_.check(sqlite3_bind_double(statement_, ++bound_, number));
+            return *this;
+        }
+        bool step() {
+            const int code = sqlite3_step(statement_);
+            if (code != SQLITE_ROW && code != SQLITE_DONE) connection_.check(code);
+            return code == SQLITE_ROW;
+        }
+        [[nodiscard]] std::string text(int column) const {
+            const auto* bytes = sqlite3_column_text(statement_, column);
+            return bytes == nullptr ? ""
+                                    : std::string(reinterpret_cast<const char*>(bytes),
+                                                  static_cast<std::size_t>(sqlite3_column_bytes(statement_, column)));
+        }
+        [[nodiscard]] std::uint64_t integer(int column) const {
+            return static_cast<std::uint64_t>(sqlite3_column_int64(statement_, column));
+        }
+        [[nodiscard]] double real(int column) const { return sqlite3_column_double(statement_, column); }
+
+    private:
+        SqliteConnection& connection_;
+        sqlite3_stmt* statement_ = nullptr;
+        int bound_ = 0;
+    };
+
+    void run(const std::string& sql) { check(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr)); }
+    std::uint64_t number(const char* sql) {
+        Statement statement(*this, sql);
+        return statement.step() ? statement.integer(0) : 0;
+    }
+    std::string text(const char* sql) {
+        Statement statement(*this, sql);
+        return statement.step() ? statement.text(0) : "";
+    }
+
+private:
+    void check(int code) const {
+        if (code != SQLITE_OK) throw IoError("journal " + named_.string() + ": " + sqlite3_errmsg(handle_));
+    }
+    /// As a URI, in which three characters have a meaning of their own.
+    static std::string address(const std::filesystem::path& file, Access access) {
+        std::string path;
+        for (const char c : std::filesystem::absolute(file).string())
+            path += c == '%' ? "%25" : c == '?' ? "%3f" : c == '#' ? "%23" : std::string(1, c);
+        return "file:" + path + (access == Access::read_unchanged ? "?mode=ro&immutable=1" : "?mode=ro");
+    }
+
+    std::filesystem::path named_;
+    sqlite3* handle_ = nullptr;
+};
+
+/// All or nothing: taken back unless `commit` is reached.
+class SqliteTransaction {
+public:
+    explicit SqliteTransaction(SqliteConnection& connection) : connection_(connection) { connection_.run("BEGIN IMMEDIATE"); }
+    ~SqliteTransaction() {
+        if (committed_) return;
+        try {
+            connection_.run("ROLLBACK");
+        } catch (const Error&) {  // SQLite has taken it back already
+        }
+    }
+    SqliteTransaction(const SqliteTransaction&) = delete;
+    SqliteTransaction& operator=(const SqliteTransaction&) = delete;
+    void commit() {
+        connection_.run("COMMIT");
+        committed_ = true;
+    }
+
+private:
+    SqliteConnection& connection_;
+    bool committed_ = false;
+};
+
+}  // namespace servetune
