@@ -228,3 +228,42 @@ TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of 
     study.misbehave({});
     goes_on_after(study, told);
 }
+
+TEST_CASE("tuner's troubles: without study.lock a second run neither starts nor ends the first one's engine") {
+    const DeployedStudy study;
+    const TemporaryFolder elsewhere;
+    study.misbehave({{"--max-num-seqs=3", "slow_start=2"}});
+    ChildProcess first(study.words("run", {"--json"}), study.folder());
+    REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
+    fs::remove(study.directory() / "study.lock");
+    const Ran second = ran(study.words("run"), elsewhere.path());
+    CHECK(second.code == 3);
+    CHECK(second.err == "autotune: another process is running this study (it holds " + study.directory().string() +
+                            "); wait for it, or choose another --directory\n");
+    const auto code = first.wait_at_most(90s);
+    INFO(first.err());
+    REQUIRE(code == 0);
+    CHECK(Json::parse(first.out())["recommended"]["command"] == best_command);
+    CHECK(study.engines().size() == 3);
+    CHECK(study.trials().size() == 3);
+    CHECK(read_file(study.directory() / "study.lock").find_first_not_of("0123456789") == std::string::npos);
+}
+
+TEST_CASE("tuner's troubles: its folder is moved away in the middle of a run") {
+    const DeployedStudy study;
+    study.misbehave({{"--max-num-seqs=3", "slow_start=1"}});
+    ChildProcess process(study.words("run", {"--quiet"}), study.folder());
+    REQUIRE(comes_true([&] { return study.engines().size() == 2; }));
+    fs::rename(study.directory(), study.folder() / "away");
+    const auto code = process.wait_at_most(90s);
+    INFO(process.err());
+    REQUIRE(code == 3);
+    CHECK(has(process.err(), (study.directory() / "study.db").string() + " was removed, moved or replaced while the study ran"));
+    CHECK_FALSE(has(process.err(), "what was told is kept"));
+    const std::string left = study.left();
+    INFO(left);
+    CHECK(left.empty());
+    fs::remove_all(study.directory());  // what the trial under way has made anew
+    fs::rename(study.folder() / "away", study.directory());
+    goes_on_after(study, told_trials(study));
+}
