@@ -231,7 +231,8 @@ private:
     OrderedJson recommendation() const {
         const OrderedJson whole = OrderedJson::parse(json_report(setup_, study_.trials(), "", false));
         OrderedJson result;
-        for (const char* key : {"trials", "default", "recommended", "best_observed", "not_distinguishable", "goals", "front"})
+        for (const char* key : {"verdict", "headline", "reason", "advice", "trials", "default", "recommended", "best_observed",
+                                "given_away", "not_distinguishable", "goals", "front"})
             if (whole.contains(key)) result[key] = whole[key];
         return result;
     }

@@ -189,12 +189,10 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             fmt::print("  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
                        trial.why);
-    const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
-    if (result.best)
-        fmt::print("  {}: {}\n",
-                   result.keep_default ? "so far nothing beats the default"
-                                       : fmt::format("so far recommended, {} over the default", percent(result.gain.value)),
-                   setup.advice(result.recommended));
+    const Headline headline = headline_of(setup, trials);
+    fmt::print("  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
+               headline.advice.empty() ? "" : " " + headline.advice);
+    if (!headline.command.empty()) fmt::print("  {}\n", headline.command);
     return done;
 }
 

@@ -73,7 +73,8 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const auto gain = [&](double value) {
         return base != nullptr && base->passes() ? " (" + percent(objective.gain(value, base->estimate.mean)) + ")" : std::string();
     };
-    if (const Standing* best = standings.best()) incumbent_ = fmt::format("best {:.2f}{}", best->estimate.mean, gain(best->estimate.mean));
+    if (const Standing* best = standings.best())
+        incumbent_ = "best " + figure_text(objective.metric, best->estimate.mean) + gain(best->estimate.mean);
     const auto told_count = static_cast<double>(std::count_if(search.begin(), search.end(), [](const Trial& t) { return t.told(); }));
     const double left = static_cast<double>(budget_.trials) - told_count;
     std::string result;
@@ -83,7 +84,7 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
         const Standing* standing = trial.of_search() ? standings.find(trial.configuration) : nullptr;
         result = found == trial.measurement()->metrics.end()
                      ? "no " + objective.metric
-                     : fmt::format("{:.2f}{}", found->second.value, trial.of_search() ? gain(found->second.value) : "");
+                     : figure_text(objective.metric, found->second.value) + (trial.of_search() ? gain(found->second.value) : "");
         if (standing != nullptr && !standing->refused.empty()) result += ", refused: " + standing->refused;
     }
     show(fmt::format("trial {} | {} | {} | {} | at most {} left", trial.id, subject(trial), result,

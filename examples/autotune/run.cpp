@@ -45,21 +45,15 @@ void end_what_was_left(const StudySetup& setup) {
         fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
 }
 
-void print_conclusion(const StudySetup& setup, const Summary& summary, const std::filesystem::path& folder) {
-    const Recommendation& result = summary.recommendation;
-    if (!result.best) fmt::print("nothing that was measured passes; see {}\n", (folder / "report.md").string());
-    else {
-        if (result.default_unsound)
-            fmt::print("nothing can be concluded, the default's own measurement is unsound; until it is measured again, keep\n\n");
-        else if (!result.default_passes) fmt::print("recommended (the default itself does not pass):\n\n");
-        else if (result.keep_default && result.front.size() > 1)
-            fmt::print("keep the default, unless another trade is worth more to you:\n\n");
-        else if (result.keep_default) fmt::print("keep the default: nothing measured gains {:g} %\n\n", setup.file.decision.min_gain * 100);
-        else fmt::print("recommended, {} over the default:\n\n", percent(result.gain.value));
-        fmt::print("  {}\n\n", setup.advice(result.recommended));
-        if (!result.front.empty()) fmt::print("{} on the front of the goals, each with its command in the report\n", result.front.size());
-        fmt::print("report: {}\n", (folder / "report.md").string());
-    }
+void print_conclusion(const StudySetup& setup, const Study& study, const Summary& summary, const std::filesystem::path& folder) {
+    const Headline headline = headline_of(setup, study.trials());
+    fmt::print("{}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
+               headline.advice.empty() ? "" : " " + headline.advice);
+    if (!headline.command.empty()) fmt::print("\n  {}\n\n", headline.command);
+    if (const std::size_t front = summary.recommendation.front.size(); front > 0)
+        fmt::print("{} on the front of the goals, each with its command in the report\n", front);
+    if (!headline.given_away.empty()) fmt::print("{}\n", headline.given_away);
+    fmt::print("report: {}\n", (folder / "report.md").string());
 }
 
 }  // namespace
@@ -124,7 +118,7 @@ int run(const RunArguments& arguments) {
     if (arguments.json) fmt::print("{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
         fmt::print("stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
-    else print_conclusion(setup, summary, folder);
+    else print_conclusion(setup, study, summary, folder);
     if (summary.reason == StopReason::stopped_by_user) return stopped;
     return summary.recommendation.best ? done : nothing_feasible;
 }

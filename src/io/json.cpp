@@ -28,6 +28,7 @@ nlohmann::ordered_json to_json(const Metrics& metrics) {
     for (const auto& [name, metric] : metrics) {
         result[name] = {{"value", metric.value}};
         if (metric.standard_error) result[name]["standard_error"] = *metric.standard_error;
+        if (metric.replicates > 1) result[name]["replicates"] = metric.replicates;
     }
     return result;
 }
@@ -80,6 +81,7 @@ Outcome outcome_from_json(std::string_view json) {
             Metric& into = result.metrics[name];
             into.value = metric.at("value").get<double>();
             if (metric.contains("standard_error")) into.standard_error = metric.at("standard_error").get<double>();
+            if (metric.contains("replicates")) into.replicates = metric.at("replicates").get<std::size_t>();
         }
         const auto verdict = named_in(verdicts, object.at("verdict").get<std::string>());
         if (!verdict) throw ParseError("unknown verdict in an outcome");

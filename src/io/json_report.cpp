@@ -3,6 +3,9 @@
 #include "report_view.hpp"
 #include "servetune/io/report.hpp"
 
+#include <algorithm>
+#include <string_view>
+
 namespace servetune {
 namespace {
 
@@ -11,9 +14,45 @@ using OrderedJson = nlohmann::ordered_json;
 /// Metrics are plain numbers here; standard errors are in the journal.
 OrderedJson metrics_of(const ReportView& view, const Configuration& configuration, std::string_view workload = "") {
     OrderedJson object = OrderedJson::object();
-    if (const Measurement* measurement = view.measured(configuration, workload))
-        for (const auto& [name, metric] : measurement->metrics) object[name] = metric.value;
+    for (const auto& [name, metric] : view.means(configuration, workload)) object[name] = metric.value;
     return object;
+}
+
+OrderedJson gain_json(const Gain& gain) { return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; }
+
+/// Every told configuration with the figures that decide: goals and limited metrics, each workload's own too.
+void add_deciding_figures(OrderedJson& object, const ReportView& view) {
+    const Problem& problem = *view.setup.problem;
+    object["limits"] = OrderedJson::array();
+    for (const Limit& limit : problem.objective.limits)
+        object["limits"].push_back({{"metric", limit.metric}, {limit.at_least ? "at_least" : "at_most", limit.bound}});
+    object["results"] = OrderedJson::array();
+    for (const Standing& standing : view.standings.all()) {
+        if (!standing.told()) continue;
+        OrderedJson figures = OrderedJson::object();
+        const auto decides = [&](std::string_view name) {
+            const std::string_view plain = name.substr(0, name.find('@'));
+            const std::vector<Goal> goals = problem.objective.goals();
+            return std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == name || goal.metric == plain; }) ||
+                   std::any_of(problem.objective.limits.begin(), problem.objective.limits.end(),
+                               [&](const Limit& limit) { return limit.metric == name || limit.metric == plain; });
+        };
+        for (const auto& [name, metric] : view.means(standing.configuration))
+            if (decides(name)) figures[name] = metric.value;
+        OrderedJson broken = OrderedJson::array();
+        for (const Limit& limit : problem.objective.limits)
+            for (const auto& [workload, value] : limited_figures(standing, limit, problem.decision))
+                if (!limit.keeps(value))
+                    broken.push_back({{"metric", limit.metric},
+                                      {"workload", workload},
+                                      {limit.at_least ? "at_least" : "at_most", limit.bound},
+                                      {"value", value}});
+        object["results"].push_back({{"configuration", to_json(standing.configuration)},
+                                     {"passes", standing.passes()},
+                                     {"measurements", static_cast<std::size_t>(standing.measurements())},
+                                     {"metrics", figures},
+                                     {"broken", broken}});
+    }
 }
 
 /// Of several goals: which they are, and what no other one beats in all of them.
@@ -97,6 +136,11 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     object["strategy"] = setup.file.strategy.name;
     object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
     if (setup.file.objective.several()) add_front(object, view);
+    const Headline headline = headline_of(view);
+    object["verdict"] = name_in(conclusions, headline.conclusion);
+    object["headline"] = headline.title;
+    object["reason"] = headline.reason;
+    object["advice"] = headline.advice;
     object["trials"] = {{"told", told}, {"failed", failed}, {"unsound", unsound}};
     object["pending"] = pending;
     const Measurement* of_default = view.measured(result.default_configuration);
@@ -104,7 +148,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         {"configuration", to_json(result.default_configuration)},
         {"metrics", metrics(result.default_configuration)},
         {"verdict", of_default == nullptr ? OrderedJson(nullptr) : OrderedJson(name_in(verdicts, of_default->validity.verdict))}};
-    if (result.best) {
+    if (result.conclusion != Conclusion::nothing_passes) {
         const Command command = setup.command(result.recommended);
         OrderedJson recommended;
         recommended["configuration"] = to_json(result.recommended);
@@ -113,13 +157,16 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         recommended["command"] = command.text();
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
-            result.default_passes
+            result.default_passes && result.conclusion != Conclusion::inconclusive
                 ? OrderedJson{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
                 : OrderedJson(nullptr);
         recommended["keep_default"] = result.keep_default;
         recommended["unknown_limits"] = result.unknown;
         object["recommended"] = recommended;
-        object["best_observed"] = {{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}};
+        object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
+        object["noise"] = {{"value", view.standings.noise()}, {"repeated_configurations", view.standings.replicated()}};
+        object["best_observed"] =
+            result.best ? OrderedJson{{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}} : OrderedJson(nullptr);
         object["not_distinguishable"] = OrderedJson::array();
         for (const Configuration& tied : result.tied) object["not_distinguishable"].push_back(to_json(tied));
         object["report_workloads"] = OrderedJson::object();
@@ -127,6 +174,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
             object["report_workloads"][workload.name] = {{"default", metrics(result.default_configuration, workload.name)},
                                                          {"recommended", metrics(result.recommended, workload.name)}};
     } else object["recommended"] = nullptr;
+    add_deciding_figures(object, view);
     object["refused"] = refused;
     object["failures"] = failures;
     object["audit"] = audit;

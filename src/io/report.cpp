@@ -54,21 +54,18 @@ private:
         out_ += '\n';
     }
 
-    [[nodiscard]] std::string number(const std::string& metric, double value) const {
-        return metric.ends_with("_seconds") ? fmt::format("{:.2f} ms", value * 1e3) : fmt::format("{:.2f}", value);
-    }
-    [[nodiscard]] std::string objective_of(const Standing& standing) const {
-        if (!standing.values.empty()) return number(problem_.objective.metric, standing.estimate.mean);
-        const auto value = value_in(view_.measured(standing.configuration), problem_.objective.metric);
-        return value ? number(problem_.objective.metric, *value) : "-";
-    }
     [[nodiscard]] std::optional<double> mean_of(const Standing& standing) const {
         if (!standing.values.empty()) return standing.estimate.mean;
-        return value_in(view_.measured(standing.configuration), problem_.objective.metric);
+        return value_in(view_.means(standing.configuration), problem_.objective.metric);
     }
-    [[nodiscard]] std::string milliseconds(const Measurement* measurement, std::string_view metric) const {
-        const auto value = value_in(measurement, metric);
-        return value ? fmt::format("{:.2f}", *value * 1e3) : "-";
+    [[nodiscard]] std::string objective_of(const Standing& standing) const {
+        const auto value = mean_of(standing);
+        return value ? figure_text(problem_.objective.metric, *value) : "-";
+    }
+    /// For a column whose header names the unit.
+    [[nodiscard]] static std::string plain(const Metrics& metrics, std::string_view metric) {
+        const auto value = value_in(metrics, metric);
+        return value ? plain_figure_text(metric, *value) : "-";
     }
     [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
         return candidate && base && *base > 0 && *candidate > 0 ? percent(problem_.objective.gain(*candidate, *base)) : "-";
@@ -80,71 +77,39 @@ private:
 
     void conclusion() {
         line("## Conclusion\n");
-        if (!result_.best) {
-            line("Nothing can be recommended: no configuration that was measured passes.\n");
-            return;
-        }
-        if (result_.default_unsound)
-            line(
-                "**Nothing can be concluded: keep the default and measure it again.** What was measured of it cannot be believed ({}), so "
-                "no "
-                "gain over it can be stated.\n",
-                view_.standings.find(result_.default_configuration)->refused);
-        else if (!result_.default_passes)
-            line("**Serve this.** The default configuration itself does not pass ({}), so there is no gain to state.\n",
-                 view_.standings.find(result_.default_configuration) == nullptr
-                     ? "not measured"
-                     : view_.standings.find(result_.default_configuration)->refused);
-        else if (result_.keep_default && problem_.objective.several())
-            line(
-                "**Keep the default**, unless another trade is worth more to you (see the front below). What is best in {} gains the {} "
-                "that "
-                "a change is worth in none of the goals{}.\n",
-                problem_.objective.metric, fmt::format("{:g} %", problem_.decision.min_gain * 100),
-                problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
-        else if (result_.keep_default)
-            line("**Keep the default.** Nothing that was measured gains the {} that a change is worth{}.\n",
-                 fmt::format("{:g} %", problem_.decision.min_gain * 100),
-                 problem_.decision.rule == Decision::Rule::significant ? ", significantly" : "");
-        else
-            line("**Recommended: {}{} over the default** ({}).\n", percent(result_.gain.value), in_leading(),
-                 difference(result_.recommended, result_.default_configuration));
-        line("```bash\n{}\n```\n", setup_.advice(result_.recommended));
+        const Headline headline = headline_of(view_);
+        const bool gains = result_.conclusion == Conclusion::recommended && result_.default_passes;
+        if (gains) line("**{}** ({}).\n", headline.title, difference(result_.recommended, result_.default_configuration));
+        else line("**{}.** {}{}\n", headline.title, headline.reason, headline.advice.empty() ? "" : " " + headline.advice);
+        if (result_.conclusion == Conclusion::nothing_passes) return;
+        line("```bash\n{}\n```\n", headline.command);
         if (problem_.decision.rule == Decision::Rule::published)
             line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
-                 fmt::format("{:g} %", problem_.decision.min_gain * 100));
-        if (result_.default_passes && !result_.keep_default) {
+                 plain_percent(problem_.decision.min_gain));
+        if (gains) {
             line(
-                "The gain's 95 % interval, as wide as the choice among all that were tried makes it, is {} to {} with a noise of {:.1f} % "
-                "per "
-                "measurement{}; the probability that this is the best of "
-                "the {} configurations that pass is {:.0f} %.\n",
-                percent(result_.gain.low), percent(result_.gain.high), view_.standings.noise() * 100,
-                problem_.replicates_inform ? "" : " (assumed: every configuration was measured once)",
-                std::count_if(view_.standings.all().begin(), view_.standings.all().end(), [](const Standing& s) { return s.passes(); }),
-                result_.p_best * 100);
+                "The gain's 95 % interval is {}, corrected for picking the best of all that were tried. The probability that this is the "
+                "best "
+                "of the {} configurations that pass is {}.\n",
+                interval_text(result_.gain), passing(), probability_text(result_.p_best));
             if (!result_.gain.significant())
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
+        if (result_.conclusion != Conclusion::inconclusive) line("Noise: {}.\n", noise_text(view_));
         if (!result_.tied.empty()) {
             line("Not distinguishable from it{} at that noise:\n", in_leading());
             for (const Configuration& tied : result_.tied)
                 line("- {} ({})", difference(tied, result_.default_configuration), objective_of(*view_.standings.find(tied)));
             out_ += '\n';
         }
-        if (result_.default_unsound) {
-            const Standing& best = *view_.standings.find(*result_.best);
-            line("The highest figure that can be believed is {} ({}), whether it is better or worse than the default.\n",
-                 objective_of(best), difference(best.configuration, result_.default_configuration));
-        } else if (*result_.best != result_.recommended) {
-            const Standing& best = *view_.standings.find(*result_.best);
-            const Standing& chosen = *view_.standings.find(result_.recommended);
-            line(
-                "The highest figure measured is {} ({}), {} over the recommended one: less than a change is worth, so the smaller command "
-                "is recommended.\n",
-                objective_of(best), difference(best.configuration, result_.recommended), gain_text(mean_of(best), mean_of(chosen)));
-        }
+        if (!headline.given_away.empty()) line("{}\n", headline.given_away);
     }
+
+    [[nodiscard]] std::ptrdiff_t passing() const {
+        return std::count_if(view_.standings.all().begin(), view_.standings.all().end(), [](const Standing& s) { return s.passes(); });
+    }
+    /// An interval of measurements never makes a certainty.
+    static std::string probability_text(double p) { return p > 0.99 ? "more than 99 %" : fmt::format("{:.0f} %", p * 100); }
 
     /// Which goal a single figure is of, where there are several.
     [[nodiscard]] std::string in_leading() const { return problem_.objective.several() ? " in " + problem_.objective.metric : ""; }
@@ -158,9 +123,7 @@ private:
             "{} of the {} configurations that pass: each is better than any other in at least one goal, by the means, or equal in all. "
             "Which trade "
             "is worth it, measurements do not say; what is best in {} stands first.\n",
-            result_.front.size(),
-            std::count_if(view_.standings.all().begin(), view_.standings.all().end(), [](const Standing& s) { return s.passes(); }),
-            problem_.objective.metric);
+            result_.front.size(), passing(), problem_.objective.metric);
         std::string header = "| | setting |";
         std::string rule = "|---:|---|";
         for (const Goal& goal : goals) {
@@ -172,12 +135,11 @@ private:
         const auto row = [&](const std::string& name, const Configuration& configuration, const std::vector<Estimate>& estimates) {
             std::string cells;
             for (std::size_t k = 0; k < goals.size(); ++k)
-                cells += fmt::format(" {} | {} to {} |", number(goals[k].metric, estimates[k].mean),
-                                     number(goals[k].metric, estimates[k].low()), number(goals[k].metric, estimates[k].high()));
-            const Measurement* measurement = view_.measured(configuration);
+                cells += fmt::format(" {} | {} to {} |", figure_text(goals[k].metric, estimates[k].mean),
+                                     figure_text(goals[k].metric, estimates[k].low()), figure_text(goals[k].metric, estimates[k].high()));
+            const Metrics means = view_.means(configuration);
             line("| {} | {} |{} {} | {} | {} |", name, cell(difference(configuration, result_.default_configuration)), cells,
-                 milliseconds(measurement, companions[0].first), milliseconds(measurement, companions[1].first),
-                 estimates.front().replicates);
+                 plain(means, companions[0].first), plain(means, companions[1].first), estimates.front().replicates);
         };
         bool has_default = false;
         for (std::size_t i = 0; i < result_.front.size(); ++i) {
@@ -199,29 +161,28 @@ private:
     }
 
     void before_and_after() {
-        if (!result_.best || result_.keep_default) return;
+        if (result_.conclusion != Conclusion::recommended) return;
         line("## Before and after\n");
         const std::string& metric = problem_.objective.metric;
         line("| workload | {0}, default | {0}, recommended | gain | mean TPOT (ms), default | recommended |", metric);
         line("|---|---:|---:|---:|---:|---:|");
-        const auto row = [&](const std::string& name, const Measurement* before, const Measurement* after, const std::string& suffix) {
-            const auto value = [&](const Measurement* measurement) { return value_in(measurement, metric + suffix); };
-            const auto shown = [&](const Measurement* measurement) {
-                return value(measurement) ? number(metric, *value(measurement)) : std::string("-");
+        const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& suffix) {
+            const auto shown = [&](const Metrics& metrics) {
+                const auto value = value_in(metrics, metric + suffix);
+                return value ? figure_text(metric, *value) : std::string("-");
             };
             const std::string tpot = std::string(companions[0].first) + suffix;
-            line("| {} | {} | {} | {} | {} | {} |", name, shown(before), shown(after), gain_text(value(after), value(before)),
-                 milliseconds(before, tpot), milliseconds(after, tpot));
+            line("| {} | {} | {} | {} | {} | {} |", name, shown(before), shown(after),
+                 gain_text(value_in(after, metric + suffix), value_in(before, metric + suffix)), plain(before, tpot), plain(after, tpot));
         };
         const bool several = file_.workloads.size() > 1;
-        for (const Workload& workload : file_.workloads)
-            row(workload.name, view_.measured(result_.default_configuration), view_.measured(result_.recommended),
-                several ? "@" + workload.name : "");
-        if (file_.workloads.empty())
-            row("measured outside", view_.measured(result_.default_configuration), view_.measured(result_.recommended), "");
+        const Metrics before = view_.means(result_.default_configuration);
+        const Metrics after = view_.means(result_.recommended);
+        for (const Workload& workload : file_.workloads) row(workload.name, before, after, several ? "@" + workload.name : "");
+        if (file_.workloads.empty()) row("measured outside", before, after, "");
         for (const Workload& workload : file_.report_workloads)
-            row(workload.name, view_.measured(result_.default_configuration, workload.name),
-                view_.measured(result_.recommended, workload.name), "");
+            row(workload.name, view_.means(result_.default_configuration, workload.name), view_.means(result_.recommended, workload.name),
+                "");
         out_ += '\n';
     }
 
@@ -240,15 +201,40 @@ private:
         return result;
     }
 
+    /// A configuration's figures under a limit, those that break it in bold: one, or one for each workload.
+    [[nodiscard]] std::string limited_cell(const Standing& standing, const Limit& limit) const {
+        std::string result;
+        for (const auto& [workload, value] : limited_figures(standing, limit, problem_.decision)) {
+            const std::string figure = plain_figure_text(limit.metric, value);
+            result += (result.empty() ? "" : "; ") + (workload.empty() ? "" : cell(workload) + " ") +
+                      (limit.keeps(value) ? figure : "**" + figure + "**");
+        }
+        return result.empty() ? "-" : result;
+    }
     void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict) {
-        const Measurement* measurement = standing == nullptr ? nullptr : view_.measured(standing->configuration);
-        line("| {} | {} | {} | {} | {} | {} |", name, standing == nullptr ? "-" : objective_of(*standing),
-             standing == nullptr ? "-" : gain_text(mean_of(*standing), base), milliseconds(measurement, companions[0].first),
-             milliseconds(measurement, companions[1].first), cell(verdict));
+        const Metrics means = standing == nullptr ? Metrics{} : view_.means(standing->configuration);
+        std::string limited;
+        for (const Limit& limit : problem_.objective.limits)
+            limited += " " + (standing == nullptr ? "-" : limited_cell(*standing, limit)) + " |";
+        line("| {} | {} | {} | {} | {} |{}{} {} |", name, standing == nullptr ? "-" : objective_of(*standing),
+             standing == nullptr ? "-" : gain_text(mean_of(*standing), base), plain(means, companions[0].first),
+             plain(means, companions[1].first), limited,
+             view_.standings.replicated() == 0 ? "" : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->measurements()),
+             cell(verdict));
     }
     void result_header() {
-        line("| setting | {} | gain | {} | {} | |", problem_.objective.metric, companions[0].second, companions[1].second);
-        line("|---|---:|---:|---:|---:|---|");
+        std::string names;
+        std::string rules;
+        for (const Limit& limit : problem_.objective.limits) {
+            names += " " + limit.readable() + " |";
+            rules += "---:|";
+        }
+        if (view_.standings.replicated() > 0) {
+            names += " measured |";
+            rules += "---:|";
+        }
+        line("| setting | {} | gain | {} | {} |{} |", problem_.objective.metric, companions[0].second, companions[1].second, names);
+        line("|---|---:|---:|---:|---:|{}---|", rules);
     }
 
     void stages(const Staged& staged) {
@@ -320,7 +306,8 @@ private:
         for (const Standing* standing : sorted) {
             std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;
             if (standing == base && result_.default_unsound) verdict = "the default: " + standing->refused;
-            else if (standing->configuration == result_.recommended && result_.best) verdict = "**recommended**";
+            else if (standing->configuration == result_.recommended && result_.conclusion == Conclusion::recommended)
+                verdict = "**recommended**";
             else if (standing == base && standing->passes()) verdict = "the default";
             result_row(standing, difference(standing->configuration, result_.default_configuration),
                        base == nullptr ? std::nullopt : mean_of(*base), verdict);

@@ -3,12 +3,15 @@
 
 // What both reports, the one for people and the one for programs, take from a setup and its trials.
 
+#include "servetune/io/report.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "servetune/trial/standings.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -31,6 +34,8 @@ struct ReportView {
                 return trial.measurement();
         return nullptr;
     }
+    /// Every metric of a configuration as the mean of its measurements: of those that are believed, where there are any.
+    [[nodiscard]] Metrics means(const Configuration& configuration, std::string_view workload = "") const;
     [[nodiscard]] double cost_seconds() const {
         double sum = 0;
         for (const Trial& trial : trials) sum += trial.cost_seconds();
@@ -49,10 +54,19 @@ std::string markdown_of(const ReportView& view, std::string_view stop_reason, co
 std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects);
 
 /// The value of a metric, or nothing.
-inline std::optional<double> value_in(const Measurement* measurement, std::string_view metric) {
-    if (measurement == nullptr) return std::nullopt;
-    const auto found = measurement->metrics.find(metric);
-    return found == measurement->metrics.end() ? std::nullopt : std::optional(found->second.value);
+inline std::optional<double> value_in(const Metrics& metrics, std::string_view metric) {
+    const auto found = metrics.find(metric);
+    return found == metrics.end() ? std::nullopt : std::optional(found->second.value);
 }
+
+Headline headline_of(const ReportView& view);
+/// `1 %`, `0.5 %`: without a sign.
+std::string plain_percent(double share);
+/// `+1.20 % to +3.00 %`.
+std::string interval_text(const Gain& gain);
+/// The noise of one measurement, and where it comes from.
+std::string noise_text(const ReportView& view);
+/// A configuration's figures that a limit judges, the worst of each workload over its measurements: workload -> value.
+std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit, const Decision& decision);
 
 }  // namespace servetune

@@ -201,8 +201,9 @@ TEST_CASE("published: what can be concluded when the audit is enforced and noise
     CHECK(none["recommended"]["gain"].is_null());
     CHECK(none["best_observed"]["configuration"]["engine"] == "sglang");                 // the only one that can be believed
     CHECK(none["refused"].size() == none["trials"]["told"].get<std::size_t>() - 1 - 3);  // three report workloads of the default
-    CHECK(read_file(nothing.path() / "study/report.md").find("**Nothing can be concluded: keep the default and measure it again.**") !=
-          std::string::npos);
+    CHECK(read_file(nothing.path() / "study/report.md")
+              .find("**Inconclusive.** The default's measurement cannot be believed (unsound measurement: ") != std::string::npos);
+    CHECK(none["verdict"] == "inconclusive");
 }
 
 TEST_CASE("audit: tables and documents, what is found and what was not checked, exit codes") {
@@ -336,7 +337,8 @@ TEST_CASE("exit codes: usage and files 2, environment 3, nothing feasible 4, val
         "quantization,status,total_tokens_per_second,message\nnone,out_of_memory,,no room\nfp8,out_of_memory,,no room\nawq,ok,1,\n");
     const Ran infeasible = autotune({"run", "s.yaml", "--quiet"}, folder.path());
     CHECK(infeasible.code == 4);
-    CHECK(infeasible.out == "nothing that was measured passes; see s/report.md\n");
+    CHECK(infeasible.out ==
+          "Nothing can be recommended. No measured configuration passes. See what failed or was refused, and why.\nreport: s/report.md\n");
 }
 
 TEST_CASE("validate says what the space is; status and report read a study that ran") {
@@ -351,7 +353,8 @@ TEST_CASE("validate says what the space is; status and report read a study that 
     CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
     CHECK(autotune({"status", study}, folder.path()).out ==
           "qwen3-14b-h100: 15 trials told, 0 of them failed, 0 pending\n"
-          "  so far recommended, +58.1 % over the default: python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8\n");
+          "  so far: Recommended: +58.1 % over the default. 95 % interval +52.3 % to +64.1 %. Serve this.\n"
+          "  python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8\n");
     const std::string report = autotune({"report", study}, folder.path()).out;
     CHECK(report == read_file(folder.path() / "qwen3-14b-h100/report.md"));
     CHECK(report.find("# qwen3-14b-h100: Qwen/Qwen3-14B on one NVIDIA H100 SXM") == 0);

@@ -78,6 +78,7 @@ TEST_CASE("replay: rows answer, failures are failures, what is not there is not 
         std::get<Measurement>(ask({{"backend", "triton"}, {"seqs", std::int64_t{2}}})).metrics.at("total_tokens_per_second");
     CHECK(mean.value == 100);
     CHECK(mean.standard_error == Approx(10));
+    CHECK(mean.replicates == 2);
 }
 
 TEST_CASE("replay: several workloads make one outcome") {

@@ -36,9 +36,9 @@ struct MeasuredTable {
 ///
 /// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an empty cell:
 /// inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal (printed twice) and
-/// replicates when they are not: the answer is then their mean with its standard error, or the failure if one failed. A
-/// configuration without a row is Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate is
-/// multiplied, and every time divided, by one log-normal factor of that spread, a function of configuration, workload and seed.
+/// replicates when they are not: the answer is then their mean with its standard error and their number, or the failure if one failed. A
+/// configuration without a row is Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is
+/// multiplied, and every time divided, by one log-normal factor of that spread, a function of configuration, workload, seed and replicate.
 class ReplayEvaluator : public Evaluator {
 public:
     struct Options {
@@ -62,9 +62,10 @@ private:
     struct Known {
         std::string workload;
         std::vector<std::optional<Value>> values;
-        std::vector<Outcome> outcomes;  ///< different ones; after construction their mean, alone
+        std::vector<Outcome> outcomes;  ///< different ones: replicates
     };
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
+    void add_noise(Outcome& outcome, std::uint64_t seed) const;
     [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const;
 
     std::vector<std::string> parameters_;
@@ -113,7 +114,6 @@ inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const Search
         if (std::find(found->outcomes.begin(), found->outcomes.end(), row.outcome) == found->outcomes.end())
             found->outcomes.push_back(row.outcome);
     }
-    for (Known& known : known_) known.outcomes = {mean_of(known.outcomes)};
 }
 
 inline Outcome ReplayEvaluator::mean_of(const std::vector<Outcome>& outcomes) {
@@ -135,9 +135,20 @@ inline Outcome ReplayEvaluator::mean_of(const std::vector<Outcome>& outcomes) {
         double squares = 0;
         for (const double value : list) sum += value;
         for (const double value : list) squares += (value - sum / n) * (value - sum / n);
-        mean.metrics[name] = {sum / n, std::sqrt(squares / (n - 1) / n)};
+        mean.metrics[name] = {sum / n, std::sqrt(squares / (n - 1) / n), list.size()};
     }
     return mean;
+}
+
+inline void ReplayEvaluator::add_noise(Outcome& outcome, std::uint64_t seed) const {
+    auto* measurement = std::get_if<Measurement>(&outcome);
+    if (measurement == nullptr) return;
+    Rng rng(seed);
+    const double factor = std::exp(options_.noise_cv * rng.normal());
+    for (auto& [name, metric] : measurement->metrics) {
+        if (name.ends_with("_per_second")) metric.value *= factor;
+        else if (name.ends_with("_seconds")) metric.value /= factor;
+    }
 }
 
 inline Outcome ReplayEvaluator::answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const {
@@ -149,16 +160,11 @@ inline Outcome ReplayEvaluator::answer(const Configuration& configuration, const
             fits = known.values[i] ? value != nullptr && *value == *known.values[i] : value == nullptr;
         }
         if (!fits) continue;
-        Outcome outcome = known.outcomes.front();
-        auto* measurement = std::get_if<Measurement>(&outcome);
-        if (measurement == nullptr || options_.noise_cv <= 0) return outcome;
-        Rng rng(derive_seed(seed, configuration.fingerprint().bits ^ fingerprint_of(workload).bits));
-        const double factor = std::exp(options_.noise_cv * rng.normal());
-        for (auto& [name, metric] : measurement->metrics) {
-            if (name.ends_with("_per_second")) metric.value *= factor;
-            else if (name.ends_with("_seconds")) metric.value /= factor;
-        }
-        return outcome;
+        if (options_.noise_cv <= 0) return mean_of(known.outcomes);
+        std::vector<Outcome> noisy = known.outcomes;
+        const std::uint64_t own = derive_seed(seed, configuration.fingerprint().bits ^ fingerprint_of(workload).bits);
+        for (std::size_t i = 0; i < noisy.size(); ++i) add_noise(noisy[i], i == 0 ? own : derive_seed(own, i));
+        return mean_of(noisy);
     }
     return Failure{FailureKind::not_in_table,
                    source_ + " has no row for " + configuration.text() + (workload.empty() ? "" : " under workload " + workload)};

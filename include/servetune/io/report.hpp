@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/io/study_file.hpp"
+#include "servetune/study/recommendation.hpp"
 #include "servetune/study/study.hpp"
 
 #include <span>
@@ -24,6 +25,17 @@ struct Reports {
     std::string json;
 };
 Reports both_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
+/// The verdict on a study in words. Every output has it from here: report, JSON, `status` and what `run` ends with.
+struct Headline {
+    Conclusion conclusion = Conclusion::nothing_passes;
+    std::string title;    ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
+    std::string reason;   ///< a sentence
+    std::string advice;   ///< what to do: a sentence, or empty
+    std::string command;  ///< what to serve; empty where nothing passes
+    std::string given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
+};
+Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);
 
 /// `+2.09 %`, `+58.1 %`: two decimals below ten percent, one above.
 std::string percent(double share);

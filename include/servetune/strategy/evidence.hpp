@@ -22,7 +22,7 @@ struct Lesson {
     Configuration configuration;
     EncodedPoint point;
     std::optional<double> value{};               ///< the leading goal's mean, positive; nothing: no number that may teach
-    double replicates = 0;                       ///< measurements in that mean
+    double replicates = 0;                       ///< measurements in that mean, the runs behind one figure counted
     std::vector<std::optional<double>> margins;  ///< for each limit: above 0 it is kept, ln(value / limit) or the logit's difference
     bool works = true;                           ///< it gave a number, or its failure was not its own
     bool known_to_work = false;                  ///< it gave a number
@@ -108,7 +108,7 @@ inline std::vector<Lesson> lessons_of(const Problem& problem, const Standings& s
         lesson.passes = standing.passes();
         if (!standing.values.empty()) {
             lesson.value = standing.estimate.mean;
-            lesson.replicates = static_cast<double>(standing.values.size());
+            lesson.replicates = standing.measurements();
             lesson.known_to_work = true;
             for (const Estimate& estimate : standing.further) lesson.further.push_back(estimate.mean);
         }

@@ -5,12 +5,38 @@
 #include "servetune/trial/standings.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
+
+/// The verdict of a study, the same in every report.
+enum class Conclusion {
+    recommended,   ///< serve `recommended`; there is a gain over the default, unless the default itself does not pass
+    keep_default,  ///< nothing that was measured is worth a change
+    inconclusive,  ///< what the verdict would rest on cannot be relied on (`Doubt`): keep the default and measure again
+    nothing_passes
+};
+
+inline constexpr std::array<std::pair<Conclusion, std::string_view>, 4> conclusions{{{Conclusion::recommended, "recommended"},
+                                                                                     {Conclusion::keep_default, "keep_default"},
+                                                                                     {Conclusion::inconclusive, "inconclusive"},
+                                                                                     {Conclusion::nothing_passes, "nothing_passes"}}};
+
+/// Why a study is inconclusive.
+enum class Doubt {
+    none,
+    default_unsound,    ///< the audit refuses all measurements of the default, or they failed for reasons that were not its own
+    default_disturbed,  ///< something else used the machine in at least half of the default's measurements
+    winner_disturbed,   ///< the same of the configuration that would be recommended
+    most_unreliable     ///< at least three quarters of all results are disturbed or unsound
+};
 
 /// One of several answers to several goals: none that passes is better in one of them without being worse in another, by the means.
 struct FrontPoint {
@@ -25,9 +51,16 @@ struct Recommendation {
     bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
     Configuration recommended{};          ///< the smallest command that keeps the gain of `best`; the default when nothing beats it
-    bool keep_default = true;
-    Gain gain{};        ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
-    double p_best = 0;  ///< probability that `recommended` is truly the best of all passing ones
+    bool keep_default = true;             ///< `recommended` is the default
+    Conclusion conclusion = Conclusion::nothing_passes;
+    Doubt doubt = Doubt::none;  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
+    std::size_t results = 0;    ///< measurements of the search
+    std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
+    std::size_t unsound = 0;    ///< of these: the audit refuses them
+    Gain gain{};                ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
+    /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same or nothing can be concluded.
+    std::optional<Gain> given_away{};
+    double p_best = 0;                   ///< probability that `recommended` is truly the best of all passing ones
     std::vector<Configuration> tied{};   ///< other passing ones whose 95 % interval against `recommended` holds 0
     std::vector<std::string> unknown{};  ///< limits that could not be judged on `recommended`
     std::vector<FrontPoint> front{};     ///< where there are several goals; the best in the leading one first
@@ -83,10 +116,23 @@ inline Gain judged_gain(const Problem& problem, const Standings& standings, cons
     return of_fresh.low > of_all.low ? of_fresh : of_all;
 }
 
+/// Whether at least half of what is believed of a configuration was measured while something else used the machine.
+inline bool mostly_disturbed(const Standing& standing, const Decision& decision) {
+    std::size_t believed = 0;
+    std::size_t disturbed = 0;
+    for (const Trial* trial : standing.trials) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr || !decision.believes(*measurement)) continue;
+        ++believed;
+        disturbed += measurement->validity.disturbed() ? 1 : 0;
+    }
+    return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
+}
+
 /// The rule, for every strategy: the best passing configuration wins if it is worth having over the default; then every measured
 /// configuration that only drops settings from it and loses less than is worth having replaces it, fewest settings first. A flag
-/// whose effect is not worth having is thus never recommended. A default whose measurement is unsound stays recommended: that
-/// another is better cannot be concluded from it.
+/// whose effect is not worth having is thus never recommended. Where the default's or the winner's measurements cannot be relied on, or hardly any
+/// can, the study is inconclusive and the default is kept (`Doubt`; with the audit enforced only).
 ///
 /// Of several goals the leading one decides who is best; worth having is then what is worth it in any of them, so that neither the default nor a smaller
 /// command replaces a configuration that is as good in the leading goal and clearly better in another.
@@ -96,8 +142,25 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     result.recommended = result.default_configuration;
     const Standing* base = standings.find(result.default_configuration);
     result.default_passes = base != nullptr && base->passes();
+    std::size_t reliable = 0;
+    for (const Trial& trial : history) {
+        const Measurement* measurement = trial.of_search() ? trial.measurement() : nullptr;
+        if (measurement == nullptr) continue;
+        const bool believed = problem.decision.believes(*measurement);
+        const bool disturbed = problem.decision.enforce_audit && measurement->validity.disturbed();
+        ++result.results;
+        result.unsound += believed ? 0 : 1;
+        result.disturbed += disturbed ? 1 : 0;
+        reliable += believed && !disturbed ? 1 : 0;
+    }
+    const auto inconclusive = [&](Doubt doubt) {
+        result.conclusion = Conclusion::inconclusive;
+        result.doubt = doubt;
+        return result;
+    };
+    result.default_unsound = base != nullptr && only_unsound(*base, problem);
     const Standing* best = standings.best();
-    if (best == nullptr) return result;
+    if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
     const std::vector<Goal> goals = problem.objective.goals();
     if (problem.objective.several())
@@ -105,8 +168,8 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
             FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});
             for (std::size_t k = 0; k < goals.size(); ++k) point.estimates.push_back(standing->of_goal(k));
         }
-    result.default_unsound = base != nullptr && only_unsound(*base, problem);
-    if (result.default_unsound) return result;
+    if (result.default_unsound) return inconclusive(Doubt::default_unsound);
+    if (result.default_passes && mostly_disturbed(*base, problem.decision)) return inconclusive(Doubt::default_disturbed);
 
     const auto gain = [&](const Standing& a, const Standing& b) { return gain_between(problem.objective, a.estimate, b.estimate); };
     const auto worth_having = [&](const Standing& a, const Standing& b) {
@@ -133,8 +196,14 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     // Dropping settings must not drop the gain itself.
     if (result.default_passes && smallest != base && !over_default(*smallest)) smallest = winner;
 
+    if (smallest != base && (mostly_disturbed(*smallest, problem.decision) || mostly_disturbed(*winner, problem.decision)))
+        return inconclusive(Doubt::winner_disturbed);
+    if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
+
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;
+    result.conclusion = result.keep_default ? Conclusion::keep_default : Conclusion::recommended;
+    if (best != smallest) result.given_away = judged_gain(problem, standings, *best, *smallest);
     result.unknown = smallest->unknown;
     if (result.default_passes) result.gain = judged_gain(problem, standings, *smallest, *base);
     std::vector<Estimate> estimates;

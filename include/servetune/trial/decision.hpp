@@ -30,8 +30,8 @@ struct Decision {
 /// What is known of one configuration's objective: the mean of its measurements and how far the truth may be from it.
 struct Estimate {
     double mean = 0;
-    double relative_error = 0;  ///< standard error / mean
-    std::size_t replicates = 0;
+    double relative_error = 0;   ///< standard error / mean
+    std::size_t replicates = 0;  ///< measurements in the mean, runs behind one figure included
 
     /// Where the truth lies with 95 %, its logarithm taken as normal; 1.96 is the normal's 97.5 % point.
     [[nodiscard]] double low() const { return mean * std::exp(-1.959964 * relative_error); }
@@ -67,13 +67,32 @@ inline bool worth_it(const Decision& decision, const Gain& gain) {
     return gain.value >= decision.min_gain && (decision.rule == Decision::Rule::published || gain.significant());
 }
 
+/// How the runs behind figures spread around these: relative squares, and the degrees of freedom that they have.
+struct Spread {
+    double squares = 0;
+    double freedom = 0;
+
+    /// Of one figure; nothing where it is not known to be the mean of several runs.
+    static Spread of(const Metric& metric) {
+        if (metric.replicates < 2 || !metric.standard_error || !(metric.value > 0)) return {};
+        const auto runs = static_cast<double>(metric.replicates);
+        const double error = *metric.standard_error / metric.value;
+        return {runs * (runs - 1) * error * error, runs - 1};
+    }
+    Spread& operator+=(const Spread& other) {
+        squares += other.squares;
+        freedom += other.freedom;
+        return *this;
+    }
+};
+
 /// The relative noise of one measurement: the assumed one pooled with what replicates show (each inner vector: the
-/// measurements of one configuration). The assumption weighs 5 degrees of freedom: it is then off by less than a factor
-/// of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten replicates already outweigh it.
-inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates) {
+/// measurements of one configuration; `within`: runs behind single figures). The assumption weighs 5 degrees of freedom: it is then off by
+/// less than a factor of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten replicates already outweigh it.
+inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates, const Spread& within = {}) {
     constexpr double prior_freedom = 5;
-    double freedom = prior_freedom;
-    double squares = prior_freedom * assumed_cv * assumed_cv;
+    double freedom = prior_freedom + within.freedom;
+    double squares = prior_freedom * assumed_cv * assumed_cv + within.squares;
     for (const std::vector<double>& values : replicates) {
         if (values.size() < 2) continue;
         double mean = 0;

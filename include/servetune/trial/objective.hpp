@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/space/value.hpp"
+#include "servetune/trial/figure_text.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <algorithm>
@@ -30,16 +31,36 @@ struct Limit {
 
     [[nodiscard]] std::string text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
 
+    [[nodiscard]] bool keeps(double value) const { return at_least ? value >= bound : value <= bound; }
     /// Nothing when the metric is absent: then the limit neither passes nor fails.
     [[nodiscard]] std::optional<bool> holds(const Metrics& metrics) const {
         std::optional<bool> result;
+        for (const auto& [workload, value] : figures(metrics)) result = keeps(value) && result.value_or(true);
+        return result;
+    }
+    /// The figures that the limit judges, workload -> value. An empty name is the figure of the whole outcome.
+    [[nodiscard]] std::vector<std::pair<std::string, double>> figures(const Metrics& metrics) const {
+        std::vector<std::pair<std::string, double>> result;
         for (auto at = metrics.lower_bound(metric); at != metrics.end() && at->first.starts_with(metric); ++at) {
             if (at->first.size() > metric.size() && at->first[metric.size()] != '@') continue;
-            const bool within = at_least ? at->second.value >= bound : at->second.value <= bound;
-            result = within && result.value_or(true);
+            result.emplace_back(at->first.substr(std::min(metric.size() + 1, at->first.size())), at->second.value);
         }
         return result;
     }
+    /// Those of `figures` that break the limit. Where workloads break it the combined figure, a mean of theirs, is left out.
+    [[nodiscard]] std::vector<std::pair<std::string, double>> broken(const Metrics& metrics) const {
+        std::vector<std::pair<std::string, double>> result = figures(metrics);
+        std::erase_if(result, [&](const auto& figure) { return keeps(figure.second); });
+        if (result.size() > 1) std::erase_if(result, [](const auto& figure) { return figure.first.empty(); });
+        return result;
+    }
+    /// `time_to_first_token_p95_seconds <= 2000 ms`: as `text`, in the units that reports show.
+    [[nodiscard]] std::string readable() const {
+        const bool milliseconds = shown_in_milliseconds(metric);
+        return metric + (at_least ? " >= " : " <= ") + short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
+    }
+    /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit is kept, or cannot be judged.
+    [[nodiscard]] std::string broken_text(const Metrics& metrics) const;
 };
 
 /// One number that should be large, or small.
@@ -97,6 +118,19 @@ inline Limit Limit::parse(std::string_view text) {
     throw ParseError("a limit is written 'metric >= number' or 'metric <= number', got '" + std::string(text) + "'");
 }
 
+inline std::string Limit::broken_text(const Metrics& metrics) const {
+    const double unit = shown_in_milliseconds(metric) ? 1e3 : 1;
+    std::string list;
+    for (const auto& [workload, value] : broken(metrics)) {
+        std::string shown = short_number_text(value * unit);
+        // Just beyond the bound: with as many digits as tell the two apart.
+        for (int decimals = 3; decimals < 15 && shown == short_number_text(bound * unit, decimals); ++decimals)
+            shown = short_number_text(value * unit, decimals + 1);
+        list += (list.empty() ? "" : ", ") + shown + (unit > 1 ? " ms" : "") + (workload.empty() ? "" : " on " + workload);
+    }
+    return list.empty() ? "" : "limit " + readable() + " broken: " + list;
+}
+
 /// The outcome of one workload, by name, with its weight in the whole.
 struct WorkloadMetrics {
     std::string workload;
@@ -104,9 +138,39 @@ struct WorkloadMetrics {
     Metrics metrics;
 };
 
+/// The relative error of a weighted geometric mean: those of its parts in squares, by their weights. A part that was measured once is
+/// taken to be as noisy as the replicated parts are on average. No part has replicates: nothing is known.
+inline void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>& parts, const std::string& name) {
+    double weights = 0;
+    double variances = 0;  // of one run, relative
+    double replicated = 0;
+    std::size_t fewest = 0;
+    for (const WorkloadMetrics& part : parts) {
+        const Metric& metric = part.metrics.find(name)->second;
+        weights += part.weight;
+        if (metric.replicates < 2 || !metric.standard_error || !(metric.value > 0)) continue;
+        const double error = *metric.standard_error / metric.value;
+        variances += error * error * static_cast<double>(metric.replicates);
+        ++replicated;
+        fewest = fewest == 0 ? metric.replicates : std::min(fewest, metric.replicates);
+    }
+    if (replicated == 0 || !(weights > 0)) return;
+    double squares = 0;
+    for (const WorkloadMetrics& part : parts) {
+        const Metric& metric = part.metrics.find(name)->second;
+        const double share = part.weight / weights;
+        const bool known = metric.replicates >= 2 && metric.standard_error && metric.value > 0;
+        const double error = known ? *metric.standard_error / metric.value : std::sqrt(variances / replicated);
+        squares += share * share * error * error;
+    }
+    whole.standard_error = whole.value * std::sqrt(squares);
+    whole.replicates = fewest;
+}
+
 /// One outcome from several workloads: each metric that all of them have as the weighted geometric mean (gains are ratios, and no
 /// workload drowns the others by its unit; Fleming and Wallace, CACM 29(3), 1986), `success_ratio` as the smallest,
-/// and every workload's own as `name@workload`. A single workload keeps its plain names.
+/// and every workload's own as `name@workload`. A single workload keeps its plain names. Where replicates of workloads are known the
+/// combined figure has their error (`add_combined_error`).
 inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
     if (parts.size() == 1) return parts.front().metrics;
     Metrics result;
@@ -126,7 +190,9 @@ inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
             sum_of_logs += part.weight * std::log(found->second.value);
             smallest = std::min(smallest, found->second.value);
         }
-        if (everywhere) result[name] = {name == "success_ratio" ? smallest : std::exp(sum_of_logs / weights)};
+        if (!everywhere) continue;
+        Metric& whole = result[name] = {name == "success_ratio" ? smallest : std::exp(sum_of_logs / weights)};
+        if (name != "success_ratio") add_combined_error(whole, parts, name);
     }
     return result;
 }

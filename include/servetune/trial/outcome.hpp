@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -16,6 +18,8 @@ namespace servetune {
 struct Metric {
     double value = 0;
     std::optional<double> standard_error{};
+    /// Runs of the same configuration that the value is the mean of. From 2 on `standard_error` comes from the spread of these runs.
+    std::size_t replicates = 1;
 
     friend bool operator==(const Metric&, const Metric&) = default;
 };
@@ -37,9 +41,19 @@ struct Finding {
     friend bool operator==(const Finding&, const Finding&) = default;
 };
 
+/// Findings that say: something else used or slowed the machine during the measurement. Such a figure is not the configuration's own.
+/// `MachineWatch` gives them; docs/measuring.md says what each looks at.
+inline constexpr std::array<std::string_view, 5> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost", "cpu_stolen", "cpu_shared"};
+
 struct Validity {
     Verdict verdict = Verdict::sound;
     std::vector<Finding> findings{};
+
+    [[nodiscard]] bool disturbed() const {
+        return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
+            return std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end();
+        });
+    }
 
     friend bool operator==(const Validity&, const Validity&) = default;
 };

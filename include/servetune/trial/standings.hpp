@@ -27,6 +27,8 @@ struct Standing {
     std::vector<std::string> unknown{};                 ///< limits on metrics that its measurements do not have
     std::vector<std::vector<double>> further_values{};  ///< of each further goal, as `values`
     std::vector<Estimate> further{};                    ///< of each further goal, as `estimate`
+    std::vector<std::vector<double>> runs{};            ///< of each goal: how many runs are behind each of its values; most often 1
+    std::vector<Spread> within{};                       ///< of each goal: how the runs behind its values spread
 
     [[nodiscard]] bool told() const {
         return std::any_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
@@ -37,6 +39,12 @@ struct Standing {
     /// Of goal k, the leading one being 0.
     [[nodiscard]] const Estimate& of_goal(std::size_t k) const { return k == 0 ? estimate : further[k - 1]; }
     [[nodiscard]] const std::vector<double>& of_goal_values(std::size_t k) const { return k == 0 ? values : further_values[k - 1]; }
+    /// Of the leading goal, the runs behind each figure counted.
+    [[nodiscard]] double measurements() const {
+        double sum = 0;
+        for (const double count : runs.front()) sum += count;
+        return sum;
+    }
     /// May win: measured, no failure, no limit broken, not unsound where the audit is enforced.
     [[nodiscard]] bool passes() const { return !values.empty() && refused.empty(); }
 };
@@ -60,7 +68,13 @@ public:
     /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where there are none.
     [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing, std::size_t k = 0) const {
         if (standing.values.size() < 2) return std::nullopt;
-        return estimate_of(std::span(standing.of_goal_values(k)).subspan(1), k);
+        return estimate_of(standing, k, 1);
+    }
+    /// Configurations that were measured more than once: what the noise was learned from. 0: it is the assumed one.
+    [[nodiscard]] std::size_t replicated() const {
+        return static_cast<std::size_t>(std::count_if(standings_.begin(), standings_.end(), [](const Standing& standing) {
+            return !standing.values.empty() && standing.measurements() > 1;
+        }));
     }
     /// The passing configuration with the best mean in the leading goal; ties: one that is better in the others, then the one asked
     /// first. Null when none passes.
@@ -69,11 +83,18 @@ public:
     [[nodiscard]] std::vector<const Standing*> front() const;
 
 private:
-    [[nodiscard]] Estimate estimate_of(std::span<const double> values, std::size_t k) const {
+    /// Of the values from number `first` on. Runs behind one figure that spread more than the study's noise are believed over it.
+    [[nodiscard]] Estimate estimate_of(const Standing& standing, std::size_t k, std::size_t first = 0) const {
+        const std::vector<double>& values = standing.of_goal_values(k);
         double sum = 0;
-        for (const double value : values) sum += value;
-        const auto n = static_cast<double>(values.size());
-        return {sum / n, noises_[k] / std::sqrt(n), values.size()};
+        double n = 0;
+        for (std::size_t i = first; i < values.size(); ++i) {
+            sum += standing.runs[k][i] * values[i];
+            n += standing.runs[k][i];
+        }
+        double noise = noises_[k];
+        if (standing.within[k].freedom > 0) noise = std::max(noise, pooled_noise(noise, {}, standing.within[k]));
+        return {sum / n, noise / std::sqrt(n), static_cast<std::size_t>(n)};
     }
     static void judge(Standing& standing, const std::vector<Goal>& goals, const Objective& objective, const Decision& decision);
     /// The means of all goals, turned so that more is better.
@@ -99,11 +120,14 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     for (Standing& standing : standings_) judge(standing, goals_, objective, decision);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
         std::vector<std::vector<double>> replicates;
-        for (const Standing& standing : standings_) replicates.push_back(standing.of_goal_values(k));
-        noises_.push_back(pooled_noise(decision.noise_cv, replicates));
+        Spread within;
+        for (const Standing& standing : standings_) {
+            replicates.push_back(standing.of_goal_values(k));
+            within += standing.within[k];
+        }
+        noises_.push_back(pooled_noise(decision.noise_cv, replicates, within));
         for (Standing& standing : standings_)
-            if (!standing.values.empty())
-                (k == 0 ? standing.estimate : standing.further[k - 1]) = estimate_of(standing.of_goal_values(k), k);
+            if (!standing.values.empty()) (k == 0 ? standing.estimate : standing.further[k - 1]) = estimate_of(standing, k);
     }
 }
 
@@ -112,6 +136,8 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
 inline void Standings::judge(Standing& standing, const std::vector<Goal>& goals, const Objective& objective, const Decision& decision) {
     standing.further_values.resize(goals.size() - 1);
     standing.further.resize(goals.size() - 1);
+    standing.runs.resize(goals.size());
+    standing.within.resize(goals.size());
     std::string not_its_own;
     std::string not_believed;
     std::size_t unbelieved = 0;
@@ -138,17 +164,18 @@ inline void Standings::judge(Standing& standing, const std::vector<Goal>& goals,
             const auto metric = measurement->metrics.find(wrong->metric);
             standing.refused = metric == measurement->metrics.end()
                                    ? "the result has no " + wrong->metric
-                                   : wrong->metric + " = " + text_of(metric->second.value) + " is not positive";
+                                   : wrong->metric + " = " + short_number_text(metric->second.value) + " is not positive";
             continue;
         }
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            (k == 0 ? standing.values : standing.further_values[k - 1]).push_back(measurement->metrics.find(goals[k].metric)->second.value);
+        for (std::size_t k = 0; k < goals.size(); ++k) {
+            const Metric& metric = measurement->metrics.find(goals[k].metric)->second;
+            (k == 0 ? standing.values : standing.further_values[k - 1]).push_back(metric.value);
+            standing.runs[k].push_back(static_cast<double>(std::max<std::size_t>(metric.replicates, 1)));
+            standing.within[k] += Spread::of(metric);
+        }
         for (const Limit& limit : objective.limits) {
             const auto holds = limit.holds(measurement->metrics);
-            const auto got = measurement->metrics.find(limit.metric);
-            if (holds == false)
-                standing.refused = "limit " + limit.text() + " broken" +
-                                   (got != measurement->metrics.end() ? ": " + text_of(got->second.value) : " on one workload");
+            if (holds == false) standing.refused = limit.broken_text(measurement->metrics);
             if (!holds && std::find(standing.unknown.begin(), standing.unknown.end(), limit.text()) == standing.unknown.end())
                 standing.unknown.push_back(limit.text());
         }

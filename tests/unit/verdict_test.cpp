@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study concludes, and that every output says the same: replicates, broken limits, disturbed machines, what a smaller command gives away.
+#include "servetune/evaluate/replay.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/io/report.hpp"
+#include "servetune/io/study_file.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/study/study.hpp"
+#include "support/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <regex>
+#include <set>
+#include <string>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const char* const verdict_engine = R"(engine: toy
+launch: [toy, "{model}"]
+parameters:
+  seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
+  eager: {flag: --eager, bool: true, default: false}
+)";
+
+/// A table of the toy engine, searched wholly, and what all outputs say of it.
+struct Verdicts {
+    explicit Verdicts(const std::string& table, const std::string& more = "",
+                      const std::string& space = "{seqs: {choice: [8, 16, 32]}, eager: false}",
+                      const std::string& objective = "{maximize: total_tokens_per_second}",
+                      const std::string& workloads = "{workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}") {
+        folder.write("toy.yaml", verdict_engine);
+        folder.write("t.csv", table);
+        const auto file = folder.write("study.yaml", "study: s\nmodel: org/m\nengine: toy\nworkloads: [" + workloads +
+                                                         "]\nobjective: " + objective + "\nspace: " + space + "\nstrategy: exhaustive\n" +
+                                                         more + "evaluator: {replay: {table: t.csv, unmeasured: exclude}}\n");
+        const StudySetup setup = set_up(load_study(file, Catalogue(folder.path())));
+        MemoryJournal journal;
+        Study study(*setup.problem, *setup.strategy, journal);
+        result = study.run(*setup.evaluator).recommendation;
+        headline = headline_of(setup, study.trials());
+        text = markdown_report(setup, study.trials(), "strategy_finished");
+        json = nlohmann::json::parse(json_report(setup, study.trials(), "strategy_finished"));
+        const std::string title = headline.title;
+        CHECK(has(text, "## Conclusion\n\n**" + title));
+        CHECK(json["headline"].get<std::string>() == title);
+        CHECK(json["reason"].get<std::string>() == headline.reason);
+        CHECK(json["verdict"].get<std::string>() == std::string(name_in(conclusions, result.conclusion)));
+    }
+
+    TemporaryFolder folder;
+    Recommendation result;
+    Headline headline;
+    std::string text;
+    nlohmann::json json;
+};
+
+const std::string rates = "seqs,status,total_tokens_per_second\n";
+const std::string judged_rates = "seqs,status,total_tokens_per_second,verdict,findings\n";
+
+}  // namespace
+
+TEST_CASE("verdict: rows of one configuration are replicates, whose spread is the noise") {
+    const Verdicts study(rates + "8,ok,1000\n16,ok,700\n16,ok,1400\n");
+    CHECK(study.result.conclusion == Conclusion::keep_default);
+    CHECK(study.json["noise"]["value"].get<double>() == Approx(std::sqrt((5 * 1e-4 + 2.0 / 9) / 6)));
+    CHECK(study.json["noise"]["repeated_configurations"] == 1);
+    CHECK(has(study.text, "Noise: 19.3 % per measurement (from the repeated measurements of 1 configuration, and the assumed 1 %)."));
+    CHECK_FALSE(has(study.text, "measured once"));
+    CHECK(has(study.text, "The highest figure measured is 1050.00 (seqs = 16), +5.00 % over the default (95 % interval -"));
+    CHECK(has(study.text, "): it may be noise."));
+    CHECK(has(study.text, "| setting | total_tokens_per_second | gain | mean TPOT (ms) | mean TTFT (ms) | measured | |"));
+    CHECK(has(study.text, "| seqs = 16 | 1050.00 | +5.00 % | - | - | 2 |"));
+    CHECK(study.json["results"][1]["measurements"] == 2);
+
+    // Decided by the numbers all the same: the interval and the probability say what that is worth.
+    const Verdicts published(rates + "8,ok,1000\n16,ok,700\n16,ok,1400\n", "decision: published\n");
+    CHECK(published.result.conclusion == Conclusion::recommended);
+    CHECK(published.result.gain.low < -0.3);
+    CHECK(published.result.p_best < 0.65);
+    CHECK(has(published.text, "That interval holds zero"));
+
+    // Without repeated rows it is what it was.
+    const Verdicts single(rates + "8,ok,1000\n16,ok,1050\n");
+    CHECK(single.result.conclusion == Conclusion::recommended);
+    CHECK(single.json["noise"]["value"].get<double>() == Approx(0.01));
+    CHECK(has(single.text, "Noise: 1.0 % per measurement (assumed: every configuration was measured once)."));
+    CHECK_FALSE(has(single.text, "| measured |"));
+    CHECK(has(single.text, "the 2 configurations that pass is more than 99 %."));
+}
+
+TEST_CASE("verdict: a configuration whose runs spread more than all others is not believed by the others' spread") {
+    std::vector<Trial> history;
+    for (std::int64_t seqs = 0; seqs < 61; ++seqs) {
+        history.push_back({history.size(), Configuration({{"seqs", seqs}})});
+        history.back().outcome = Measurement{{{"total_tokens_per_second", seqs == 60 ? Metric{1200, 500, 2} : Metric{1000, 1, 2}}}};
+    }
+    const Standings standings(history, {}, {});
+    const double pooled = standings.noise();
+    CHECK(pooled == Approx(std::sqrt((5 * 1e-4 + 60 * 2 * 1e-6 + 2 * std::pow(500.0 / 1200, 2)) / (5 + 61))));
+    CHECK(standings.all().front().estimate.relative_error == Approx(pooled / std::sqrt(2.0)));
+    const double own = std::sqrt((5 * pooled * pooled + 2 * std::pow(500.0 / 1200, 2)) / 6);
+    CHECK(own > 3 * pooled);
+    CHECK(standings.all().back().estimate.relative_error == Approx(own / std::sqrt(2.0)));
+    CHECK(standings.all().back().estimate.replicates == 2);
+}
+
+TEST_CASE("verdict: replicates of workloads give the combined figure its error, and journals keep their number") {
+    const auto part = [](const char* name, double weight, Metric metric) { return WorkloadMetrics{name, weight, {{"rate", metric}}}; };
+    const Metric both = combined({part("a", 1, {100, 10, 2}), part("b", 1, {400, 20, 3})}).at("rate");
+    CHECK(both.value == Approx(200));
+    CHECK(both.replicates == 2);
+    CHECK(*both.standard_error / both.value == Approx(std::hypot(0.5 * 0.1, 0.5 * 0.05)));
+    // The other workload was measured once: as noisy as the first.
+    const Metric half = combined({part("a", 1, {100, 10, 2}), part("b", 1, {400, {}, 1})}).at("rate");
+    CHECK(*half.standard_error / half.value == Approx(std::hypot(0.5 * 0.1, 0.5 * 0.1 * std::sqrt(2.0))));
+    // An error within one run says nothing of replicates.
+    CHECK_FALSE(combined({part("a", 1, {100, 10, 1}), part("b", 1, {400, 20, 1})}).at("rate").standard_error);
+
+    const Outcome told = Measurement{{{"rate", {1050, 350, 2}}, {"once", {3, 0.5}}}};
+    CHECK(outcome_from_json(json_of(told)) == told);
+    CHECK_FALSE(has(json_of(Outcome(Measurement{{{"once", {3, 0.5}}}})), "replicates"));
+
+    // Noise on top of a table is each row's own.
+    const MeasuredTable table = parse_table(rates + "8,ok,90\n8,ok,110\n", "t.csv");
+    const SearchSpace space({Parameter::integer("seqs", 8, 8)});
+    ReplayEvaluator noisy(table, space, {{}, 0.05});
+    double squares = 0;
+    for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+        const auto outcome = std::get<Measurement>(noisy.evaluate(space.default_configuration(), {0, seed, "", {}}));
+        const Metric& metric = outcome.metrics.at("total_tokens_per_second");
+        CHECK(metric.replicates == 2);
+        squares += std::pow(metric.value / 100 - 1, 2);
+    }
+    CHECK(std::sqrt(squares / 2000) == Approx(0.05 / std::sqrt(2.0)).epsilon(0.1));
+}
+
+TEST_CASE("verdict: figures for people") {
+    CHECK(figure_text("total_tokens_per_second", 11527.138) == "11527.14");
+    CHECK(figure_text("time_to_first_token_p95_seconds", 0.7285851391593571) == "728.59 ms");
+    CHECK(figure_text("time_to_first_token_p95_seconds@long", 2.5) == "2500.00 ms");
+    CHECK(figure_text("success_ratio", 0.514) == "0.514");
+    CHECK(figure_text("x", 0.0001234) == "0.000123");
+    CHECK(figure_text("x", 0) == "0.00");
+    CHECK(short_number_text(0.99) == "0.99");
+    CHECK(short_number_text(2000) == "2000");
+    CHECK(short_number_text(1e300) == "1e+300");
+    CHECK(short_number_text(-0.5) == "-0.5");
+    CHECK(Limit::parse("time_to_first_token_p95_seconds <= 2").readable() == "time_to_first_token_p95_seconds <= 2000 ms");
+    CHECK(Limit::parse("success_ratio >= 0.99").broken_text({{"success_ratio", {0.98999}}}) ==
+          "limit success_ratio >= 0.99 broken: 0.98999");
+    CHECK(Limit::parse("success_ratio >= 0.99").broken_text({{"success_ratio", {0.99}}}).empty());
+}
+
+TEST_CASE("verdict: a broken limit names the workload and its own figure, in every output") {
+    const std::string metric = "time_to_first_token_p95_seconds";
+    const std::string workloads =
+        "{workload: chat, dataset: {kind: random, input_tokens: 8, output_tokens: 8}},"
+        "{workload: long, dataset: {kind: random, input_tokens: 80, output_tokens: 8}}";
+    const std::string objective = "{maximize: total_tokens_per_second, limits: [\"" + metric + " <= 2\"]}";
+    const std::string head = "seqs,workload,status,total_tokens_per_second," + metric + "\n";
+    const std::string space = "{seqs: {choice: [8, 16]}, eager: false}";
+    const Verdicts study(head + "8,chat,ok,100,0.2\n8,long,ok,100,1.5\n16,chat,ok,150,0.21847\n16,long,ok,150,2.4307\n", "", space,
+                         objective, workloads);
+    CHECK(study.result.conclusion == Conclusion::keep_default);
+    const std::string reason = "limit " + metric + " <= 2000 ms broken: 2430.7 ms on long";
+    REQUIRE(study.json["refused"].size() == 1);
+    CHECK(study.json["refused"][0]["reason"].get<std::string>() == reason);
+    CHECK(has(study.text, "- seqs = 16: " + reason));
+    CHECK(has(study.text, "| mean TTFT (ms) | " + metric + " <= 2000 ms | |\n"));
+    CHECK(has(study.text, "| chat 218.47; long **2430.70** | refused: "));
+    CHECK(has(study.text, "| chat 200.00; long 1500.00 | "));
+    CHECK(study.json["limits"][0] == nlohmann::json{{"metric", metric}, {"at_most", 2}});
+    CHECK(study.json["results"][1]["broken"][0] ==
+          nlohmann::json{{"metric", metric}, {"workload", "long"}, {"at_most", 2}, {"value", 2.4307}});
+    CHECK(study.json["results"][1]["metrics"][metric + "@chat"] == 0.21847);
+    CHECK(study.json["results"][0]["broken"].empty());
+
+    // The default fails: there is no gain, and nobody states one.
+    const Verdicts failing(head + "8,chat,ok,100,0.2\n8,long,ok,100,2.5\n16,chat,ok,90,0.2\n16,long,ok,90,1\n", "", space, objective,
+                           workloads);
+    CHECK(failing.result.conclusion == Conclusion::recommended);
+    CHECK(failing.headline.title == "Recommended: the best that passes");
+    CHECK(failing.headline.reason ==
+          "The default itself does not pass (limit " + metric + " <= 2000 ms broken: 2500 ms on long), so there is no gain to state.");
+    CHECK(failing.json["recommended"]["gain"].is_null());
+    CHECK_FALSE(has(failing.text, "+0.00 % over the default"));
+}
+
+TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
+    // The default alone.
+    const Verdicts base(judged_rates + "8,ok,1000,suspect,cpu_shared\n16,ok,1500,sound,\n32,ok,1400,sound,\n");
+    CHECK(base.result.conclusion == Conclusion::inconclusive);
+    CHECK(base.result.doubt == Doubt::default_disturbed);
+    CHECK(base.result.keep_default);
+    CHECK(base.headline.reason ==
+          "The default was measured while something else used the machine (cpu_shared); 1 of 3 results were disturbed.");
+    CHECK(has(base.headline.advice, "Keep the default for now"));
+    CHECK(base.headline.command == "toy org/m");
+    CHECK(base.json["recommended"]["command"] == "toy org/m");
+    CHECK(base.json["recommended"]["gain"].is_null());
+    CHECK_FALSE(has(base.text, "**recommended**"));
+    // The winner alone.
+    const Verdicts winner(judged_rates + "8,ok,1000,sound,\n16,ok,1500,suspect,gpu_throttled\n32,ok,900,sound,\n");
+    CHECK(winner.result.doubt == Doubt::winner_disturbed);
+    // A loser alone: it decides nothing.
+    const Verdicts loser(judged_rates + "8,ok,1000,sound,\n16,ok,1500,sound,\n32,ok,900,suspect,cpu_shared\n");
+    CHECK(loser.result.conclusion == Conclusion::recommended);
+    // The default was measured in peace, all else under load.
+    std::string table = judged_rates + "8,ok,1000,sound,\n";
+    for (int seqs = 9; seqs < 20; ++seqs) table += std::to_string(seqs) + ",ok,800,suspect,cpu_shared\n";
+    const Verdicts most(table, "", "{seqs: {int: {low: 8, high: 20}, default: 8}, eager: false}");
+    CHECK(most.result.doubt == Doubt::most_unreliable);
+    CHECK(most.headline.reason == "Hardly any result can be relied on; 11 of 12 results were disturbed.");
+    // Suspected by the audit, but not disturbed.
+    const Verdicts suspect(judged_rates + "8,ok,1000,suspect,chunks\n16,ok,1500,suspect,chunks\n");
+    CHECK(suspect.result.conclusion == Conclusion::recommended);
+    // Unsound: of the default alone, and of all.
+    const Verdicts unsound(judged_rates + "8,ok,1000,unsound,physics\n16,ok,1500,sound,\n");
+    CHECK(unsound.result.doubt == Doubt::default_unsound);
+    CHECK(has(unsound.headline.reason, "The default's measurement cannot be believed (unsound measurement: physics"));
+    const Verdicts nothing(judged_rates + "8,ok,1000,unsound,physics\n16,ok,1500,unsound,physics\n");
+    CHECK(nothing.result.conclusion == Conclusion::inconclusive);
+    CHECK(nothing.headline.command == "toy org/m");
+    CHECK_FALSE(nothing.result.best);
+    // Who does not enforce the audit has decided to believe.
+    const Verdicts believed(judged_rates + "8,ok,1000,suspect,cpu_shared\n16,ok,1500,suspect,cpu_shared\n", "audit: report\n");
+    CHECK(believed.result.conclusion == Conclusion::recommended);
+}
+
+TEST_CASE("verdict: the disturbances are what the machine's watch and its document name") {
+    const std::string source = SERVETUNE_SOURCE;
+    const std::set<std::string, std::less<>> known(disturbances.begin(), disturbances.end());
+    const std::string watch = read_file(source + "/src/engine/machine_watch.cpp");
+    const std::string document = read_file(source + "/docs/measuring.md");
+    static const std::regex id(R"rx("((?:gpu|cpu)_[a-z]+)",)rx");
+    static const std::regex row(R"rx(\n\| `((?:gpu|cpu)_[a-z]+)` \|)rx");
+    std::set<std::string, std::less<>> found;
+    for (std::sregex_iterator at(watch.begin(), watch.end(), id), end; at != end; ++at) found.insert((*at)[1]);
+    CHECK(found == known);
+    found.clear();
+    for (std::sregex_iterator at(document.begin(), document.end(), row), end; at != end; ++at) found.insert((*at)[1]);
+    CHECK(found == known);
+}
+
+TEST_CASE("verdict: what a smaller command gives away is said, with its interval") {
+    const std::string head = "seqs,eager,status,total_tokens_per_second\n";
+    const std::string space = "{seqs: {choice: [8, 16]}, eager: {choice: [false, true]}}";
+    const Verdicts study(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1206\n8,true,ok,1000\n", "", space);
+    CHECK(study.result.conclusion == Conclusion::recommended);
+    REQUIRE(study.result.given_away);
+    CHECK(study.result.given_away->value == Approx(0.005));
+    CHECK(study.result.given_away->low < 0);
+    CHECK(study.json["given_away"]["value"].get<double>() == Approx(0.005));
+    CHECK(has(study.text, "The highest figure measured is 1206.00 (eager = true), +0.50 % over the recommended one (95 % interval -"));
+    CHECK(
+        has(study.text, "): less than the 1 % that a change is worth, so the smaller command is recommended. That is what it gives away."));
+    // More than min_gain, and not to be told from noise.
+    const Verdicts noisy(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1220\n8,true,ok,1000\n", "", space);
+    CHECK(noisy.result.given_away->value == Approx(1220.0 / 1200 - 1));
+    CHECK(has(noisy.text, "): it may be noise, so the smaller command is recommended."));
+    // Nothing is.
+    const Verdicts none(head + "8,false,ok,1000\n16,false,ok,1200\n16,true,ok,1100\n8,true,ok,1000\n", "", space);
+    CHECK_FALSE(none.result.given_away);
+    CHECK(none.json["given_away"].is_null());
+    CHECK(none.headline.given_away.empty());
+}
+
+TEST_CASE("verdict: nothing measured, nothing passing") {
+    const Verdicts broken("seqs,status,total_tokens_per_second,message\n8,out_of_memory,,no room\n16,out_of_memory,,no room\n32,ok,-1,\n");
+    CHECK(broken.result.conclusion == Conclusion::nothing_passes);
+    CHECK(broken.headline.reason == "No measured configuration passes.");
+    CHECK(broken.headline.command.empty());
+    CHECK(broken.json["recommended"].is_null());
+    CHECK(has(broken.text, "**Nothing can be recommended.** No measured configuration passes."));
+}
