@@ -122,16 +122,6 @@ fs::path find_program(const std::string& name, const std::string& path) {
     return {};
 }
 
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-    std::swap(id_, other.id_);
-    return *this;
-}
-
-void Descriptor::reset() {
-    if (id_ >= 0) close(id_);
-    id_ = -1;
-}
-
 Pipe::Pipe() {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw IoError("cannot make a pipe: " + error_text(errno));

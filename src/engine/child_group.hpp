@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../base/descriptor.hpp"
+
 #include <sys/types.h>
 
 #include <chrono>
@@ -15,22 +17,6 @@ namespace servetune {
 
 /// The file that a shell would run for `name`: itself when it has a '/', else the first on `path` (empty: $PATH); empty when there is none.
 std::filesystem::path find_program(const std::string& name, const std::string& path = "");
-
-/// A descriptor that is closed with it.
-class Descriptor {
-public:
-    explicit Descriptor(int id = -1) : id_(id) {}
-    ~Descriptor() { reset(); }
-    Descriptor(Descriptor&& other) noexcept : id_(other.id_) { other.id_ = -1; }
-    Descriptor& operator=(Descriptor&& other) noexcept;
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    [[nodiscard]] int id() const { return id_; }
-    void reset();
-
-private:
-    int id_;
-};
 
 /// Both ends of a pipe; no child inherits them. Throws IoError where there is none.
 struct Pipe {

@@ -39,6 +39,12 @@ std::string new_token() {
     return std::to_string(getpid()) + "-" + std::to_string(self ? self->start_ticks : 0) + "-" + std::to_string(++made);
 }
 
+Descriptor wake_up_event() {
+    Descriptor event(eventfd(0, EFD_CLOEXEC));
+    if (event.id() < 0) throw IoError("cannot start a process: no event to wake its reader: " + std::generic_category().message(errno));
+    return event;
+}
+
 std::vector<std::string> environment_of(const ProcessOptions& options, const std::string& token) {
     std::map<std::string, std::string> wanted = options.environment;
     wanted["SERVETUNE_GROUP"] = token;
@@ -220,7 +226,7 @@ struct Process::State {
     std::string answer{};  ///< with `answer_printed`: read under `reading`
     std::size_t answer_printed = 0;
     mutable std::mutex reading{};  ///< held from the pipe to what is kept
-    Descriptor stop_reading{eventfd(0, EFD_CLOEXEC)};
+    Descriptor stop_reading = wake_up_event();
     std::optional<ChildGroup> child{};
     std::uint64_t start_ticks = 0;
     std::optional<Ended> ended{};
