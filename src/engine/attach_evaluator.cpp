@@ -27,8 +27,8 @@ public:
     [[nodiscard]] std::optional<Failure> died() const override { return failure_; }
     [[nodiscard]] std::optional<Failure> changed() const override {
         if (failure_) return failure_;
-        if (!probe_.lists_model())
-            return Failure{FailureKind::infrastructure, endpoint_.url + " does not answer any more, or with another model"};
+        if (const std::string why = probe_.why_not_listed(); !why.empty())
+            return Failure{FailureKind::infrastructure, endpoint_.url + " does not serve any more: " + why};
         if (const auto now = probe_.process_start_seconds(); now && began_ && now != began_)
             return Failure{FailureKind::crashed_under_load, endpoint_.url + " was started anew while it was measured"};
         return std::nullopt;
@@ -48,8 +48,7 @@ private:
 
 AttachEvaluator::AttachEvaluator(Engine engine, std::string model, StudyWorkloads workloads, Options options)
     : engine_(std::move(engine)), model_(std::move(model)), workloads_(std::move(workloads)), options_(std::move(options)) {
-    if (!options_.url.starts_with("http://") && !options_.url.starts_with("https://"))
-        throw UsageError("the address of a server such as http://127.0.0.1:8000 wanted, got '" + options_.url + "'");
+    options_.url = server_url(options_.url);
 }
 
 Outcome AttachEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {

@@ -257,7 +257,7 @@ bool Deployment::same_server() const {
     const auto now = running_process(state.process.id());
     if (!state.process.running() || !now || now->start_ticks != state.process.start_ticks()) return false;
     const ServerProbe probe(state.engine, state.endpoint, [&] { return !state.process.running(); });
-    return probe.lists_model() && (!state.server_began || probe.process_start_seconds() == state.server_began);
+    return probe.why_not_listed().empty() && (!state.server_began || probe.process_start_seconds() == state.server_began);
 }
 
 std::optional<Failure> Deployment::died() const {

@@ -159,17 +159,24 @@ LoadOptions ServerMeasurement::watched(Watch& watch) const {
 /// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first time. A server that served and
 /// now gives no answer to be counted has failed, not this machine.
 std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, std::optional<Calibration>& known) {
-    const Endpoint endpoint = server.endpoint();
+    const bool ignore_eos = std::any_of(workloads_.begin(), workloads_.end(), [](const Workload& workload) { return workload.ignore_eos; });
+    Endpoint endpoint = server.endpoint();
     try {
-        if (!known)
-            known = calibrate([&](const std::string& text) {
+        handshake_ = try_request(endpoint, ignore_eos, false, watch.load());
+        for (const std::string& field : handshake_.refused_fields) say("the server refuses the field " + field + ", so it is not sent");
+        endpoint = as_agreed(endpoint, handshake_);
+        if (!known) {
+            known = calibrated(endpoint, [&](const std::string& text) {
                 if (watch.load().stop_requested()) throw IoError("there is no use in going on");
                 return count_prompt_tokens(endpoint, text);
             });
+            if (!known) say("the server does not count the tokens of prompts: their lengths are estimated");
+            if (!known) known = Calibration{};
+        }
     } catch (const Error& error) {
         if (auto failure = interrupted(server, watch)) return failure;
         if (auto failure = server.changed()) return failure;
-        return Failure{FailureKind::load_test_failed, std::string("it serves, but its tokens cannot be counted: ") + error.what()};
+        return Failure{FailureKind::load_test_failed, std::string("it serves, but it refuses the load test: ") + error.what()};
     }
     if (options_.warm_up_requests > 0) {
         Workload few = workloads_.front();
@@ -198,6 +205,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         test.options = watched(watch);
         test.limits = options_.limits;
         test.salt = salt(workload.name);
+        test.handshake = handshake_;
         test.calibration = calibration;
         test.known.hardware = options_.hardware;
         test.known.served = served_model(model, options_.models);

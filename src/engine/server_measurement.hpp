@@ -5,6 +5,7 @@
 #include "servetune/engine/server.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/load/calibration.hpp"
+#include "servetune/load/probe.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <chrono>
@@ -59,6 +60,7 @@ private:
     std::size_t run_ = 0;  ///< of this attempt
     Clock::time_point deadline_;
     std::vector<Workload> workloads_;
+    Handshake handshake_{};  ///< of the warm-up
     Metrics costs_{};
 };
 

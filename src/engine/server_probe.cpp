@@ -25,10 +25,7 @@ constexpr double short_answer_seconds = 5;  // for what a server knows by heart
 ProbeAnswer not_yet(const std::string& what) { return {State::not_yet, FailureKind::other, what}; }
 ProbeAnswer failed(FailureKind kind, const std::string& what) { return {State::failed, kind, what}; }
 
-std::string said(const std::string& what, const Reply& reply) {
-    if (!reply.error.empty()) return what + ": " + reply.error;
-    return what + " answers " + std::to_string(reply.status) + (reply.body.empty() ? "" : ": " + reply.body.substr(0, 300));
-}
+std::string said(const std::string& what, const Reply& reply) { return what + trouble_text(reply); }
 
 /// A model on disk is called by its path or by its last part, as the engine likes.
 bool same_model(const std::string& expected, const std::string& got) {
@@ -115,13 +112,15 @@ ProbeAnswer ServerProbe::ask_completion(double timeout_seconds) const {
     return {State::serves};
 }
 
-bool ServerProbe::lists_model() const {
-    const Reply reply = get(endpoint_, path_or(engine_, "models", "/v1/models"), short_answer_seconds, give_up_);
-    if (!reply.error.empty()) return false;
-    if (reply.status == 404) return true;
+std::string ServerProbe::why_not_listed() const {
+    const std::string path = path_or(engine_, "models", "/v1/models");
+    const Reply reply = get(endpoint_, path, short_answer_seconds, give_up_);
+    if (reply.error.empty() && reply.status == 404) return "";
+    if (!reply.error.empty() || reply.status != 200) return said("GET " + path, reply);
     const auto models = models_in(reply.body);
-    return reply.status == 200 && models &&
-           std::any_of(models->begin(), models->end(), [&](const std::string& model) { return same_model(endpoint_.model, model); });
+    const bool listed =
+        models && std::any_of(models->begin(), models->end(), [&](const std::string& model) { return same_model(endpoint_.model, model); });
+    return listed ? "" : "GET " + path + " does not list " + endpoint_.model + " any more";
 }
 
 std::optional<double> ServerProbe::process_start_seconds() const {

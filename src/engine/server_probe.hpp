@@ -28,8 +28,8 @@ public:
 
     /// Ready path, list of models and a first completion, as far as it gets.
     [[nodiscard]] ProbeAnswer ask(double timeout_seconds) const;
-    /// Whether its list of models, if it has one, still holds the model.
-    [[nodiscard]] bool lists_model() const;
+    /// Why its list of models, if it has one, does not hold the model now: no answer, or another model. Empty: it does.
+    [[nodiscard]] std::string why_not_listed() const;
     /// When the server says its process began; nothing where it does not tell.
     [[nodiscard]] std::optional<double> process_start_seconds() const;
 

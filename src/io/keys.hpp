@@ -218,7 +218,7 @@ inline constexpr std::array load{
     Key{"request_rate", "parameter", "`load.request_rate`: requests a second, the same"},
 };
 inline constexpr std::array attach{
-    Key{"url", "text", "of the server, such as http://127.0.0.1:8000", true},
+    Key{"url", "text", "of the server, such as http://127.0.0.1:8000, with or without /v1", true},
     Key{"served_model", "text", "the name that clients ask for (the study's model)"},
     Key{"api_key_env", "text", "the environment's variable that holds the bearer token"},
     Key{"trial_within", "duration", "a longer trial has failed: hung (2h)"},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/result_export.hpp"
 
+#include "servetune/load/statistics.hpp"
 #include "servetune/space/value.hpp"
 
 #include <fmt/format.h>
@@ -41,10 +42,12 @@ void write_records(OrderedJson& json, std::span<const RequestRecord> records) {
     for (const char* key :
          {"input_lens", "output_lens", "ttfts", "itls", "latencies", "start_times", "queue_times", "generated_texts", "errors"})
         json[key] = OrderedJson::array();
-    for (const RequestRecord& record : records) {
+    const std::vector<double> output_tokens = output_tokens_of(records);
+    for (std::size_t i = 0; i < records.size(); ++i) {
+        const RequestRecord& record = records[i];
         const bool good = record.succeeded();
         json["input_lens"].push_back(record.input_tokens.value_or(0));
-        json["output_lens"].push_back(good ? record.output_tokens.value_or(record.chunks) : 0);
+        json["output_lens"].push_back(good ? count_json(output_tokens[i]) : OrderedJson(0));
         json["ttfts"].push_back(good && record.first_token ? *record.first_token - record.sent : 0.0);
         OrderedJson gaps = OrderedJson::array();
         if (good)
@@ -81,7 +84,7 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     json["tokenizer_id"] = text(context.tokenizer);
     integer("num_prompts", result.requested_requests);
     json["request_rate"] = written(result.requested_rate_per_second) ? OrderedJson(*result.requested_rate_per_second) : OrderedJson("inf");
-    json["burstiness"] = context.burstiness;
+    json["burstiness"] = std::isfinite(context.burstiness) ? OrderedJson(context.burstiness) : OrderedJson("inf");  // as of request_rate
     json["max_concurrency"] = written(result.maximum_concurrency) ? count_json(*result.maximum_concurrency) : OrderedJson();
     number("duration", result.duration_seconds);
     integer("completed", result.successful_requests);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer_reader.hpp"
 
+#include "servetune/load/calibration.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -103,6 +105,7 @@ bool AnswerReader::read_choice(const dom::object& choice) {
         const std::string_view text = string_in(part, field);
         if (text.empty()) continue;
         tokens = true;
+        if (expected_.estimate) all_text_.append(text);
         if (expected_.keep_text && (field == token_fields.front() || field == token_fields.back())) text_.append(text);
     }
     dom::array calls;
@@ -151,6 +154,7 @@ void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {
     if (!failed_ && !is_stream_) read_body();
     if (failed_) return;
     if (!is_stream_) record_.last_token = now;
+    if (expected_.estimate && !record_.output_tokens) record_.estimated_tokens = estimated_tokens(all_text_);
     if (record_.finish_reason.empty()) fail(RequestEnd::truncated, "the answer ended without a finish reason");
     else if (expected_.usage && !record_.output_tokens) fail(RequestEnd::no_usage, "the answer does not say how many tokens it has");
     else if (expected_.exact_length && record_.output_tokens && *record_.output_tokens != asked_tokens_)

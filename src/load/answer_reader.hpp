@@ -21,6 +21,7 @@ public:
         bool usage = true;
         bool exact_length = false;  ///< the tokens asked for, no more and no less
         bool keep_text = false;     ///< a later turn repeats it
+        bool estimate = false;      ///< where the server counts no tokens, estimate them from the text
     };
 
     /// `parser` is shared by the answers that one thread reads.
@@ -36,6 +37,8 @@ public:
 
     /// `[DONE]` has come: nothing that matters follows.
     [[nodiscard]] bool complete() const { return done_at_.has_value(); }
+    /// When it came.
+    [[nodiscard]] std::optional<double> done_at() const { return done_at_; }
     [[nodiscard]] const std::string& text() const { return text_; }
 
 private:
@@ -51,8 +54,9 @@ private:
     Expected expected_;
     simdjson::dom::parser& parser_;
     SseParser events_;
-    std::string body_;  ///< of an answer that is no stream of events
-    std::string text_;
+    std::string body_;      ///< of an answer that is no stream of events
+    std::string text_;      ///< what a later turn repeats
+    std::string all_text_;  ///< with the reasoning
     bool is_stream_ = false;
     bool failed_ = false;
     std::optional<double> done_at_{};  ///< when `[DONE]` came

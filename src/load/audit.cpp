@@ -84,6 +84,8 @@ public:
         order();
         peak();
         complete();
+        lengths();
+        counts();
         load_bound();
         client();
         server();
@@ -299,6 +301,20 @@ private:
             find(Verdict::suspect, "complete", "mean input = " + shown(mean) + " tokens",
                  "data set: " + shown(*c_.mean_input_tokens) + " tokens",
                  "the requests that succeeded are not the data set's: some lengths failed, or other prompts were sent");
+    }
+
+    void lengths() {
+        if (!c_.asked_output_tokens || !(o_ > 0) || std::abs(o_ / *c_.asked_output_tokens - 1) <= work_tolerance) return;
+        find(Verdict::suspect, "lengths", "mean output = " + shown(o_) + " tokens", shown(*c_.asked_output_tokens) + " were asked for",
+             "the server refuses ignore_eos, so answers ended by themselves: another run does other work, and cannot be compared token by "
+             "token");
+    }
+
+    void counts() {
+        if (!c_.tokens_are_estimated || !r_.output_tokens) return;
+        find(Verdict::suspect, "counts", "output = " + shown(*r_.output_tokens) + " tokens, estimated", "the server counted none",
+             "answers have no usage, so all figures in tokens are estimates (docs/measuring.md); requests per second, TTFT and latency are "
+             "measured");
     }
 
     void load_bound() {

@@ -18,6 +18,7 @@
 #include <limits>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -25,6 +26,9 @@ namespace {
 constexpr double tick_seconds = 0.001;
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_lags = 1U << 20U;
+/// Time for the end of an answer after its `[DONE]`. A busy server sends it some milliseconds later; a connection kept is worth more
+/// than a connection made anew.
+constexpr double ending_seconds = 0.25;
 
 timespec timespec_of(double seconds) {
     timespec result{};
@@ -39,10 +43,12 @@ void arm(int timer, double at, double interval = 0) {
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &when, nullptr);
 }
 
-int checked(int descriptor, const char* what) {
-    if (descriptor < 0) throw IoError(std::string("no ") + what + ": " + std::generic_category().message(errno));
-    return descriptor;
+Descriptor opened(int descriptor, const char* what) {
+    if (descriptor < 0) throw IoError(std::string("a load test cannot open ") + what + ": " + std::generic_category().message(errno));
+    return Descriptor(descriptor);
 }
+
+Descriptor opened_timer() { return opened(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "a timer"); }
 
 double processor_seconds_of_thread() {
     rusage usage{};
@@ -81,6 +87,7 @@ struct EventLoop::Transfer {
     bool answer_began = false;
     bool request_sent = false;
     bool busy = false;
+    bool ending = false;  ///< among `ending_`
     std::uint64_t last_read = 0;
     double last_byte = 0;
     std::array<char, CURL_ERROR_SIZE> error{};
@@ -89,20 +96,23 @@ struct EventLoop::Transfer {
 EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places)
     : task_(task),
       headers_(headers_for(task.endpoint)),
+      epoll_(opened(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
+      curl_timer_(opened_timer()),
+      schedule_timer_(opened_timer()),
+      tick_timer_(opened_timer()),
+      stop_event_(opened(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "an event")),
       multi_(curl_multi_init()),
       left_(mine.size()),
+      exact_length_(task.options.ignore_eos && takes_field(task.endpoint, "ignore_eos")),
       curl_due_(never),
       curl_armed_(never) {
-    epoll_ = checked(epoll_create1(EPOLL_CLOEXEC), "epoll");
-    curl_timer_ = checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timer");
-    schedule_timer_ = checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timer");
-    tick_timer_ = checked(timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC), "timer");
-    stop_event_ = checked(eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC), "event");
-    for (const int descriptor : {curl_timer_, schedule_timer_, tick_timer_, stop_event_}) {
+    if (!multi_) throw IoError("a load test cannot open connections: libcurl gives no multi handle");
+    for (const Descriptor* descriptor : {&curl_timer_, &schedule_timer_, &tick_timer_, &stop_event_}) {
         epoll_event event{};
         event.events = EPOLLIN;
-        event.data.fd = descriptor;
-        epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+        event.data.fd = descriptor->id();
+        if (epoll_ctl(epoll_.id(), EPOLL_CTL_ADD, descriptor->id(), &event) != 0)
+            throw IoError("a load test cannot watch its timers: " + std::generic_category().message(errno));
     }
     curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETFUNCTION, &EventLoop::on_socket);
     curl_multi_setopt(multi_.get(), CURLMOPT_SOCKETDATA, this);
@@ -124,10 +134,6 @@ EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::
 EventLoop::~EventLoop() {
     for (const auto& transfer : transfers_)
         if (transfer->busy) curl_multi_remove_handle(multi_.get(), transfer->easy.get());
-    transfers_.clear();
-    multi_.reset();
-    for (const int descriptor : {epoll_, curl_timer_, schedule_timer_, tick_timer_, stop_event_})
-        if (descriptor >= 0) ::close(descriptor);
 }
 
 std::unique_ptr<EventLoop::Transfer> EventLoop::make_transfer() {
@@ -151,14 +157,14 @@ std::unique_ptr<EventLoop::Transfer> EventLoop::make_transfer() {
 int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void* known) {
     auto* self = static_cast<EventLoop*>(loop);
     if (what == CURL_POLL_REMOVE) {
-        epoll_ctl(self->epoll_, EPOLL_CTL_DEL, socket, nullptr);
+        epoll_ctl(self->epoll_.id(), EPOLL_CTL_DEL, socket, nullptr);
         return 0;
     }
     epoll_event event{};
     event.events = ((what & CURL_POLL_IN) != 0 ? EPOLLIN : 0U) | ((what & CURL_POLL_OUT) != 0 ? EPOLLOUT : 0U);
     event.data.fd = socket;
-    if (epoll_ctl(self->epoll_, known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) < 0 && errno == EEXIST)
-        epoll_ctl(self->epoll_, EPOLL_CTL_MOD, socket, &event);
+    if (epoll_ctl(self->epoll_.id(), known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event) < 0 && errno == EEXIST)
+        epoll_ctl(self->epoll_.id(), EPOLL_CTL_MOD, socket, &event);
     curl_multi_assign(self->multi_.get(), socket, self);
     return 0;
 }
@@ -190,7 +196,12 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
     self->last_byte = loop.stamp_;
     const bool same_read = self->last_read == loop.read_number_;
     self->last_read = loop.read_number_;
-    return self->answer->feed({bytes, size * count}, loop.stamp_, same_read) ? size * count : 0;
+    const bool reads_on = self->answer->feed({bytes, size * count}, loop.stamp_, same_read);
+    if (self->answer->complete() && !self->ending) {
+        self->ending = true;
+        loop.ending_.push_back(self);
+    }
+    return reads_on ? size * count : 0;
 }
 
 // -------------------------------------------------------------------------------------------------------------- the loop
@@ -207,25 +218,25 @@ void EventLoop::act(curl_socket_t socket, int bits) {
 void EventLoop::arm_curl_timer() {
     if (curl_due_ >= curl_armed_) return;
     curl_armed_ = curl_due_;
-    arm(curl_timer_, epoch_ + curl_due_);
+    arm(curl_timer_.id(), epoch_ + curl_due_);
 }
 
 void EventLoop::wait_for_events() {
     arm_curl_timer();
     std::array<epoll_event, 512> events{};
-    const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), -1);
+    const int count = epoll_wait(epoll_.id(), events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < count; ++i) {
         const epoll_event& event = events[static_cast<std::size_t>(i)];
         const int descriptor = event.data.fd;
         std::uint64_t expirations = 0;
-        if (descriptor == tick_timer_) tick();
-        else if (descriptor == schedule_timer_) {
+        if (descriptor == tick_timer_.id()) tick();
+        else if (descriptor == schedule_timer_.id()) {
             if (::read(descriptor, &expirations, sizeof expirations) > 0) release_due();
-        } else if (descriptor == curl_timer_) {
+        } else if (descriptor == curl_timer_.id()) {
             if (::read(descriptor, &expirations, sizeof expirations) <= 0) continue;
             curl_armed_ = never;
             if (curl_due_ <= now()) act(CURL_SOCKET_TIMEOUT, 0);
-        } else if (descriptor == stop_event_) {
+        } else if (descriptor == stop_event_.id()) {
             if (::read(descriptor, &expirations, sizeof expirations) > 0) stopping_ = true;
         } else
             act(descriptor, ((event.events & EPOLLIN) != 0 ? CURL_CSELECT_IN : 0) |
@@ -243,7 +254,8 @@ void EventLoop::warm(std::size_t connections) {
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10'000L);
         curl_easy_setopt(
             easy, CURLOPT_WRITEFUNCTION, +[](char*, std::size_t size, std::size_t count, void*) { return size * count; });
-        curl_multi_add_handle(multi_.get(), easy);
+        if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
+            throw IoError(std::string("a load test cannot open connections: ") + curl_multi_strerror(code));
     }
     act(CURL_SOCKET_TIMEOUT, 0);
     for (std::size_t open = connections; open > 0 && !stopping_;) {
@@ -260,8 +272,8 @@ void EventLoop::run(double epoch) {
     epoch_ = epoch;
     const double began = processor_seconds_of_thread();
     next_tick_ = monotonic_seconds() + tick_seconds;
-    arm(tick_timer_, next_tick_, tick_seconds);
-    if (!due_.empty()) arm(schedule_timer_, epoch_ + due_.top().at);
+    arm(tick_timer_.id(), next_tick_, tick_seconds);
+    if (!due_.empty()) arm(schedule_timer_.id(), epoch_ + due_.top().at);
     while (left_ > 0) {
         wait_for_events();
         collect();
@@ -272,7 +284,7 @@ void EventLoop::run(double epoch) {
 
 void EventLoop::stop() {
     const std::uint64_t one = 1;
-    (void)!::write(stop_event_, &one, sizeof one);
+    (void)!::write(stop_event_.id(), &one, sizeof one);
 }
 
 void EventLoop::release_due() {
@@ -281,7 +293,7 @@ void EventLoop::release_due() {
         waiting_.emplace_back(due_.top().index, due_.top().at);
         due_.pop();
     }
-    if (!due_.empty()) arm(schedule_timer_, epoch_ + due_.top().at);
+    if (!due_.empty()) arm(schedule_timer_.id(), epoch_ + due_.top().at);
     fill_places();
 }
 
@@ -313,13 +325,18 @@ void EventLoop::start(std::size_t index, double scheduled) {
         body = &transfer.body;
     }
     transfer.answer.emplace(record, request.output_tokens,
-                            AnswerReader::Expected{task_.endpoint.stream, task_.endpoint.usage,
-                                                   task_.options.ignore_eos && request.output_tokens > 0, successors_.contains(index)},
+                            AnswerReader::Expected{.stream = task_.endpoint.stream,
+                                                   .usage = task_.endpoint.usage,
+                                                   .exact_length = exact_length_ && request.output_tokens > 0,
+                                                   .keep_text = successors_.contains(index),
+                                                   .estimate = !task_.endpoint.usage},
                             parser_);
     CURL* easy = transfer.easy.get();
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body->data());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
-    curl_multi_add_handle(multi_.get(), easy);
+    // Without memory: as an exception, since a request that libcurl does not know would never end.
+    if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
+        throw IoError(std::string("a load test cannot send a request: ") + curl_multi_strerror(code));
     transfer.busy = true;
     ++task_.sent;
 }
@@ -348,10 +365,11 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
     long connects = 0;
     curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
     connects_ += connects;
-    std::string error = transfer.error.front() != '\0' ? transfer.error.data() : curl_easy_strerror(code);
-    transfer.answer->end(now(), end_of(code, transfer.request_sent), code == CURLE_OK ? "" : error);
+    const std::string error = code == CURLE_OK ? "" : transfer_error_text(easy, code, transfer.error.data());
+    transfer.answer->end(now(), end_of(code, transfer.request_sent), error);
     curl_multi_remove_handle(multi_.get(), easy);
     transfer.busy = false;
+    if (std::exchange(transfer.ending, false)) std::erase(ending_, &transfer);
     idle_.push_back(&transfer);
 
     const std::size_t index = transfer.index;
@@ -382,7 +400,7 @@ void EventLoop::conclude(std::size_t index) {
         if (task_.closed_loop) waiting_.emplace_front(turn, at);
         else {
             due_.push({at, turn});
-            arm(schedule_timer_, epoch_ + due_.top().at);
+            arm(schedule_timer_.id(), epoch_ + due_.top().at);
         }
         return;
     }
@@ -394,7 +412,7 @@ void EventLoop::conclude(std::size_t index) {
 
 void EventLoop::tick() {
     std::uint64_t expirations = 0;
-    if (::read(tick_timer_, &expirations, sizeof expirations) <= 0) return;
+    if (::read(tick_timer_.id(), &expirations, sizeof expirations) <= 0) return;
     const double time = monotonic_seconds();
     for (; expirations > 0; --expirations, next_tick_ += tick_seconds) {
         if (lag_count_++ % lag_stride_ == 0) lags_.push_back(static_cast<float>(std::max(0.0, time - next_tick_)));
@@ -403,6 +421,7 @@ void EventLoop::tick() {
         lags_.resize(lags_.size() / 2);
         lag_stride_ *= 2;
     }
+    if (!ending_.empty()) drop_left_open();
     if (lag_count_ % 64 == 0 || expirations > 32) abort_late();
 }
 
@@ -416,6 +435,16 @@ void EventLoop::abort_late() {
         if (!late && !stalled) continue;
         transfer->answer->end(time, late ? RequestEnd::timed_out : RequestEnd::stalled,
                               late ? "no end of the answer in time" : "no byte of the answer for too long");
+        finish(*transfer, CURLE_OPERATION_TIMEDOUT);
+    }
+}
+
+/// An answer is over with its `[DONE]`, whatever its server goes on to send; the connection cannot serve another request.
+void EventLoop::drop_left_open() {
+    const double time = now();
+    for (Transfer* transfer : std::vector<Transfer*>(ending_)) {
+        if (time - *transfer->answer->done_at() < ending_seconds) continue;
+        ++left_open_;
         finish(*transfer, CURLE_OPERATION_TIMEDOUT);
     }
 }

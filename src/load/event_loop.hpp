@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../base/descriptor.hpp"
 #include "answer_reader.hpp"
 #include "http.hpp"
 
@@ -54,6 +55,8 @@ public:
     [[nodiscard]] const std::vector<float>& lags() const { return lags_; }
     [[nodiscard]] double processor_seconds() const { return processor_seconds_; }
     [[nodiscard]] long connects() const { return connects_; }
+    /// Connections that were dropped since their server did not end an answer after its `[DONE]`.
+    [[nodiscard]] std::size_t left_open() const { return left_open_; }
 
 private:
     struct Transfer;
@@ -82,14 +85,15 @@ private:
     void finish(Transfer& transfer, CURLcode code);
     void conclude(std::size_t index);
     void abort_late();
+    void drop_left_open();
     void tick();
     void cancel_all();
     [[nodiscard]] std::unique_ptr<Transfer> make_transfer();
 
     LoadTask& task_;
     HeaderList headers_;
+    Descriptor epoll_, curl_timer_, schedule_timer_, tick_timer_, stop_event_;  // closed after the connections that epoll watches
     std::unique_ptr<CURLM, MultiDeleter> multi_;
-    int epoll_ = -1, curl_timer_ = -1, schedule_timer_ = -1, tick_timer_ = -1, stop_event_ = -1;
     simdjson::dom::parser parser_;
 
     std::priority_queue<Due, std::vector<Due>, std::greater<>> due_;  ///< open loop: by time
@@ -98,7 +102,9 @@ private:
     std::map<std::size_t, std::vector<std::string>> turns_;           ///< conversations under way: last request -> what was said
     std::vector<std::unique_ptr<Transfer>> transfers_;
     std::vector<Transfer*> idle_;
+    std::vector<Transfer*> ending_;  ///< `[DONE]` has come, the end of the answer has not
     std::size_t left_ = 0;
+    bool exact_length_ = false;  ///< an answer has the tokens asked for, or has failed
     std::atomic<bool> stopping_{false};
 
     double epoch_ = 0;
@@ -110,6 +116,7 @@ private:
     std::size_t lag_stride_ = 1, lag_count_ = 0;
     double processor_seconds_ = 0;
     long connects_ = 0;
+    std::size_t left_open_ = 0;
 };
 
 }  // namespace servetune

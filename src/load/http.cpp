@@ -4,9 +4,12 @@
 #include "servetune/base/error.hpp"
 #include "servetune/space/value.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <array>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 namespace servetune {
@@ -47,14 +50,41 @@ CURLcode perform_until(CURL* easy, const GiveUp& give_up) {
 
 Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_seconds, const GiveUp& give_up) {
     Reply reply;
+    std::array<char, CURL_ERROR_SIZE> words{};
+    curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, words.data());
     curl_easy_setopt(easy.get(), CURLOPT_WRITEFUNCTION, write_to_string);
     curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &reply.body);
     curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
     const CURLcode code = give_up ? perform_until(easy.get(), give_up) : curl_easy_perform(easy.get());
-    if (code != CURLE_OK) reply.error = curl_easy_strerror(code);
+    if (code != CURLE_OK) reply.error = without_key(transfer_error_text(easy.get(), code, words.data()), endpoint);
+    curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, nullptr);
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
+    const char* redirect = nullptr;
+    if (curl_easy_getinfo(easy.get(), CURLINFO_REDIRECT_URL, &redirect) == CURLE_OK && redirect != nullptr)
+        reply.redirect = without_key(redirect, endpoint);
     reply.body = without_key(std::move(reply.body), endpoint);
     return reply;
+}
+
+/// The server's message: OpenAI's error object, FastAPI's detail, or the beginning of what is there.
+std::string message_of_body(const std::string& body) {
+    constexpr std::size_t most = 500;
+    const auto object = nlohmann::json::parse(body, nullptr, false);
+    if (object.is_object()) {
+        const auto error = object.find("error");
+        const auto& holder = error != object.end() && error->is_object() ? *error : object;
+        for (const char* key : {"message", "detail", "error"})
+            if (const auto found = holder.find(key); found != holder.end() && found->is_string())
+                return found->get<std::string>().substr(0, most);
+    }
+    return body.substr(0, most);
+}
+
+std::string_view meaning_of(const Reply& reply) {
+    if (reply.status == 401) return " (no API key, or a wrong one)";
+    if (reply.status == 403) return " (access denied)";
+    if (reply.status == 407) return " (a proxy wants to know who asks)";
+    return "";
 }
 
 constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCounters::*>, 5> counter_fields{
@@ -65,6 +95,40 @@ constexpr std::array<std::pair<std::string_view, std::optional<double> ServerCou
      {"preemptions", &ServerCounters::preemptions}}};
 
 }  // namespace
+
+std::string transfer_error_text(CURL* easy, CURLcode code, const char* buffer) {
+    std::string text = buffer != nullptr && *buffer != '\0' ? buffer : curl_easy_strerror(code);
+    long system = 0;
+    const bool known = curl_easy_getinfo(easy, CURLINFO_OS_ERRNO, &system) == CURLE_OK && system != 0;
+    if (known && code == CURLE_COULDNT_CONNECT) text += " (" + std::generic_category().message(static_cast<int>(system)) + ")";
+    return text;
+}
+
+std::string trouble_text(const Reply& reply) {
+    if (!reply.error.empty()) return ": " + reply.error;
+    std::string text = " answers " + std::to_string(reply.status) + std::string(meaning_of(reply));
+    if (!reply.redirect.empty()) return text + ": a redirect to " + reply.redirect + ", which is not followed: give that address instead";
+    const std::string message = message_of_body(reply.body);
+    return text + (message.empty() ? "" : ": " + message);
+}
+
+std::string server_url(const std::string& address) {
+    if (!address.starts_with("http://") && !address.starts_with("https://"))
+        throw UsageError("a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got '" + address + "'");
+    std::string url = address;
+    const auto without_slashes = [&] {
+        while (url.ends_with('/')) url.pop_back();
+    };
+    without_slashes();
+    for (const std::string_view path : {"/chat/completions", "/completions", "/models"})
+        if (const std::string whole = "/v1" + std::string(path); url.ends_with(whole)) {
+            url.resize(url.size() - path.size());
+            break;
+        }
+    if (url.ends_with("/v1")) url.resize(url.size() - 3);
+    without_slashes();
+    return url;
+}
 
 HeaderList headers_for(const Endpoint& endpoint) {
     HeaderList list;
@@ -80,8 +144,7 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
     std::call_once(once, [] { curl_global_init(CURL_GLOBAL_DEFAULT); });
     EasyHandle easy(curl_easy_init());
     if (!easy) throw IoError("libcurl gives no handle");
-    std::string base = endpoint.url;
-    while (base.ends_with('/')) base.pop_back();
+    const std::string base = server_url(endpoint.url);
     CURL* handle = easy.get();
     curl_easy_setopt(handle, CURLOPT_PROTOCOLS_STR, "http,https");
     curl_easy_setopt(handle, CURLOPT_URL, (base + path).c_str());

@@ -29,12 +29,19 @@ HeaderList headers_for(const Endpoint& endpoint);
 /// Throws IoError when libcurl gives none, UsageError for a URL that is none.
 EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const HeaderList& headers);
 
+/// Why a transfer failed: libcurl's own words (`buffer` of CURLOPT_ERRORBUFFER, which may be empty) and the system's.
+std::string transfer_error_text(CURL* easy, CURLcode code, const char* buffer);
+
 /// A whole answer, or why there is none; a key never stands in it.
 struct Reply {
     long status = 0;
     std::string body{};
-    std::string error{};
+    std::string error{};     ///< empty: an answer came
+    std::string redirect{};  ///< where a redirect leads; it is not followed
 };
+
+/// What went wrong, to stand behind the name of what was asked: ": Could not resolve host: x" or " answers 401 (...): its message".
+std::string trouble_text(const Reply& reply);
 /// Asked some fifty times a second while an answer is waited for: true ends the waiting.
 using GiveUp = std::function<bool()>;
 Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up = {});

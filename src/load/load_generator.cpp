@@ -6,8 +6,6 @@
 #include "servetune/base/error.hpp"
 #include "servetune/load/statistics.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -28,13 +26,10 @@ constexpr double progress_seconds = 0.5;
 
 void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
     if (plan.empty()) throw UsageError("a load test needs at least one request");
-    if (!endpoint.url.starts_with("http://") && !endpoint.url.starts_with("https://"))
-        throw UsageError("a server's URL begins with http:// or https://, got '" + endpoint.url + "'");
+    (void)server_url(endpoint.url);
     if (options.loops == 0) throw UsageError("a load test needs at least one loop");
     if (options.most_in_flight == std::size_t{0} || (arrival.kind == Arrival::Kind::concurrency && arrival.in_flight < 1))
         throw UsageError("a load test needs at least one request in flight");
-    if (!endpoint.extra_body.empty() && !nlohmann::json::parse(endpoint.extra_body, nullptr, false).is_object())
-        throw UsageError("what is added to every request must be a JSON object, got '" + endpoint.extra_body + "'");
     std::vector<bool> followed(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i) {
         if (!plan[i].follows) continue;
@@ -223,6 +218,7 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
         last = std::max(last, record.done);
     }
     run.duration_seconds = last - first;
+    for (const auto& loop : loops) run.left_open += loop->left_open();
     run.client = health_of(loops, run.records, run.duration_seconds);
     run.server = difference(settled_counters(endpoint), before);
     return run;

@@ -1,36 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/load_test.hpp"
 
-#include "servetune/load/probe.hpp"
+#include <algorithm>
 
 namespace servetune {
 
 namespace {
 
 /// The workload says most of it, the plan how many requests there are and how long they are for certain.
-AuditContext context_of(const LoadTest& test, const Plan& plan, const BenchmarkResult& result) {
+AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& run, const BenchmarkResult& result, bool may_end_early) {
     AuditContext context = test.known;
     context.dialect = Dialect::vllm;
-    describe(context, test.workload, result);
+    Workload workload = test.workload;
+    workload.ignore_eos = workload.ignore_eos && !may_end_early;
+    describe(context, workload, result);
+    if (may_end_early) context.asked_output_tokens = plan.mean_output_tokens;
+    context.tokens_are_estimated = std::any_of(run.records.begin(), run.records.end(),
+                                               [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
     context.requested_requests = static_cast<double>(plan.requests.size());
     context.mean_input_tokens = plan.lengths_exact ? plan.mean_input_tokens : std::nullopt;
     if (test.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;  // its requests may share blocks
     return context;
 }
 
+bool refused(const Handshake& handshake, const std::string& field) {
+    return std::find(handshake.refused_fields.begin(), handshake.refused_fields.end(), field) != handshake.refused_fields.end();
+}
+
+std::string refusal_text(const std::string& field, const std::string& reason) {
+    const std::string what = field == "ignore_eos"   ? "it is not sent, so answers may be shorter than asked for"
+                             : field == "max_tokens" ? "max_completion_tokens is sent in its place"
+                                                     : "it is not sent";
+    return "the server refuses the field " + field + ": " + what + ". Its words: " + reason;
+}
+
 }  // namespace
 
 LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) {
     LoadTestResult result{};
+    result.handshake = test.handshake ? *test.handshake : try_request(test.endpoint, test.workload.ignore_eos, test.token_ids, stop);
+    const Endpoint endpoint = as_agreed(test.endpoint, result.handshake);
     if (test.calibration) result.calibration = *test.calibration;
-    else if (!test.token_ids)
-        result.calibration = calibrate([&](const std::string& text) { return count_prompt_tokens(test.endpoint, text); });
+    else if (!test.token_ids && !stop.stop_requested()) result.calibration = calibrated(endpoint).value_or(Calibration{});
     result.plan = plan_requests(test.workload, {test.salt, result.calibration, test.token_ids});
     LoadOptions options = test.options;
     options.ignore_eos = test.workload.ignore_eos;
-    result.run = generate_load(test.endpoint, result.plan.requests, test.workload.arrival, options, stop);
-    result.statistics = statistics_of(result.run, {result.plan.requests.size(), test.workload.arrival, test.limits});
-    const AuditContext context = context_of(test, result.plan, result.statistics.result);
+    result.run = generate_load(endpoint, result.plan.requests, test.workload.arrival, options, stop);
+    result.statistics = statistics_of(result.run, {result.plan.requests.size(), test.workload.arrival, test.limits, result.plan.requests});
+    for (std::size_t i = 0; i < result.handshake.refused_fields.size(); ++i)
+        result.statistics.notes.push_back(refusal_text(result.handshake.refused_fields[i], result.handshake.reasons[i]));
+    const bool may_end_early = test.workload.ignore_eos && refused(result.handshake, "ignore_eos");
+    const AuditContext context = context_of(test, result.plan, result.run, result.statistics.result, may_end_early);
     result.validity = audit(result.statistics.result, context);
     result.not_checked = not_checked(result.statistics.result, context);
     return result;

@@ -1,9 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "request_body.hpp"
 
+#include "servetune/base/error.hpp"
+
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
+
 namespace servetune {
+
+bool takes_field(const Endpoint& endpoint, const std::string& field) {
+    return std::find(endpoint.refused_fields.begin(), endpoint.refused_fields.end(), field) == endpoint.refused_fields.end();
+}
 
 const char* path_of(Endpoint::Api api) { return api == Endpoint::Api::chat ? "/v1/chat/completions" : "/v1/completions"; }
 
@@ -22,11 +30,17 @@ std::string request_body(const Endpoint& endpoint, const PlannedRequest& request
         for (const std::string& turn : turns) prompt += turn + "\n";
         object["prompt"] = prompt + request.text;
     }
-    if (request.output_tokens > 0) object["max_tokens"] = request.output_tokens;
+    if (request.output_tokens > 0)
+        object[takes_field(endpoint, "max_tokens") ? "max_tokens" : "max_completion_tokens"] = request.output_tokens;
     object["stream"] = endpoint.stream;
-    if (endpoint.stream && endpoint.usage) object["stream_options"] = {{"include_usage", true}};
-    if (ignore_eos) object["ignore_eos"] = true;
-    if (!endpoint.extra_body.empty()) object.update(OrderedJson::parse(endpoint.extra_body));
+    if (endpoint.stream && endpoint.usage && takes_field(endpoint, "stream_options")) object["stream_options"] = {{"include_usage", true}};
+    if (ignore_eos && takes_field(endpoint, "ignore_eos")) object["ignore_eos"] = true;
+    if (!endpoint.extra_body.empty()) {
+        const auto extra = OrderedJson::parse(endpoint.extra_body, nullptr, false);
+        if (!extra.is_object())
+            throw UsageError("the extra body of requests is a JSON object such as {\"temperature\": 0}, got '" + endpoint.extra_body + "'");
+        object.update(extra);
+    }
     return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 

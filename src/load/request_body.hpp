@@ -11,6 +11,9 @@ namespace servetune {
 /// `/v1/chat/completions` or `/v1/completions`.
 const char* path_of(Endpoint::Api api);
 
+/// Whether this field of ours is sent: the server has not refused it.
+bool takes_field(const Endpoint& endpoint, const std::string& field);
+
 /// The JSON that asks for `request`; `turns` is what its conversation has said before it: user, answer, user, answer, ...
 std::string request_body(const Endpoint& endpoint, const PlannedRequest& request, const std::vector<std::string>& turns, bool ignore_eos);
 

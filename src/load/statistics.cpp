@@ -36,20 +36,41 @@ double lag_one_correlation(const std::vector<double>& values) {
     return sum / squares;
 }
 
-double output_tokens_of(const RequestRecord& record) { return static_cast<double>(record.output_tokens.value_or(record.chunks)); }
+/// Text tokens a piece from which pieces hold several tokens: the estimate of a text is off by less (`estimated_tokens`).
+constexpr double several_tokens_a_piece = 1.5;
+/// An interval wider than this factor to either side says nothing.
+constexpr double widest_factor = 10;
+
+/// How the tokens are counted of answers that the server did not count.
+enum class Uncounted { pieces, text };
+Uncounted uncounted_by(const std::vector<const RequestRecord*>& successes) {
+    double pieces = 0;
+    double text = 0;
+    for (const RequestRecord* record : successes) {
+        if (record->output_tokens || !record->estimated_tokens) continue;
+        pieces += record->chunks;
+        text += *record->estimated_tokens;
+    }
+    return text > 0 && text >= several_tokens_a_piece * pieces ? Uncounted::text : Uncounted::pieces;
+}
+
+double counted_tokens(const RequestRecord& record, Uncounted uncounted) {
+    if (record.output_tokens) return static_cast<double>(*record.output_tokens);
+    if (uncounted == Uncounted::text && record.estimated_tokens) return std::max(1.0, std::round(*record.estimated_tokens));
+    return record.chunks;
+}
 
 /// The times of one successful request that were seen.
 struct Times {
     std::optional<double> first{}, first_from_schedule{}, per_token{}, latency{};
 };
-Times times_of(const RequestRecord& record) {
+Times seen_times(const RequestRecord& record, double tokens) {
     Times times;
     if (record.first_token) {
         times.first = *record.first_token - record.sent;
         times.first_from_schedule = *record.first_token - record.scheduled;
     }
     if (record.last_token) times.latency = *record.last_token - record.sent;
-    const double tokens = output_tokens_of(record);
     if (times.first && times.latency && tokens > 1 && record.chunks > 1) times.per_token = (*times.latency - *times.first) / (tokens - 1);
     return times;
 }
@@ -66,6 +87,7 @@ public:
         for (const RequestRecord& record : run.records)
             if (record.succeeded()) successes_.push_back(&record);
         std::stable_sort(successes_.begin(), successes_.end(), [](const auto* a, const auto* b) { return a->sent < b->sent; });
+        uncounted_ = uncounted_by(successes_);
     }
 
     LoadStatistics statistics() {
@@ -88,6 +110,13 @@ private:
         if (!amount || !(run_.duration_seconds > 0)) return std::nullopt;
         return *amount / run_.duration_seconds;
     }
+    [[nodiscard]] double output_tokens_of(const RequestRecord& record) const { return counted_tokens(record, uncounted_); }
+    [[nodiscard]] std::optional<double> input_tokens_of(const RequestRecord& record) const {
+        if (record.input_tokens) return static_cast<double>(*record.input_tokens);
+        if (record.index >= asked_.plan.size() || asked_.plan[record.index].input_tokens <= 0) return std::nullopt;
+        return static_cast<double>(asked_.plan[record.index].input_tokens);
+    }
+    [[nodiscard]] Times times_of(const RequestRecord& record) const { return seen_times(record, output_tokens_of(record)); }
     [[nodiscard]] bool closed_loop() const { return asked_.arrival.kind == Arrival::Kind::concurrency && asked_.arrival.in_flight > 0; }
     [[nodiscard]] std::size_t places() const { return static_cast<std::size_t>(asked_.arrival.in_flight); }
 
@@ -130,14 +159,16 @@ private:
     void tokens() {
         double output = 0;
         double chunks = 0;
-        std::size_t uncounted = 0;
+        std::size_t uncounted = 0, planned = 0;
         std::optional<double> input = 0;
         for (const RequestRecord* record : successes_) {
             output += output_tokens_of(*record);
             chunks += record->chunks;
             uncounted += record->output_tokens ? 0 : 1;
-            if (!record->input_tokens) input.reset();
-            else if (input) *input += static_cast<double>(*record->input_tokens);
+            const std::optional<double> prompt = input_tokens_of(*record);
+            planned += prompt && !record->input_tokens ? 1 : 0;
+            if (!prompt) input.reset();
+            else if (input) *input += *prompt;
         }
         result().output_tokens = output;
         result().input_tokens = input;
@@ -146,8 +177,14 @@ private:
         result().input_tokens_per_second = per_second(input);
         if (input) result().total_tokens_per_second = per_second(*input + output);
         if (uncounted > 0)
-            note("the server gave no token count for " + std::to_string(uncounted) +
-                 " answers: their pieces are counted instead, and one may hold several tokens");
+            note("the server gave no token count for " + std::to_string(uncounted) + " answers: " +
+                 (uncounted_ == Uncounted::text ? "they are estimated from their text"
+                                                : "their pieces are counted instead, and one may hold several tokens"));
+        if (planned > 0)
+            note("the server gave no token count for " + std::to_string(planned) + " prompts: their planned lengths are counted instead");
+        if (run_.left_open > 0)
+            note("the server did not end " + std::to_string(run_.left_open) +
+                 " answers after [DONE]: their connections were dropped 0.25 s later, and their places were taken so long");
     }
 
     /// When output tokens came; each piece holds as many as the others of its request.
@@ -251,7 +288,7 @@ private:
             const double error = std::sqrt(squares_of(values, mean) / (n - 1) / effective);
             const double t = boost::math::quantile(boost::math::students_t(effective - 1), 1 - alpha / 2);
             statistics_.standard_errors[family + "_mean_seconds"] = error;
-            statistics_.intervals[family + "_mean_seconds"] = {mean - t * error, mean + t * error};
+            interval(family + "_mean_seconds", mean, t * error);
         }
         std::sort(values.begin(), values.end());
         const auto independent = static_cast<std::size_t>(effective);
@@ -269,6 +306,13 @@ private:
             statistics_.intervals[family + name] = {values[static_cast<std::size_t>(std::max(low, 1.0)) - 1],
                                                     values[static_cast<std::size_t>(std::min(high, n)) - 1]};
         }
+    }
+
+    /// Of a positive quantity, symmetric on a logarithmic scale.
+    void interval(const std::string& metric, double mean, double half_width) {
+        const double factor = mean > 0 ? std::exp(half_width / mean) : widest_factor;
+        if (mean > 0 && factor < widest_factor) statistics_.intervals[metric] = {mean / factor, mean * factor};
+        else note("no interval of " + metric + ": the values differ too much");
     }
 
     void steady_state() {
@@ -305,8 +349,8 @@ private:
         std::vector<Arrived> input;
         std::vector<Arrived> ended;
         for (const RequestRecord* record : successes_) {
-            if (record->first_token && record->input_tokens)
-                input.push_back({*record->first_token, static_cast<double>(*record->input_tokens)});
+            if (const auto prompt = input_tokens_of(*record); record->first_token && prompt)
+                input.push_back({*record->first_token, *prompt});
             ended.push_back({record->done, 1});
         }
         const auto rates = [&](const std::vector<Arrived>& events) {
@@ -326,7 +370,7 @@ private:
             const double error = std::sqrt(squares_of(batches, mean) / (n - 1) / n);
             const double t = boost::math::quantile(boost::math::students_t(n - 1), 1 - alpha / 2);
             statistics_.standard_errors[metric] = error;
-            statistics_.intervals[metric] = {mean - t * error, mean + t * error};
+            interval(metric, mean, t * error);
         };
         rate("output_tokens_per_second", rates(output));
         rate("requests_per_second", rates(ended));
@@ -341,12 +385,23 @@ private:
     const LoadRun& run_;
     const Asked& asked_;
     std::vector<const RequestRecord*> successes_;  ///< in the order of sending
+    Uncounted uncounted_ = Uncounted::pieces;
     LoadStatistics statistics_;
 };
 
 }  // namespace
 
 LoadStatistics statistics_of(const LoadRun& run, const Asked& asked) { return Summary(run, asked).statistics(); }
+
+std::vector<double> output_tokens_of(std::span<const RequestRecord> records) {
+    std::vector<const RequestRecord*> successes;
+    for (const RequestRecord& record : records)
+        if (record.succeeded()) successes.push_back(&record);
+    const Uncounted uncounted = uncounted_by(successes);
+    std::vector<double> result;
+    for (const RequestRecord& record : records) result.push_back(counted_tokens(record, uncounted));
+    return result;
+}
 
 TimeSummary summary_of(std::vector<double> values) {
     TimeSummary result;

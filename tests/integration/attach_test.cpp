@@ -79,7 +79,7 @@ Run autotune(const TemporaryFolder& folder, const std::string& study, const std:
 
 TEST_CASE("attach: somebody else's server is measured at the load that is asked for, and goes on serving") {
     const auto engine = served();
-    const Outcome few = measured(engine->url(), "Qwen/Qwen3-8B", 1);
+    const Outcome few = measured(engine->url() + "/v1", "Qwen/Qwen3-8B", 1);
     const Outcome many = measured(engine->url(), "Qwen/Qwen3-8B", 8);
     REQUIRE(std::holds_alternative<Measurement>(few));
     REQUIRE(std::holds_alternative<Measurement>(many));
@@ -93,7 +93,9 @@ TEST_CASE("attach: somebody else's server is measured at the load that is asked 
 }
 
 TEST_CASE("attach: a server that is not there is nobody's failed trial, one that serves something else is") {
-    CHECK(message_of<IoError>([] { (void)measured("http://127.0.0.1:9"); }).find("does not serve") != std::string::npos);
+    const std::string refused = message_of<IoError>([] { (void)measured("http://127.0.0.1:9"); });
+    CHECK(refused.find("does not serve") != std::string::npos);
+    CHECK(refused.find("Connection refused") != std::string::npos);
     CHECK(message_of<UsageError>([] { (void)measured("127.0.0.1:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
     const auto engine = served();
     const Outcome other = measured(engine->url(), "org/other");

@@ -2,6 +2,7 @@
 // The load generator against a server that knows what it sent when, and misbehaves on request: the right numbers or the right
 // error, never a wrong number.
 #include "servetune/load/load_generator.hpp"
+#include "../src/load/event_loop.hpp"
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 
@@ -9,8 +10,11 @@
 #include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <set>
@@ -280,14 +284,78 @@ TEST_CASE("load: what cannot be sent is refused before anything is") {
         return message_of<UsageError>([&] { (void)generate_load(endpoint, plan, arrival, options); });
     };
     CHECK(error({"http://127.0.0.1:1", "m"}, {}) == "a load test needs at least one request");
-    CHECK(error({"127.0.0.1:1", "m"}, plan_of(1)) == "a server's URL begins with http:// or https://, got '127.0.0.1:1'");
+    CHECK(error({"127.0.0.1:1", "m"}, plan_of(1)) ==
+          "a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got '127.0.0.1:1'");
     CHECK(error({"http://127.0.0.1:1", "m"}, plan_of(1), closed(0)) == "a load test needs at least one request in flight");
     Endpoint odd{"http://127.0.0.1:1", "m"};
     odd.extra_body = "[1]";
-    CHECK(error(odd, plan_of(1)) == "what is added to every request must be a JSON object, got '[1]'");
+    CHECK(error(odd, plan_of(1)) == "the extra body of requests is a JSON object such as {\"temperature\": 0}, got '[1]'");
     auto circle = plan_of(2);
     circle[0].follows = 1;
     CHECK(error({"http://127.0.0.1:1", "m"}, circle) == "request 0 follows one that is not before it");
+}
+
+TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001")});
+    const RequestRecord record = ask(server, "endless");
+    INFO(record.error);
+    CHECK(record.end == RequestEnd::success);
+    CHECK(record.output_tokens == 6);
+    CHECK(record.done - record.sent < 5);  // the server never ends it
+
+    const LoadRun run = generate_load(endpoint_of(server, "endless=0.001"), plan_of(6), closed(2), {.ignore_eos = true});
+    CHECK(std::all_of(run.records.begin(), run.records.end(), [](const RequestRecord& one) { return one.succeeded(); }));
+    CHECK(run.left_open == 6);
+    CHECK(run.duration_seconds < 30);
+    CHECK(generate_load(endpoint_of(server), plan_of(6), closed(2), {.ignore_eos = true}).left_open == 0);
+}
+
+TEST_CASE("load: an event loop that cannot be made leaves no descriptor open") {
+    const auto open_now = [] {
+        std::vector<int> numbers;
+        for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))
+            numbers.push_back(std::stoi(entry.path().filename()));
+        return numbers;
+    };
+    const std::vector<PlannedRequest> plan = plan_of(1);
+    const LoadOptions options;
+    std::vector<RequestRecord> records(1);
+    const Endpoint endpoint{"http://127.0.0.1:1", "m"};
+    LoadTask task{.endpoint = endpoint, .plan = plan, .options = options, .records = records};
+    task.path = "/v1/chat/completions";
+    { const EventLoop once(task, {0}, 1); }  // what libcurl opens once and keeps is open now
+    const std::vector<int> before = open_now();
+    const auto highest = static_cast<rlim_t>(*std::max_element(before.begin(), before.end()));
+    rlimit usual{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &usual) == 0);
+    std::size_t failed = 0;
+    for (rlim_t most = 0; most <= highest + 8; ++most) {
+        const rlimit few{most, usual.rlim_max};
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+        std::string error;
+        try {
+            const EventLoop loop(task, {0}, 1);
+        } catch (const IoError& thrown) {
+            error = thrown.what();
+        }
+        REQUIRE(setrlimit(RLIMIT_NOFILE, &usual) == 0);
+        failed += error.empty() ? 0 : 1;
+        INFO(most << ": " << error);
+        CHECK(open_now() == before);
+        CHECK((error.empty() || error.starts_with("a load test cannot open ")));
+    }
+    CHECK(failed >= 5);  // one for each descriptor that the loop needs
+}
+
+TEST_CASE("load: what comes before the paths of the interface") {
+    CHECK(server_url("http://h:8000") == "http://h:8000");
+    CHECK(server_url("http://h:8000/v1/") == "http://h:8000");
+    CHECK(server_url("https://h/openai/v1") == "https://h/openai");
+    CHECK(server_url("https://h/openai/v1/chat/completions") == "https://h/openai");
+    CHECK(server_url("https://h/v1/completions//") == "https://h");
+    CHECK(server_url("https://h/my-v1") == "https://h/my-v1");
+    CHECK(server_url("https://h/v10") == "https://h/v10");
+    CHECK(message_of<UsageError>([] { (void)server_url("h:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
 }
 
 TEST_CASE("load test: calibrated, planned, sent, summarised, and sound") {

@@ -100,6 +100,25 @@ TEST_CASE("server probe: one that is not there yet is asked again") {
     CHECK(asked({{"/health", well}, {models, lists_m}, {chat, {503, ""}}}).state == State::not_yet);
 }
 
+TEST_CASE("server probe: why there is no answer is said") {
+    const Engine engine = some_engine();
+    int port = 0;
+    {
+        const CannedServer gone({});
+        port = gone.port();
+    }
+    const ProbeAnswer answer = ServerProbe(engine, endpoint_of(engine, port, "m"), [] { return false; }).ask(5);
+    CHECK(answer.state == State::not_yet);
+    INFO(answer.message);
+    CHECK(answer.message.find("Connection refused") != std::string::npos);
+    const CannedServer other({{models, {200, R"({"data": [{"id": "n"}]})"}}});
+    CHECK(ServerProbe(engine, endpoint_of(engine, other.port(), "m"), [] { return false; }).why_not_listed() ==
+          "GET /v1/models does not list m any more");
+    const CannedServer ill({{models, {500, R"({"error": {"message": "engine dead"}})"}}});
+    CHECK(ServerProbe(engine, endpoint_of(engine, ill.port(), "m"), [] { return false; }).why_not_listed() ==
+          "GET /v1/models answers 500: engine dead");
+}
+
 TEST_CASE("server probe: one that answers wrongly has failed, and the message says with what") {
     const auto kind = [](const CannedServer::Answer& list, const CannedServer::Answer& completion) {
         const ProbeAnswer answer = asked({{"/health", well}, {models, list}, {chat, completion}});

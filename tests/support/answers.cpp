@@ -164,6 +164,10 @@ void AnswerWriter::add_text(std::int64_t stamp, std::int64_t tokens) {
     std::string& json = scratch().json;
     std::array<char, 24> digits{};
     const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), stamp).ptr;
+    if (request_.behaviour.plain_words) {
+        for (std::int64_t i = 0; i < tokens; ++i) json += " and";
+        return;
+    }
     json += request_.behaviour.utf8 ? many_bytes : std::string_view{};
     json += " t";
     json.append(static_cast<std::size_t>(20 - (end - digits.data())), '0');
@@ -227,6 +231,8 @@ void AnswerWriter::error(std::string& out) {
 }
 
 void AnswerWriter::half_event(std::string& out) { frame(out, "data: " + before_.substr(0, before_.size() / 2)); }
+
+void AnswerWriter::comment(std::string& out) const { frame(out, ": still here\n\n"); }
 
 void AnswerWriter::close_body(std::string& out) const {
     if (chunked_) out += "0\r\n\r\n";

@@ -35,6 +35,8 @@ public:
     void end(std::string& out);
     void error(std::string& out);
     void half_event(std::string& out);
+    /// A comment, as servers send it to keep a connection alive.
+    void comment(std::string& out) const;
     /// The end of the last HTTP chunk, where there are chunks.
     void close_body(std::string& out) const;
     /// Head and body of an answer that is not streamed.

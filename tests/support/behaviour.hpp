@@ -17,7 +17,7 @@ struct Behaviour {
     std::optional<double> reasoning{}, reasoning_content{}, tool_calls{}, thinking{};
     std::optional<double> no_role{}, role_early{}, empty_chunks{}, utf8{}, big{};
     std::optional<double> no_usage{}, usage_in_finish{}, continuous_usage{}, cached{};
-    std::optional<double> finish_apart{}, finish_stop{}, no_finish{}, fewer{}, no_done{};
+    std::optional<double> finish_apart{}, finish_stop{}, no_finish{}, fewer{}, no_done{}, plain_words{};
 
     std::optional<double> crlf{}, cr{}, no_space{}, spaced_json{}, multiline{}, fields{}, ping{};
 
@@ -25,7 +25,8 @@ struct Behaviour {
     std::optional<double> content_length{}, until_close{}, connection_close{}, drop{};
 
     std::optional<double> status{}, redirect{}, loading{}, html{}, not_sse{}, garbage{}, silent{};
-    std::optional<double> reset{}, close{}, stall{}, truncated{}, error_event{};
+    std::optional<double> no_ignore_eos{}, no_stream_options{}, no_max_tokens{}, vague{}, models_status{};
+    std::optional<double> reset{}, close{}, stall{}, truncated{}, error_event{}, endless{};
 };
 
 struct BehaviourWord {
@@ -38,7 +39,7 @@ struct BehaviourWord {
 /// After how many token chunks an answer breaks off when the word has no number.
 inline constexpr double half_of_them = -1;
 
-inline constexpr std::array<BehaviourWord, 51> behaviour_words{{
+inline constexpr std::array<BehaviourWord, 58> behaviour_words{{
     // Timing and length.
     {"first", &Behaviour::first, {}, "seconds from the request to the first token"},
     {"gap", &Behaviour::gap, {}, "seconds between token chunks"},
@@ -55,6 +56,7 @@ inline constexpr std::array<BehaviourWord, 51> behaviour_words{{
     {"role_early", &Behaviour::role_early, 1, "the chunk with the role comes at once, not with the first token"},
     {"empty_chunks", &Behaviour::empty_chunks, 1, "before each token N chunks with empty text"},
     {"utf8", &Behaviour::utf8, 1, "token text has characters of 2, 3 and 4 bytes"},
+    {"plain_words", &Behaviour::plain_words, 1, "token text is a word, without the time in it"},
     {"big", &Behaviour::big, 10e6, "the first token's text has N bytes"},
     {"no_usage", &Behaviour::no_usage, 1, "no token counts, asked for or not"},
     {"usage_in_finish", &Behaviour::usage_in_finish, 1, "token counts in the event with the finish reason (llama.cpp)"},
@@ -91,12 +93,19 @@ inline constexpr std::array<BehaviourWord, 51> behaviour_words{{
     {"not_sse", &Behaviour::not_sse, 1, "200 text/event-stream with lines that are no events"},
     {"garbage", &Behaviour::garbage, 1, "bytes that are not HTTP, then the end of the connection"},
     {"silent", &Behaviour::silent, 1, "no byte, for ever"},
-    // Answers that break off.
+    {"no_ignore_eos", &Behaviour::no_ignore_eos, 422, "requests with ignore_eos are refused with this status"},
+    {"no_stream_options", &Behaviour::no_stream_options, 400, "requests with stream_options are refused with this status"},
+    {"no_max_tokens", &Behaviour::no_max_tokens, 400, "requests with max_tokens are refused with this status"},
+    {"vague", &Behaviour::vague, 1, "these refusals do not say which field they mean"},
+    {"models_status", &Behaviour::models_status, 404,
+     "the list of models is answered with this status (of the server, not of one request)"},
+    // Answers that break off, or do not end.
     {"reset", &Behaviour::reset, half_of_them, "after N token chunks the connection is reset"},
     {"close", &Behaviour::close, half_of_them, "after N token chunks the connection ends"},
     {"stall", &Behaviour::stall, half_of_them, "after N token chunks nothing comes any more"},
     {"truncated", &Behaviour::truncated, half_of_them, "after N token chunks half an event, then the connection ends"},
     {"error_event", &Behaviour::error_event, half_of_them, "after N token chunks an event with an error, then [DONE]"},
+    {"endless", &Behaviour::endless, 0.01, "after [DONE] comments follow, this many seconds apart, for ever"},
 }};
 
 /// Throws std::invalid_argument for an unknown word (and lists the known ones), a missing or a negative number.

@@ -100,7 +100,7 @@ struct Answer {
     std::int64_t chunks_sent = 0, tokens_sent = 0;
     const BehaviourWord* breaks = nullptr;
     std::int64_t break_at = 0;
-    bool begun = false, close_after = false;
+    bool begun = false, close_after = false, endless = false;
     std::uint64_t serial = 0;
 };
 
@@ -249,6 +249,7 @@ private:
     void step(Connection& connection, std::int64_t due);
     void break_off(Connection& connection);
     void finish(Connection& connection);
+    static std::string refusal(const Json& body, const Behaviour& behaviour, int& status);
     void end_answer(Connection& connection, std::string_view end, int status);
     void write(Connection& connection, std::string_view bytes);
     void flush(Connection& connection);
@@ -511,6 +512,10 @@ void StreamServer::Loop::handle(Connection& connection, const HttpRequest& reque
         return answer(503, json, R"({"error":{"message":"Loading model","type":"unavailable_error","code":503}})");
     if (request.method == "GET" && request.path == "/health") return answer(200, text, "");
     if (request.method == "GET" && request.path == "/metrics") return answer(200, text, shared_.metrics());
+    if (const auto& status = shared_.options.behaviour.models_status; status && request.path == "/v1/models") {
+        const std::string where = *status >= 300 && *status < 400 ? "location: https://elsewhere.invalid/v1/models\r\n" : "";
+        return write(connection, plain_answer(static_cast<int>(*status), json, R"({"error":{"message":"no list for you"}})", false, where));
+    }
     if (request.method == "GET" && request.path == "/v1/models")
         return answer(200, json, R"({"object":"list","data":[{"id":"test","object":"model","owned_by":"test","max_model_len":131072}]})");
     const bool chat = request.path == "/v1/chat/completions";
@@ -543,6 +548,9 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
         const auto number = static_cast<double>(request.number);
         if (std::floor((number + 1) * *behaviour.share) <= std::floor(number * *behaviour.share)) behaviour = well_behaved(behaviour);
     }
+    int status = 0;
+    if (const std::string words = refusal(body, behaviour, status); !words.empty())
+        return write(connection, plain_answer(status, "application/json", words));
     std::int64_t tokens = static_cast<std::int64_t>(shared_.options.tokens);
     for (const char* key : {"max_tokens", "max_completion_tokens"})
         if (const auto asked = body.find(key); asked != body.end() && asked->is_number_integer()) tokens = asked->get<std::int64_t>();
@@ -595,6 +603,21 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     }
     if (behaviour.role_early && chat && !behaviour.no_role) answer.writer.role(bytes_);
     write(connection, bytes_);
+}
+
+/// As strict servers refuse fields that they do not know; empty: nothing to refuse.
+std::string StreamServer::Loop::refusal(const Json& body, const Behaviour& behaviour, int& status) {
+    const std::array<std::pair<const char*, std::optional<double>>, 3> fields{{{"ignore_eos", behaviour.no_ignore_eos},
+                                                                               {"stream_options", behaviour.no_stream_options},
+                                                                               {"max_tokens", behaviour.no_max_tokens}}};
+    for (const auto& [field, refused] : fields) {
+        if (!refused || !body.contains(field)) continue;
+        status = static_cast<int>(*refused);
+        if (behaviour.vague) return R"({"detail":"Invalid request"})";
+        return Json{{"detail", {{{"type", "extra_forbidden"}, {"loc", {"body", field}}, {"msg", "Extra inputs are not permitted"}}}}}
+            .dump();
+    }
+    return {};
 }
 
 /// Answers that are none. False: the behaviour asks for no such thing.
@@ -652,6 +675,12 @@ void StreamServer::Loop::schedule_first(Connection& connection) {
 
 void StreamServer::Loop::step(Connection& connection, std::int64_t due) {
     Answer& answer = *connection.answer;
+    if (answer.endless) {
+        bytes_.clear();
+        answer.writer.comment(bytes_);
+        due_.push({now_ns() + in_ns(*answer.request.behaviour.endless), connection.slot, false, answer.serial});
+        return write(connection, bytes_);
+    }
     if (answer.breaks != nullptr && answer.chunks_sent >= answer.break_at) return break_off(connection);
     bytes_.clear();
     const std::int64_t now = now_ns();
@@ -723,6 +752,13 @@ void StreamServer::Loop::finish(Connection& connection) {
     Answer& answer = *connection.answer;
     if (answer.request.stream) {
         answer.writer.end(bytes_);
+        if (answer.request.behaviour.endless) {
+            ++shared_.ended_length;
+            answer.endless = true;
+            answer.truth.end = "endless";
+            due_.push({now_ns() + in_ns(*answer.request.behaviour.endless), connection.slot, false, answer.serial});
+            return write(connection, bytes_);
+        }
         if (answer.request.behaviour.content_length) {
             std::string head;
             answer.writer.head(head, static_cast<std::int64_t>(bytes_.size()));

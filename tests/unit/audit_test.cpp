@@ -222,6 +222,21 @@ TEST_CASE("audit: with mixed lengths vLLM's mean TPOT may exceed the latency, bu
     CHECK(audit(r, c) == Validity{});
 }
 
+TEST_CASE("audit: answers whose lengths were not enforced, or whose tokens are estimated, are flagged") {
+    const BenchmarkResult r = flawless();
+    const double mean = *r.output_tokens / *r.successful_requests;
+    AuditContext context = all_known();
+    context.asked_output_tokens = mean;
+    CHECK(audit(r, context) == Validity{});
+    context.asked_output_tokens = 1.1 * mean;
+    CHECK(ids(audit(r, context)) == std::set<std::string>{"lengths"});
+    CHECK(audit(r, context).verdict == Verdict::suspect);
+    context = all_known();
+    context.tokens_are_estimated = true;
+    CHECK(ids(audit(r, context)) == std::set<std::string>{"counts"});
+    CHECK(audit(r, context).verdict == Verdict::suspect);
+}
+
 TEST_CASE("audit: what is printed with two decimals is not held against more") {
     BenchmarkResult r = flawless();
     r.successful_requests = 10;

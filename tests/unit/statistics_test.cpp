@@ -156,6 +156,55 @@ TEST_CASE("what is not known is absent, and said") {
     CHECK_FALSE(statistics_of(run_of({success(0, 0, 0.5, {}, 10, 1)}, 0.5), what).result.peak_output_tokens_per_second);
 }
 
+TEST_CASE("intervals of positive quantities are positive, and too wide ones are a note") {
+    std::vector<RequestRecord> records;
+    for (int i = 0; i < 8; ++i) records.push_back(success(i, i, i + (i == 4 ? 30.0 : 0.01), {}, 10, 1));
+    const LoadStatistics skewed = statistics_of(run_of(records, 40), asked(8, open(1)));
+    const double mean = *skewed.result.latency.mean;
+    const double error = skewed.standard_errors.at("latency_mean_seconds");
+    const double t = 2.364624;                   // of 7 degrees of freedom, 97.5 %
+    REQUIRE(mean - t * error < 0);               // what an interval that is symmetric in seconds would give
+    REQUIRE(std::exp(t * error / mean) > 10.0);  // one request decides: nothing is known
+    CHECK_FALSE(skewed.intervals.contains("latency_mean_seconds"));
+    CHECK(has_note(skewed, "no interval of latency_mean_seconds: the values differ too much"));
+
+    records[4] = success(4, 4, 4.06, {}, 10, 1);
+    const LoadStatistics wide = statistics_of(run_of(records, 8), asked(8, open(1)));
+    const double width = t * wide.standard_errors.at("latency_mean_seconds");
+    const Interval interval = wide.intervals.at("latency_mean_seconds");
+    CHECK(interval.low == Approx(*wide.result.latency.mean * std::exp(-width / *wide.result.latency.mean)));
+    CHECK(interval.high == Approx(*wide.result.latency.mean * std::exp(width / *wide.result.latency.mean)));
+    for (const auto& [metric, one] : wide.intervals) CHECK(one.low > 0);
+}
+
+TEST_CASE("tokens that the server did not count: pieces, or the text where pieces hold several; prompts as planned") {
+    const auto uncounted = [](double text) {
+        RequestRecord record = success(0, 0, 1, {0.5F, 0.5F, 0.5F}, 10, 4);
+        record.input_tokens.reset();
+        record.output_tokens.reset();
+        record.estimated_tokens = text;
+        return record;
+    };
+    std::vector<PlannedRequest> plan(2);
+    plan[0].input_tokens = 30;
+    plan[1].input_tokens = 50;
+    Asked what = asked(2);
+    what.plan = plan;
+    const LoadStatistics pieces = statistics_of(run_of({uncounted(4.4), uncounted(5.9)}, 4), what);
+    CHECK(pieces.result.output_tokens == 8.0);
+    CHECK(pieces.result.input_tokens == 80.0);
+    CHECK(has_note(pieces, "their pieces are counted instead"));
+    CHECK(has_note(pieces, "2 prompts: their planned lengths"));
+    const LoadRun grouped = run_of({uncounted(16.2), uncounted(4.0)}, 4);
+    CHECK(statistics_of(grouped, what).result.output_tokens == 20.0);
+    CHECK(output_tokens_of(grouped.records) == std::vector<double>{16, 4});
+    CHECK(has_note(statistics_of(grouped, what), "estimated from their text"));
+    plan[1].input_tokens = 0;  // a later turn: not known
+    CHECK_FALSE(statistics_of(grouped, what).result.input_tokens);
+    // What the server counted is never replaced.
+    CHECK(statistics_of(run_of({success(0, 0, 1, {}, 10, 5), uncounted(4)}, 4), what).result.output_tokens == 9.0);
+}
+
 TEST_CASE("a run without successes or without anything has no invented figures") {
     const LoadStatistics none =
         statistics_of(run_of({failed(RequestEnd::not_connected, 0, 1), failed(RequestEnd::stalled, 0.5, 2)}, 2), asked(2, open(1)));

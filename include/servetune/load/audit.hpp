@@ -30,6 +30,8 @@ struct AuditContext {
     std::optional<double> requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
     bool rate_is_chosen = false;                        ///< it is what is searched: that a server keeps up with it is no finding
     std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
+    std::optional<double> asked_output_tokens{};        ///< mean, where the server refused `ignore_eos`: answers may be shorter
+    bool tokens_are_estimated = false;                  ///< the server did not count the tokens of its answers
     std::optional<double> mean_input_tokens{};          ///< of the data set's prompts
     std::optional<bool> prefix_cache_intended{};        ///< may prompts be answered from a cache of earlier ones
     std::optional<ServedModel> served{};
@@ -40,7 +42,7 @@ struct AuditContext {
 
 /// Checks the identities that every honest measurement satisfies, one result by itself. The verdict is that of the gravest
 /// finding. Definitions, tolerances, weights and their reasons: docs/measuring.md. Ids: window decomposition hidden_decode chunks
-/// little order peak complete load_bound client server physics. Never throws; O(1).
+/// little order peak complete lengths counts load_bound client server physics. Never throws; O(1).
 Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
 
 /// Results of one workload that are to be compared: the id equal_work, one validity for each. The yardstick is the median of three

@@ -20,7 +20,7 @@ namespace servetune {
 /// A server that speaks OpenAI's HTTP interface, and how to speak to it.
 struct Endpoint {
     enum class Api { chat, completions };
-    std::string url;  ///< `http://127.0.0.1:8000`; the paths of the interface are added
+    std::string url;  ///< `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it (`server_url`)
     std::string model;
     Api api = Api::chat;
     bool stream = true;
@@ -29,12 +29,19 @@ struct Endpoint {
     std::string extra_body{};    ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
     std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
     bool verify_certificate = true;
-    bool usage = true;  ///< ask for token counts while streaming; an answer without them has failed. False: chunks are all there is
+    bool usage = true;  ///< ask for token counts while streaming; an answer without them has failed. False: tokens are estimated
+    /// Fields of ours that this server refuses, and that are not sent for that (`try_request` finds them): `ignore_eos`, `stream_options`;
+    /// `max_tokens`, in whose place `max_completion_tokens` is sent.
+    std::vector<std::string> refused_fields{};
     std::string metrics_path = "/metrics";  ///< empty: the server's counters are not read
     /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the server's own name, as an engine file's
     /// `counters` has them; of several for one the first that the server has counts.
     std::vector<std::pair<std::string, std::string>> counters{};
 };
+
+/// The address before the paths of OpenAI's interface: without `/v1`, `/v1/chat/completions`, `/v1/completions`, `/v1/models` and slashes
+/// at its end. Throws UsageError for what is no http:// or https:// address.
+std::string server_url(const std::string& address);
 
 /// How far a run is.
 struct LoadProgress {
@@ -60,8 +67,9 @@ struct LoadRun {
     double duration_seconds = 0;              ///< from the first scheduled arrival to the last end, failures included
     ClientHealth client{};
     ServerCounters server{};
-    std::string library{};  ///< versions of what carried the requests
-    bool stopped = false;   ///< by the stop token: records of requests that had not ended are `cancelled`
+    std::string library{};      ///< versions of what carried the requests
+    std::size_t left_open = 0;  ///< connections dropped because their server did not end the answer within 0.25 s of `[DONE]`
+    bool stopped = false;       ///< by the stop token: records of requests that had not ended are `cancelled`
 };
 
 /// Sends the requests when the arrival process says so and records what comes back (docs/measuring.md has the definitions).

@@ -4,6 +4,7 @@
 #include "servetune/load/audit.hpp"
 #include "servetune/load/dataset.hpp"
 #include "servetune/load/load_generator.hpp"
+#include "servetune/load/probe.hpp"
 #include "servetune/load/statistics.hpp"
 
 #include <cstdint>
@@ -22,6 +23,7 @@ struct LoadTest {
     ServiceLimits limits{};                    ///< for goodput
     std::optional<std::uint64_t> salt{};       ///< of this run (PlanOptions)
     bool token_ids = false;                    ///< prompts as token ids (completions)
+    std::optional<Handshake> handshake{};      ///< nothing: the server is asked what it accepts, before the run
     std::optional<Calibration> calibration{};  ///< nothing: the server is asked how it counts, before the run
     AuditContext known{};                      ///< model, hardware, devices; the rest comes from the workload
 };
@@ -29,6 +31,7 @@ struct LoadTest {
 /// What a load test found: how it was made, what came back, what it says and whether that may be believed.
 struct LoadTestResult {
     Plan plan;
+    Handshake handshake{};  ///< `refused_fields` were not sent
     Calibration calibration{};
     LoadRun run{};
     LoadStatistics statistics{};
@@ -36,7 +39,9 @@ struct LoadTestResult {
     std::vector<NotChecked> not_checked{};
 };
 
-/// Calibrates, plans, sends, summarises, audits. Throws as `calibrate`, `plan_requests` and `generate_load` do; failed requests are data.
+/// Asks what the server accepts and how it counts, plans, sends, summarises, audits. A server that refuses fields of ours is measured
+/// without them; where it counts no tokens, they are estimated. The notes of the statistics and the audit say so. Throws as `try_request`,
+/// `calibrated`, `plan_requests` and `generate_load` do; failed requests are data.
 LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop = {});
 
 }  // namespace servetune

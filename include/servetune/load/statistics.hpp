@@ -28,6 +28,7 @@ struct Asked {
     std::size_t requests = 0;  ///< planned
     Arrival arrival{};
     ServiceLimits limits{};
+    std::span<const PlannedRequest> plan{};  ///< by index; a prompt that the server did not count has its planned length. Empty: unknown
 };
 
 /// Where the true value lies with 95 % probability.
@@ -60,8 +61,9 @@ struct LoadStatistics {
 ///   the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each request, unweighted, of those with
 ///   two tokens or more that came in two pieces or more: of one piece it cannot be known. Inter-token latency pools the gaps between
 ///   pieces of all requests.
-/// - Output tokens are the server's count; where it gives none, the pieces (a note says so). Input tokens are absent where one success
-///   has none.
+/// - Output tokens are the server's count. Where it gives none they are estimated, and a note says how: each piece is a token, unless the
+///   texts say that pieces hold several (1.5 times as many tokens by `estimated_tokens` or more): then the texts count. The rule is the same
+///   for all answers of a run. Input tokens that the server does not count are those planned; absent where one success has neither.
 /// - Peak output tokens per second: the most in any window of one second, each piece holding tokens / pieces of its request; absent in runs
 ///   of less than a second.
 /// - Concurrency: requests between sent and done, failures included: its integral / duration, and its largest value.
@@ -70,7 +72,9 @@ struct LoadStatistics {
 /// has no steady state, traces and ramps change: there only repeated runs tell.
 ///
 /// - Means of times: the standard error is s / sqrt(n_eff), with n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >= 0 in the order of
-///   sending (AR(1); Law, "Simulation Modeling and Analysis", 4.4). In a closed loop the first `places` requests, sent together, are left
+///   sending (AR(1); Law, "Simulation Modeling and Analysis", 4.4). The interval is symmetric on a logarithmic scale, mean exp(+- t se / mean)
+///   with n_eff - 1 degrees of freedom: a mean of times is positive, and its distribution skewed to the right. (Of five exponential times the exact
+///   one is 0.49 .. 3.08 times the mean, this one 0.29 .. 3.46, mean +- t se -0.24 .. 2.24.) Beyond a factor of ten there is a note instead. In a closed loop the first `places` requests, sent together, are left
 ///   out.
 /// - Percentiles of times per request: order statistics by the binomial distribution with n_eff (David and Nagaraja, "Order Statistics",
 ///   7.1), one tail narrowed where the other has no room. p99 needs 299 requests: 1 - 0.99^299 > 0.95; with fewer there is a note
@@ -78,9 +82,12 @@ struct LoadStatistics {
 /// - Throughputs of a closed loop with at least 6 requests a place: batch means (Law, 9.5.3) over the steady state, which begins when as
 ///   many requests have ended as there are places (the first ones start together and end together) and ends when the last is sent (then
 ///   places stay empty). Batches: 20, fewer so that each is as long as a mean latency, at least 4 (six requests a place leave about
-///   that); halved while their lag-1 correlation is above 0.2 and there are 8 or more. Tokens count when they came, input tokens at the
+///   that); halved while their lag-1 correlation is above 0.2 and there are 8 or more. Intervals on a logarithmic scale, as above. Tokens count when they came, input tokens at the
 ///   first token, requests at their end.
 LoadStatistics statistics_of(const LoadRun& run, const Asked& asked);
+
+/// The output tokens of each record, successes and failures, counted as `statistics_of` counts them.
+std::vector<double> output_tokens_of(std::span<const RequestRecord> records);
 
 /// Mean, population standard deviation and percentiles of what there is; all absent where there is nothing.
 TimeSummary summary_of(std::vector<double> values);

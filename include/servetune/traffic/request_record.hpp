@@ -71,7 +71,8 @@ struct RequestRecord {
     std::uint32_t coalesced_chunks = 0;           ///< chunks that came in one read with an earlier one of the same answer
     std::optional<std::int64_t> input_tokens{};   ///< as the server counted (`usage`)
     std::optional<std::int64_t> cached_tokens{};  ///< of these, from its prefix cache, where it says so
-    std::optional<std::int64_t> output_tokens{};  ///< as the server counted; without usage absent, and `chunks` is all there is
+    std::optional<std::int64_t> output_tokens{};  ///< as the server counted; absent where it does not count
+    std::optional<double> estimated_tokens{};     ///< of the answer's text, where the server was not asked to count and does not
 
     [[nodiscard]] bool succeeded() const { return end == RequestEnd::success; }
 };
