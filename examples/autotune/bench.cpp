@@ -15,7 +15,10 @@
 #include "servetune/load/probe.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -32,21 +35,30 @@ namespace {
 Workload workload_of(const BenchArguments& arguments, const Catalogue& catalogue) {
     std::string yaml = "\"" + arguments.workload + "\"";
     if (arguments.workload.starts_with("random:")) {
-        const auto cross = arguments.workload.find('x');
-        if (cross == std::string::npos)
-            throw UsageError("random:INPUTxOUTPUT wanted, such as random:1024x128, got '" + arguments.workload + "'");
-        yaml = "{workload: random, dataset: {kind: random, input_tokens: " + arguments.workload.substr(7, cross - 7) +
-               ", output_tokens: " + arguments.workload.substr(cross + 1) + "}, requests: 100, ignore_eos: true}";
+        const std::string lengths = arguments.workload.substr(7);
+        const auto cross = std::min(lengths.find('x'), lengths.size() - 1);
+        const auto is_count = [](const std::string& text) {
+            return !text.empty() && text.size() <= 9 && text.find_first_not_of("0123456789") == std::string::npos &&
+                   text.find_first_not_of('0') != std::string::npos;
+        };
+        if (lengths.empty() || !is_count(lengths.substr(0, cross)) || !is_count(lengths.substr(cross + 1)))
+            throw UsageError("random:INPUTxOUTPUT in tokens wanted, such as random:1024x128, got '" + arguments.workload + "'");
+        yaml = "{workload: random, dataset: {kind: random, input_tokens: " + lengths.substr(0, cross) +
+               ", output_tokens: " + lengths.substr(cross + 1) + "}, requests: 100, ignore_eos: true}";
     }
     Workload workload = catalogue.workload(Yaml::parse(yaml, "--workload"));
     if (arguments.requests) workload.requests = static_cast<std::int64_t>(*arguments.requests);
     if (arguments.seed) workload.seed = *arguments.seed;
     if (arguments.ignore_eos) workload.ignore_eos = true;
     if (arguments.rate && arguments.concurrency) throw UsageError("--rate and --concurrency exclude each other");
-    if (arguments.rate)
-        workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate, .burstiness = arguments.burstiness};
+    if (arguments.rate) workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate};
     if (arguments.concurrency)
         workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(*arguments.concurrency)};
+    if (arguments.burstiness) {
+        if (workload.arrival.kind != Arrival::Kind::rate && workload.arrival.kind != Arrival::Kind::ramp)
+            throw UsageError("--burstiness goes with arrivals at a rate: add --rate");
+        workload.arrival.burstiness = *arguments.burstiness;
+    }
     return workload;
 }
 
@@ -64,9 +76,29 @@ std::string environment(const std::string& name) {
     return value;
 }
 
+/// What is wrong with a header is said without its value, which may be a secret.
+std::pair<std::string, std::string> header_of(const std::string& text) {
+    const auto colon = text.find(':');
+    const std::string wanted = "--header wants NAME:VALUE, such as 'X-Tenant: 7'; ";
+    if (colon == std::string::npos) throw UsageError(wanted + "there is no colon");
+    const std::string name = text.substr(0, colon);
+    const auto begin = text.find_first_not_of(" \t", colon + 1);
+    const auto is_token = [](char c) {  // RFC 9110, 5.6.2
+        return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+               std::string_view("!#$%&'*+-.^_`|~").find(c) != std::string_view::npos;
+    };
+    if (name.empty() || !std::all_of(name.begin(), name.end(), is_token))
+        throw UsageError(wanted + "a name has letters, digits and -, and no blanks");
+    if (begin == std::string::npos) throw UsageError(wanted + name + " has no value");
+    const std::string value = text.substr(begin, text.find_last_not_of(" \t") + 1 - begin);
+    if (std::any_of(value.begin(), value.end(), [](unsigned char c) { return (c < ' ' && c != '\t') || c == 0x7f; }))
+        throw UsageError(wanted + "the value of " + name + " has control characters");
+    return {name, value};
+}
+
 Endpoint endpoint_of(const BenchArguments& arguments, const Catalogue& catalogue) {
     Endpoint endpoint;
-    endpoint.url = arguments.url;
+    endpoint.url = server_url(arguments.url);
     endpoint.api = arguments.completions || arguments.token_ids ? Endpoint::Api::completions : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
     endpoint.usage = arguments.usage;
@@ -74,20 +106,42 @@ Endpoint endpoint_of(const BenchArguments& arguments, const Catalogue& catalogue
     endpoint.certificates = arguments.certificates;
     endpoint.counters = counters_of(catalogue);
     if (!arguments.api_key_environment.empty()) endpoint.api_key = environment(arguments.api_key_environment);
-    for (const std::string& header : arguments.headers) {
-        const auto colon = header.find(':');
-        if (colon == std::string::npos) throw UsageError("--header NAME:VALUE wanted, got '" + header + "'");
-        endpoint.headers.emplace_back(header.substr(0, colon), header.substr(header.find_first_not_of(' ', colon + 1)));
-    }
+    for (const std::string& header : arguments.headers) endpoint.headers.push_back(header_of(header));
+    if (!endpoint.extra_body.empty() && !nlohmann::json::parse(endpoint.extra_body, nullptr, false).is_object())
+        throw UsageError("--extra-body wants a JSON object such as {\"temperature\": 0}, got '" + endpoint.extra_body + "'");
     endpoint.model = arguments.model;
     if (!endpoint.model.empty()) return endpoint;
     const std::vector<std::string> served = served_models(endpoint);
     if (served.size() != 1)
-        throw UsageError(served.empty() ? endpoint.url + " does not say what it serves; name it with --model"
+        throw UsageError(served.empty() ? endpoint.url + " answers, but has no list of models (/v1/models); name the model with --model"
                                         : endpoint.url + " serves several models; name one with --model: " + listed(served));
     endpoint.model = served.front();
     return endpoint;
 }
+
+/// How far the load test is, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then.
+class LoadProgressLine {
+public:
+    explicit LoadProgressLine(bool shown) : shown_(shown), terminal_(isatty(STDERR_FILENO) == 1) {}
+
+    void show(const LoadProgress& at) {
+        constexpr double seconds_between_lines = 30;
+        if (!shown_ || (!terminal_ && at.seconds < next_seconds_)) return;
+        next_seconds_ = at.seconds + seconds_between_lines;
+        const std::string text = fmt::format("{:6.1f} s  {} of {} ended, {} in flight, {} failed, {} token chunks", at.seconds, at.ended,
+                                             at.planned, at.sent - at.ended, at.failed, at.token_chunks);
+        fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", text, terminal_ ? " " : "\n");
+        std::fflush(stderr);
+    }
+    void end() {
+        if (shown_ && terminal_) fmt::print(stderr, "\r{:79}\r", "");
+    }
+
+private:
+    bool shown_;
+    bool terminal_;
+    double next_seconds_ = 0;
+};
 
 std::string now_text() {
     const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
@@ -115,22 +169,21 @@ int bench(const BenchArguments& arguments) {
     else test.known.served = served_model(test.endpoint.model, catalogue.all_models());
     if (!arguments.hardware.empty()) test.known.hardware = catalogue.hardware(arguments.hardware);
     test.known.devices = arguments.devices;
-    if (!arguments.quiet)
-        test.options.progress = [](const LoadProgress& at) {
-            fmt::print(stderr, "\r{:6.1f} s  {} of {} ended, {} in flight, {} failed, {} token chunks ", at.seconds, at.ended, at.planned,
-                       at.sent - at.ended, at.failed, at.token_chunks);
-            std::fflush(stderr);
-        };
+    std::vector<PublishedResult> others;  // read before the run: a mistake here should not cost it
+    if (arguments.compare_with)
+        others = read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), launchers_of(catalogue.engines()));
+    LoadProgressLine line(!arguments.quiet);
+    test.options.progress = [&line](const LoadProgress& at) { line.show(at); };
 
     StopSignals signals("what has come so far is reported");
     const LoadTestResult result = run_load_test(test, signals.token());
-    if (!arguments.quiet) fmt::print(stderr, "\r{:79}\r", "");
+    line.end();
 
     const ExportContext context{.date = now_text(),
                                 .backend = test.endpoint.api == Endpoint::Api::chat ? "openai-chat" : "openai",
                                 .model = test.endpoint.model,
                                 .dataset = std::string(name_in(dataset_kinds, test.workload.dataset.kind)),
-                                .burstiness = arguments.burstiness};
+                                .burstiness = test.workload.arrival.burstiness};
     const BenchmarkResult& figures = result.statistics.result;
     const std::string json = with_verdict(
         vllm_json(figures, context, arguments.detailed ? result.run.records : std::vector<RequestRecord>{}), result, *test.salt);
@@ -138,11 +191,8 @@ int bench(const BenchArguments& arguments) {
     if (arguments.records) write_records(*arguments.records, result.run.records);
     if (arguments.json) fmt::print("{}\n", json);
     else fmt::print("{}", bench_report(result, text_block(figures)));
-    if (arguments.compare_with) {
-        const auto others =
-            read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), launchers_of(catalogue.engines()));
-        if (!arguments.json) fmt::print("\n{}", comparison(result, others.front(), arguments.compare_with->filename().string()));
-    }
+    if (!others.empty() && !arguments.json)
+        fmt::print("\n{}", comparison(result, others.front(), arguments.compare_with->filename().string()));
     if (result.run.stopped) return stopped;
     const bool none = figures.successful_requests.value_or(0) == 0;
     return none || result.validity.verdict == Verdict::unsound ? answer_is_no : done;

@@ -154,6 +154,9 @@ std::string with_verdict(const std::string& json, const LoadTestResult& result, 
     for (const Finding& finding : result.validity.findings)
         ours["findings"].push_back({{"id", finding.id}, {"left", finding.left}, {"right", finding.right}, {"cause", finding.cause}});
     for (const auto& [metric, interval] : result.statistics.intervals) ours["intervals"][metric] = {interval.low, interval.high};
+    ours["refused_fields"] = result.handshake.refused_fields;
+    ours["tokens_are_estimated"] = std::any_of(result.run.records.begin(), result.run.records.end(),
+                                               [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
     ours["notes"] = result.statistics.notes;
     ours["workload_fingerprint"] = result.plan.fingerprint.text();
     ours["salt"] = salt;

@@ -94,7 +94,7 @@ struct BenchArguments {
     std::string workload = "random:512x128";
     std::optional<std::size_t> requests{}, concurrency{};
     std::optional<double> rate{};
-    double burstiness = 1;
+    std::optional<double> burstiness{};
     std::optional<std::uint64_t> seed{}, salt{};
     bool ignore_eos = false;
     bool completions = false;

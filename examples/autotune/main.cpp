@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "option_checks.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/schema.hpp"
@@ -35,39 +36,41 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
 CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     CLI::App* command =
         app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
-    command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000")->required();
+    command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
     command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
     command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
-    command->add_option("--requests", arguments.requests, "How many")->check(CLI::PositiveNumber);
-    command->add_option("--rate", arguments.rate, "Requests a second (open loop)")->check(CLI::PositiveNumber);
-    command->add_option("--burstiness", arguments.burstiness, "Of --rate: 1 is Poisson, less is burstier")->check(CLI::PositiveNumber);
-    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(CLI::PositiveNumber);
-    command->add_option("--seed", arguments.seed, "Of prompts and arrivals");
-    command->add_option("--salt", arguments.salt, "Of this run's prompts (default: a new one, so that no prefix cache answers)");
+    command->add_option("--requests", arguments.requests, "How many")->check(whole_number(1));
+    command->add_option("--rate", arguments.rate, "Requests a second (open loop)")->check(positive_number());
+    command->add_option("--burstiness", arguments.burstiness, "Of arrivals at a rate: 1 is Poisson, less is burstier, inf an even pace")
+        ->check(positive_number(true));
+    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(whole_number(1));
+    command->add_option("--seed", arguments.seed, "Of prompts and arrivals")->check(whole_number(0));
+    command->add_option("--salt", arguments.salt, "Of this run's prompts (default: a new one, so that no prefix cache answers)")
+        ->check(whole_number(0));
     command->add_flag("--ignore-eos", arguments.ignore_eos, "Ask for exactly as many tokens as the workload says");
     command->add_flag("--completions", arguments.completions, "/v1/completions instead of /v1/chat/completions");
     command->add_flag("--token-ids", arguments.token_ids, "Prompts as token ids: exact lengths without asking (completions)");
     command->add_flag("!--no-stream", arguments.stream, "Whole answers");
-    command->add_flag("!--no-usage", arguments.usage, "Do not ask for token counts; chunks are counted instead");
+    command->add_flag("!--no-usage", arguments.usage, "Do not ask for token counts; they are estimated from what is streamed");
     command->add_option("--api-key-env", arguments.api_key_environment, "Environment variable that holds the API key");
-    command->add_option("--header", arguments.headers, "NAME:VALUE")->allow_extra_args(false);
+    command->add_option("--header", arguments.headers, "NAME:VALUE, added to every request")->allow_extra_args(false);
     command->add_option("--extra-body", arguments.extra_body, "JSON object added to every request, such as {\"temperature\": 0}");
     command->add_option("--certificates", arguments.certificates, "Certificate authorities to trust for https");
-    command->add_option("--loops", arguments.loops, "Event loops, each a thread")->check(CLI::PositiveNumber);
-    command->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds for one answer")->check(CLI::PositiveNumber);
-    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without a byte")->check(CLI::PositiveNumber);
-    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(CLI::PositiveNumber);
-    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(CLI::PositiveNumber);
-    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(CLI::PositiveNumber);
+    command->add_option("--loops", arguments.loops, "Event loops, each a thread")->check(whole_number(1));
+    command->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds for one answer")->check(positive_number());
+    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without a byte")->check(positive_number());
+    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(positive_number());
     command->add_option("--hardware", arguments.hardware, "What it runs on, such as h100-sxm: checked against physics");
     command->add_option("--facts-of", arguments.facts_of, "The model, where it is served under another name");
-    command->add_option("--devices", arguments.devices, "Accelerators that share the work of one step")->check(CLI::PositiveNumber);
+    command->add_option("--devices", arguments.devices, "Accelerators that share the work of one step")->check(positive_number());
     command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: every request");
     command->add_option("--records", arguments.records, "Every request with all its gaps: gzip compressed JSON lines");
     command->add_option("--compare-with", arguments.compare_with, "A result of any tool to set beside this one");
     command->add_flag("--json", arguments.json, "Print the JSON of --save instead of the report");
-    command->add_flag("--quiet", arguments.quiet, "No progress");
+    command->add_flag("--quiet", arguments.quiet, "No progress on standard error");
     return command;
 }
 

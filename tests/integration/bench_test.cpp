@@ -24,12 +24,37 @@ struct BenchRun {
     std::string out, err;
 };
 
-BenchRun bench(const StreamServer& server, const TemporaryFolder& folder, std::vector<std::string> more) {
-    std::vector<std::string> words{SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet"};
+BenchRun bench(const std::string& url, const TemporaryFolder& folder, const std::vector<std::string>& more, bool quiet = true) {
+    std::vector<std::string> words{SERVETUNE_PROGRAM, "bench", "--url", url};
+    if (quiet) words.emplace_back("--quiet");
     words.insert(words.end(), more.begin(), more.end());
     ChildProcess process(words, folder.path());
     const int code = process.wait();
     return {code, process.out(), process.err()};
+}
+BenchRun bench(const StreamServer& server, const TemporaryFolder& folder, const std::vector<std::string>& more) {
+    return bench(server.url(), folder, more);
+}
+
+/// 24 requests for 12 tokens after 30, the result as JSON.
+Json result_of(const std::string& behaviour, const TemporaryFolder& folder, const std::vector<std::string>& more = {}) {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001," + behaviour)});
+    std::vector<std::string> words{"--workload", "random:30x12", "--requests", "24", "--concurrency", "4", "--json"};
+    words.insert(words.end(), more.begin(), more.end());
+    const BenchRun ended = bench(server, folder, words);
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    return Json::parse(ended.out);
+}
+
+bool has_finding(const Json& result, const std::string& id) {
+    for (const Json& finding : result.at("servetune").at("findings"))
+        if (finding.at("id").get<std::string>() == id) return true;
+    return false;
+}
+
+bool notes_say(const Json& result, const std::string& text) {
+    return result.at("servetune").at("notes").dump().find(text) != std::string::npos;
 }
 
 }  // namespace
@@ -106,13 +131,152 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     CHECK(failing.out.find("complete: ") != std::string::npos);
 
     CHECK(bench(good, folder, {"--rate", "4", "--concurrency", "2"}).err == "autotune: --rate and --concurrency exclude each other\n");
-    CHECK(bench(good, folder, {"--workload", "random:8"}).err ==
-          "autotune: random:INPUTxOUTPUT wanted, such as random:1024x128, got 'random:8'\n");
+    for (const char* lengths : {"8", "", "x", "ax4", "8x", "8x-1", "0x4", "8x4, requests: 9", "99999999999x1"})
+        CHECK(bench(good, folder, {"--workload", std::string("random:") + lengths}).err ==
+              "autotune: random:INPUTxOUTPUT in tokens wanted, such as random:1024x128, got 'random:" + std::string(lengths) + "'\n");
     CHECK(bench(good, folder, {"--api-key-env", "SERVETUNE_NO_SUCH_KEY"}).code == 2);
-    CHECK(bench(good, folder, {"--header", "plain"}).err == "autotune: --header NAME:VALUE wanted, got 'plain'\n");
     CHECK(bench(good, folder, {"--workload", "no-such-workload"}).err.find("no-such-workload") != std::string::npos);
+    CHECK(bench(good, folder, {"--compare-with", "no-such-file.json"}).err.find("no-such-file.json") != std::string::npos);
+}
+
+TEST_CASE("bench: every option says what it wants in our own words") {
+    const StreamServer server;
+    const TemporaryFolder folder;
+    const auto says = [&](const std::vector<std::string>& words, const std::string& wanted) {
+        const BenchRun ended = bench(server, folder, words);
+        INFO(ended.err);
+        CHECK(ended.code == 2);
+        CHECK(ended.err.find(wanted) != std::string::npos);
+        for (const char* foreign : {"json.exception", "basic_string", "std::", "Could not convert", "not in range"})
+            CHECK(ended.err.find(foreign) == std::string::npos);
+        return ended.err;
+    };
+    says({"--header", "plain"}, "--header wants NAME:VALUE, such as 'X-Tenant: 7'; there is no colon");
+    says({"--header", "A:"}, "A has no value");
+    says({"--header", "A: \t "}, "A has no value");
+    says({"--header", ": v"}, "a name has letters");
+    says({"--header", "A B: v"}, "a name has letters");
+    CHECK(says({"--header", "A: s3cret\r\nB: c"}, "control characters").find("s3cret") == std::string::npos);
+    says({"--extra-body", "[1]"}, "--extra-body wants a JSON object such as {\"temperature\": 0}, got '[1]'");
+    says({"--extra-body", "{"}, "--extra-body wants a JSON object");
+    says({"--rate", "abc"}, "--rate: a number above 0 wanted, got 'abc'");
+    says({"--rate", "inf"}, "--rate: a number above 0 wanted, got 'inf'");
+    says({"--request-timeout", "1e999"}, "--request-timeout: a number above 0 wanted");
+    says({"--requests", "-3"}, "--requests: an integer of at least 1 wanted, got '-3'");
+    says({"--concurrency", "1.5"}, "--concurrency: an integer of at least 1 wanted, got '1.5'");
+    says({"--salt", "99999999999999999999999"}, "--salt: an integer of at least 0 wanted");
+    says({"--rate", "9", "--burstiness", "nan"}, "--burstiness: a number above 0, or inf, wanted, got 'nan'");
+    says({"--burstiness", "2"}, "--burstiness goes with arrivals at a rate");
+    says({"--rate", "4", "--concurrency", "2"}, "--rate and --concurrency exclude each other");
+
+    const Json even = result_of("", folder, {});
+    CHECK(even.at("burstiness") == 1);
+    const BenchRun ended = bench(server, folder,
+                                 {"--workload", "random:8x4", "--requests", "20", "--rate", "100", "--burstiness", "inf", "--json",
+                                  "--header", "X-Tenant:7", "--extra-body", R"({"temperature": 0})"});
+    INFO(ended.err);
+    REQUIRE(ended.code == 0);
+    CHECK(Json::parse(ended.out).at("burstiness") == Json("inf"));
+    const RequestTruth last = server.truth().back();
+    CHECK(last.head.find("X-Tenant: 7") != std::string::npos);
+    CHECK(Json::parse(last.body).at("temperature") == 0);
+}
+
+TEST_CASE("bench: why a server cannot be asked is said: connection, name, status, redirect") {
+    const TemporaryFolder folder;
+    const auto error = [&](const std::string& behaviour, const std::vector<std::string>& more = {}) {
+        const StreamServer server({.behaviour = parse_behaviour(behaviour)});
+        const BenchRun ended = bench(server, folder, more);
+        CHECK(ended.code == 2);
+        return ended.err;
+    };
     const StreamServer nobody({.listening = false});
-    CHECK(bench(nobody, folder, {}).err == "autotune: " + nobody.url() + " does not say what it serves; name it with --model\n");
+    for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--model", "m"}, {"--model", "m", "--token-ids"}}) {
+        const std::string refused = bench(nobody, folder, more).err;
+        INFO(refused);
+        CHECK(refused.find("Connection refused") != std::string::npos);
+        CHECK(refused.find(nobody.url() + "/v1/") != std::string::npos);
+    }
+    CHECK(bench("http://no-such-host.invalid", folder, {}).err.find("no-such-host.invalid: ") == std::string::npos);
+    CHECK(bench("http://no-such-host.invalid", folder, {}).err.find("resolve host") != std::string::npos);
+    CHECK(bench("ftp://127.0.0.1", folder, {}).err.find("begins with http:// or https://") != std::string::npos);
+    CHECK(error("models_status=401").find("answers 401 (no API key, or a wrong one): no list for you") != std::string::npos);
+    CHECK(error("models_status=503").find("answers 503: no list for you") != std::string::npos);
+    CHECK(error("models_status=302").find("answers 302: a redirect to https://elsewhere.invalid/v1/models") != std::string::npos);
+    CHECK(error("models_status=404").find("answers, but has no list of models") != std::string::npos);
+    CHECK(error("status=401", {"--model", "m"}).find("answers 401 (no API key, or a wrong one): the engine refuses") != std::string::npos);
+    CHECK(error("redirect", {"--model", "m"}).find("a redirect to http://127.0.0.1:") != std::string::npos);
+    CHECK(error("status=422", {"--model", "m"}).find("refuses the load test's requests: status 422: the engine refuses") !=
+          std::string::npos);
+}
+
+TEST_CASE("bench: an address is taken with /v1 behind it, or with a path of the interface") {
+    const StreamServer server;
+    const TemporaryFolder folder;
+    for (const char* path : {"", "/", "/v1", "/v1/", "/v1//", "/v1/chat/completions", "/v1/models/"}) {
+        const BenchRun ended = bench(server.url() + path, folder, {"--workload", "random:8x4", "--requests", "4"});
+        INFO(path << ": " << ended.err);
+        CHECK(ended.code == 0);
+        CHECK(ended.out.find("Successful requests:                     4 ") != std::string::npos);
+    }
+}
+
+TEST_CASE("bench: a server that refuses our fields is measured without them, and the result says so") {
+    const TemporaryFolder folder;
+    using Fields = std::vector<std::string>;
+    const auto refused = [](const Json& result) { return result.at("servetune").at("refused_fields").get<Fields>(); };
+    for (const char* words : {"no_ignore_eos", "no_ignore_eos,vague", "no_ignore_eos=400"}) {
+        INFO(words);
+        const Json result = result_of(words, folder);
+        CHECK(result.at("completed") == 24);
+        CHECK(result.at("total_output_tokens") == 24 * 12);
+        CHECK(refused(result) == Fields{"ignore_eos"});
+        CHECK(notes_say(result, "the server refuses the field ignore_eos"));
+        CHECK_FALSE(has_finding(result, "lengths"));  // this server gave every token asked for
+    }
+    const Json shorter = result_of("no_ignore_eos,tokens=5", folder);
+    CHECK(shorter.at("total_output_tokens") == 24 * 5);
+    CHECK(has_finding(shorter, "lengths"));
+    CHECK(shorter.at("servetune").at("verdict") == Json("suspect"));
+
+    CHECK(refused(result_of("no_max_tokens,no_ignore_eos", folder)) == Fields{"ignore_eos", "max_tokens"});
+    const Json all = result_of("no_max_tokens,no_ignore_eos,no_stream_options,vague,usage_in_finish,no_done", folder);
+    CHECK(refused(all) == Fields{"ignore_eos", "stream_options", "max_tokens"});
+    CHECK(all.at("total_output_tokens") == 24 * 12);  // counted: usage comes unasked
+    CHECK_FALSE(has_finding(all, "counts"));
+    CHECK(refused(result_of("", folder)).empty());
+}
+
+TEST_CASE("bench: a server that counts no tokens is measured, with estimates that are called so") {
+    const TemporaryFolder folder;
+    for (const char* words : {"no_usage", "no_stream_options,no_usage", "no_usage,chunk_tokens=4"}) {
+        INFO(words);
+        const Json result = result_of(std::string("plain_words,") + words, folder);
+        CHECK(result.at("completed") == 24);
+        CHECK(result.at("total_output_tokens") == 24 * 12);  // by pieces, or by their text where pieces hold several
+        CHECK(result.at("total_input_tokens") == 24 * 30);   // as planned
+        CHECK(result.at("servetune").at("tokens_are_estimated") == true);
+        CHECK(has_finding(result, "counts"));
+        CHECK(notes_say(result, "the server gave no token count for 24 answers"));
+        CHECK(notes_say(result, "24 prompts: their planned lengths are counted instead"));
+    }
+    CHECK(notes_say(result_of("plain_words,no_usage,chunk_tokens=4", folder), "estimated from their text"));
+    const Json whole = result_of("plain_words,no_usage", folder, {"--no-stream"});
+    CHECK(whole.at("total_output_tokens") == 24 * 12);
+    CHECK(result_of("", folder).at("servetune").at("tokens_are_estimated") == false);
+}
+
+TEST_CASE("bench: progress is written to a file as lines, and intervals of times are positive") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.2,share=0.2")});  // most are quick, some take long
+    const TemporaryFolder folder;
+    const BenchRun ended =
+        bench(server.url(), folder, {"--workload", "random:8x6", "--requests", "20", "--rate", "15", "--token-ids"}, false);
+    INFO(ended.err << ended.out);
+    CHECK(ended.err.find('\r') == std::string::npos);
+    CHECK(ended.err.find(" of 20 ended, ") != std::string::npos);
+    CHECK(ended.out.find('\r') == std::string::npos);
+    CHECK(ended.out.find("  -") == std::string::npos);  // as a negative low end would be printed
+    CHECK(ended.out.find(".. -") == std::string::npos);
 }
 
 TEST_CASE("bench: Ctrl-C reports what has come") {
