@@ -46,6 +46,12 @@ public:
     }
 
     [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+    /// With another value for the entry of this number.
+    [[nodiscard]] Configuration with(std::size_t entry, Value value) const {
+        Configuration result = *this;
+        result.entries_[entry].second = std::move(value);
+        return result;
+    }
     [[nodiscard]] Assignment assignment() const { return {entries_.begin(), entries_.end()}; }
 
     /// `max_num_seqs=512 performance_mode=throughput`.

@@ -104,6 +104,13 @@ bool broken(const Constraint& constraint, const Slots& slots, const Known& known
         return true;
     }
     const auto& allow = std::get<Allow>(constraint);
+    Allow::Row decided;
+    for (std::size_t i = 0; i < allow.names.size(); ++i) {
+        const Slot slot = slots(i);
+        if (slot.state == Slot::State::undecided) break;
+        decided.push_back(slot.state == Slot::State::active ? std::optional(*slot.value) : std::nullopt);
+    }
+    if (decided.size() == allow.names.size()) return !allow.rows.contains(decided);
     const auto fits = [&](const Allow::Row& row) {
         for (std::size_t i = 0; i < row.size(); ++i) {
             const Slot slot = slots(i);

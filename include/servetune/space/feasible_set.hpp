@@ -3,7 +3,10 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
+#include "servetune/space/allowed_rows.hpp"
+#include "servetune/space/conflict.hpp"
 #include "servetune/space/decision_order.hpp"
+#include "servetune/space/diagram_key.hpp"
 #include "servetune/space/search_space.hpp"
 #include "servetune/space/value_classes.hpp"
 
@@ -36,7 +39,9 @@ public:
     /// the constraints tie so many parameters together that more than `most_states` states would have to be remembered (about
     /// 150 bytes each).
     explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000) : FeasibleSet(space, most_states, MayBeEmpty{}) {
-        if (size_ == 0) throw SpaceError("the space is empty: no configuration satisfies " + conflict());
+        if (size_ > 0) return;
+        const auto is_empty = [](const SearchSpace& fewer) { return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0; };
+        throw SpaceError("the space is empty: no configuration satisfies " + conflict_text(space, is_empty));
     }
 
     /// How many feasible configurations there are; exact up to 2^53. Continuous parameters count as one level.
@@ -67,15 +72,8 @@ private:
     struct MayBeEmpty {};
     FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty);
 
-    using Key = std::vector<std::uint32_t>;
-    struct KeyHash {
-        std::size_t operator()(const Key& key) const {
-            std::uint64_t hash = key.size();
-            for (const std::uint32_t word : key) hash = mix64(hash ^ word);
-            return static_cast<std::size_t>(hash);
-        }
-    };
-    static constexpr std::uint32_t inactive = 0xffffffffU;
+    using Key = DiagramKey;
+    static constexpr std::uint32_t inactive = AllowedRows::inactive;
     static constexpr std::uint32_t real = 0xfffffffeU;
     static constexpr std::uint32_t settled = 0xfffffffdU;
 
@@ -84,15 +82,18 @@ private:
         std::vector<Value> values;
         std::vector<Slot> slots;
         std::vector<std::uint32_t> levels;
+        std::vector<std::vector<AllowedRows::Range>> fitting;  ///< by constraint with rows: those left after so many of its columns
     };
 
     [[nodiscard]] std::size_t depth_end() const { return order_.sequence.size(); }
     [[nodiscard]] Prefix empty_prefix() const {
-        return {std::vector<Value>(depth_end()), std::vector<Slot>(depth_end()), std::vector<std::uint32_t>(depth_end(), inactive)};
+        const std::size_t n = depth_end();
+        return {std::vector<Value>(n), std::vector<Slot>(n), std::vector<std::uint32_t>(n, inactive), all_fit_};
     }
     [[nodiscard]] std::uint32_t choice_count(const Prefix& prefix, std::size_t depth) const;
     [[nodiscard]] std::uint32_t choice(std::size_t depth, std::uint32_t i, std::uint32_t count) const;
     bool decide(Prefix& prefix, std::size_t depth, std::uint32_t level) const;
+    bool breaks(Prefix& prefix, std::size_t parameter, std::size_t which) const;
     void undo(Prefix& prefix, std::size_t depth) const { prefix.slots[order_.sequence[depth]] = {}; }
     void append_state(const Prefix& prefix, std::size_t which, Key& key) const;
     [[nodiscard]] Key key(const Prefix& prefix, std::size_t depth) const;
@@ -104,12 +105,13 @@ private:
     [[nodiscard]] Configuration made(const Prefix& prefix) const;
     template <class Visit>
     bool visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const;
-    [[nodiscard]] std::string conflict() const;
 
     const SearchSpace& space_;
     DecisionOrder order_;
     ValueClasses classes_;
-    std::unordered_map<Key, double, KeyHash> counts_;
+    std::vector<std::optional<AllowedRows>> rows_{};             ///< by constraint
+    std::vector<std::vector<AllowedRows::Range>> all_fit_{};  ///< of a prefix that has decided nothing
+    std::unordered_map<Key, double, DiagramKeyHash> counts_;
     double size_ = 0;
     bool finite_ = true;
 };
@@ -117,6 +119,10 @@ private:
 inline FeasibleSet::FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty)
     : space_(space), order_(space), classes_(space) {
     for (const Parameter& parameter : space.parameters()) finite_ = finite_ && !parameter.continuous();
+    for (std::size_t which = 0; which < space.constraints().size(); ++which) {
+        rows_.push_back(AllowedRows::of(space, which, order_.sequence));
+        all_fit_.push_back(rows_.back() ? rows_.back()->nothing_decided() : std::vector<AllowedRows::Range>{});
+    }
     Prefix prefix = empty_prefix();
     size_ = count(prefix, 0, most_states);
 }
@@ -142,9 +148,17 @@ inline bool FeasibleSet::decide(Prefix& prefix, std::size_t depth, std::uint32_t
         prefix.slots[i] = {Slot::State::active, &prefix.values[i]};
     }
     const std::vector<std::size_t>& checks = order_.constraints_of[i];
-    return std::none_of(checks.begin(), checks.end(), [&](std::size_t which) {
-        return space_.is_broken(which, [&](std::size_t parameter) { return prefix.slots[parameter]; });
-    });
+    return std::none_of(checks.begin(), checks.end(), [&](std::size_t which) { return breaks(prefix, i, which); });
+}
+
+/// Whether what was decided last certainly breaks a constraint.
+inline bool FeasibleSet::breaks(Prefix& prefix, std::size_t parameter, std::size_t which) const {
+    const std::optional<AllowedRows>& rows = rows_[which];
+    if (!rows) return space_.is_broken(which, [&](std::size_t i) { return prefix.slots[i]; });
+    const std::size_t column = rows->column_of(parameter);
+    std::vector<AllowedRows::Range>& fitting = prefix.fitting[which];
+    fitting[column + 1] = rows->narrowed(fitting[column], column, prefix.levels[parameter]);
+    return fitting[column + 1].empty();
 }
 
 /// What an open constraint still remembers of the decided parameters in its scope.
@@ -279,22 +293,6 @@ inline Configuration FeasibleSet::sample(Rng& rng, std::size_t attempts) const {
         if (finite_ || space_.feasible(drawn)) return drawn;
     }
     throw SpaceError("no feasible configuration in " + std::to_string(attempts) + " draws: constraints on reals leave almost nothing");
-}
-
-/// A set of constraints that cannot be met together though any one less could (deletion filter).
-inline std::string FeasibleSet::conflict() const {
-    std::vector<Constraint> needed = space_.constraints();
-    for (std::size_t i = needed.size(); i-- > 0;) {
-        std::vector<Constraint> rest = needed;
-        rest.erase(rest.begin() + static_cast<std::ptrdiff_t>(i));
-        const SearchSpace relaxed(space_.parameters(), rest);
-        if (FeasibleSet(relaxed, 2'000'000, MayBeEmpty{}).size_ == 0) needed = std::move(rest);
-    }
-    std::string result;
-    for (const Constraint& constraint : needed)
-        result += (result.empty() ? "'" : " and '") + text_of(constraint) + "'" +
-                  (reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
-    return result;
 }
 
 }  // namespace servetune

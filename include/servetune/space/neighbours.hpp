@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <set>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -48,14 +48,34 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
 /// (reals apart, which stop at the ends of their interval). Sorted, none twice.
 inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
     constexpr double real_step = 0.1;
-    std::set<Configuration> result;
+    std::vector<Configuration> result;
+    const bool feasible_here = space.feasible(configuration);
+    std::vector<bool> is_parent(space.parameters().size(), false);
+    for (const Parameter& parameter : space.parameters())
+        for (const Condition& condition : parameter.active_when) is_parent[space.index_of(condition.parent)] = true;
+    // Where nothing is active or not because of the parameter, only its own constraints can break.
+    const auto add_alone = [&](std::size_t entry, Value value) {
+        const std::size_t moved = space.index_of(configuration.entries()[entry].first);
+        if (value == configuration.entries()[entry].second) return;
+        Configuration candidate = configuration.with(entry, std::move(value));
+        const auto slot_of = [&](std::size_t i) {
+            const Value* at = candidate.find(space.parameters()[i].name);
+            return Slot{at != nullptr ? Slot::State::active : Slot::State::inactive, at};
+        };
+        const std::vector<std::size_t>& own = space.constraints_of(moved);
+        if (std::none_of(own.begin(), own.end(), [&](std::size_t which) { return space.is_broken(which, slot_of); }))
+            result.push_back(std::move(candidate));
+    };
+    std::size_t entry = 0;
     const auto add = [&](const Parameter& moved, Value value) {
-        const Configuration candidate = space.changed(configuration, {{moved.name, std::move(value)}});
+        if (feasible_here && !is_parent[space.index_of(moved.name)]) return add_alone(entry, std::move(value));
+        Configuration candidate = space.changed(configuration, {{moved.name, std::move(value)}});
         for (const auto& [name, old_value] : configuration.entries())
             if (candidate.find(name) == nullptr && old_value != space.at(name).default_value) return;
-        if (candidate != configuration && space.feasible(candidate)) result.insert(candidate);
+        if (candidate != configuration && space.feasible(candidate)) result.push_back(std::move(candidate));
     };
-    for (const auto& [name, value] : configuration.entries()) {
+    for (; entry < configuration.entries().size(); ++entry) {
+        const auto& [name, value] = configuration.entries()[entry];
         const Parameter& parameter = space.at(name);
         if (const auto level = parameter.level_of(value))
             for (const std::size_t other : adjacent_levels(parameter, *level)) add(parameter, parameter.level(other));
@@ -68,7 +88,9 @@ inline std::vector<Configuration> neighbours(const SearchSpace& space, const Con
         for (const double step : {-real_step, real_step}) add(parameter, parameter.at_position(std::clamp(position + step, 0.0, 1.0)));
         if (parameter.offers_unset) add(parameter, Unset{});
     }
-    return {result.begin(), result.end()};
+    std::sort(result.begin(), result.end());
+    result.erase(std::unique(result.begin(), result.end()), result.end());
+    return result;
 }
 
 }  // namespace servetune

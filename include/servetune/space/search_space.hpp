@@ -78,6 +78,8 @@ public:
     [[nodiscard]] bool is_settled(std::size_t which, const SlotOf& slot_of) const;
     /// The parameters (indices) that constraint `which` speaks of.
     [[nodiscard]] const std::vector<std::size_t>& scope(std::size_t which) const { return scopes_[which]; }
+    /// The constraints (indices) that speak of a parameter.
+    [[nodiscard]] const std::vector<std::size_t>& constraints_of(std::size_t parameter) const { return constraints_of_[parameter]; }
 
 private:
     template <class SlotOf>
@@ -92,6 +94,7 @@ private:
     std::map<std::string, std::size_t, std::less<>> index_;
     std::vector<std::size_t> parents_first_;
     std::vector<std::vector<std::size_t>> scopes_;
+    std::vector<std::vector<std::size_t>> constraints_of_{};
 };
 
 // ------------------------------------------------------------------------------------------------------------ checking
@@ -104,11 +107,13 @@ inline SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<C
     }
     for (const Parameter& parameter : parameters_) check_conditions(parameter);
     order_parents_first();
+    constraints_of_.resize(parameters_.size());
     for (const Constraint& constraint : constraints_) {
         scopes_.emplace_back();
         for (const std::string& name : names_of(constraint)) {
             if (find(name) == nullptr) unknown("constraint '" + text_of(constraint) + "'", name);
             scopes_.back().push_back(index_of(name));
+            constraints_of_[index_of(name)].push_back(scopes_.size() - 1);
         }
     }
 }
