@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/brute_force.hpp"
 #include "support/test.hpp"
 
 #include "servetune/space/feasible_set.hpp"
@@ -22,24 +23,6 @@ SearchSpace rich_space() {
          Parameter::choice("method", {"ngram", "mtp"}).when("speculate", {true}),
          Parameter::integer("guesses", 1, 4).with_default(3).when("speculate", {true}).when("method", {"mtp"})},
         {require("tokens >= seqs"), Forbid{{{"backend", {"triton"}}, {"speculate", {true}}}, "triton cannot verify guesses"}});
-}
-
-/// Every configuration by brute force: all values of all parameters, made canonical.
-std::set<Configuration> by_brute_force(const SearchSpace& space) {
-    std::vector<Assignment> all{{}};
-    for (const Parameter& parameter : space.parameters()) {
-        std::vector<Assignment> next;
-        for (const Assignment& assignment : all)
-            for (std::size_t level = 0; level < parameter.level_count(); ++level) {
-                next.push_back(assignment);
-                next.back()[parameter.name] = parameter.level(level);
-            }
-        all = std::move(next);
-    }
-    std::set<Configuration> result;
-    for (const Assignment& assignment : all)
-        if (Configuration made = space.completed(assignment); space.feasible(made)) result.insert(std::move(made));
-    return result;
 }
 
 /// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when it contradicts itself.

@@ -59,17 +59,15 @@ public:
     static std::vector<std::optional<Value>> parsed(const MeasuredTable& table, const MeasuredTable::Row& row, const SearchSpace& space);
 
 private:
-    struct Known {
-        std::string workload;
-        std::vector<std::optional<Value>> values;
-        std::vector<Outcome> outcomes;  ///< different ones: replicates
-    };
+    using Key = std::pair<std::string, Allow::Row>;  ///< workload, and the values of the table's parameters
+    /// Null: there is no row.
+    [[nodiscard]] const std::vector<Outcome>* find(const Configuration& configuration, const std::string& workload) const;
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
     void add_noise(Outcome& outcome, std::uint64_t seed) const;
     [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const;
 
     std::vector<std::string> parameters_;
-    std::vector<Known> known_;
+    std::map<Key, std::vector<Outcome>> known_;  ///< different ones: replicates
     Options options_;
     std::string source_;
 };
@@ -107,12 +105,8 @@ inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const Search
                                  "', which the space does not have");
     }
     for (const MeasuredTable::Row& row : table.rows) {
-        auto values = parsed(table, row, space);
-        const auto same = [&](const Known& known) { return known.workload == row.workload && known.values == values; };
-        auto found = std::find_if(known_.begin(), known_.end(), same);
-        if (found == known_.end()) found = known_.insert(known_.end(), {row.workload, std::move(values), {}});
-        if (std::find(found->outcomes.begin(), found->outcomes.end(), row.outcome) == found->outcomes.end())
-            found->outcomes.push_back(row.outcome);
+        std::vector<Outcome>& outcomes = known_[{row.workload, parsed(table, row, space)}];
+        if (std::find(outcomes.begin(), outcomes.end(), row.outcome) == outcomes.end()) outcomes.push_back(row.outcome);
     }
 }
 
@@ -151,17 +145,20 @@ inline void ReplayEvaluator::add_noise(Outcome& outcome, std::uint64_t seed) con
     }
 }
 
+inline const std::vector<Outcome>* ReplayEvaluator::find(const Configuration& configuration, const std::string& workload) const {
+    Allow::Row values;
+    for (const std::string& name : parameters_) {
+        const Value* value = configuration.find(name);
+        values.push_back(value != nullptr ? std::optional(*value) : std::nullopt);
+    }
+    const auto found = known_.find({workload, values});
+    return found == known_.end() ? nullptr : &found->second;
+}
+
 inline Outcome ReplayEvaluator::answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const {
-    for (const Known& known : known_) {
-        if (known.workload != workload) continue;
-        bool fits = true;
-        for (std::size_t i = 0; i < parameters_.size() && fits; ++i) {
-            const Value* value = configuration.find(parameters_[i]);
-            fits = known.values[i] ? value != nullptr && *value == *known.values[i] : value == nullptr;
-        }
-        if (!fits) continue;
-        if (options_.noise_cv <= 0) return mean_of(known.outcomes);
-        std::vector<Outcome> noisy = known.outcomes;
+    if (const std::vector<Outcome>* outcomes = find(configuration, workload)) {
+        if (options_.noise_cv <= 0) return mean_of(*outcomes);
+        std::vector<Outcome> noisy = *outcomes;
         const std::uint64_t own = derive_seed(seed, configuration.fingerprint().bits ^ fingerprint_of(workload).bits);
         for (std::size_t i = 0; i < noisy.size(); ++i) add_noise(noisy[i], i == 0 ? own : derive_seed(own, i));
         return mean_of(noisy);

@@ -109,7 +109,7 @@ private:
     const SearchSpace& space_;
     DecisionOrder order_;
     ValueClasses classes_;
-    std::vector<std::optional<AllowedRows>> rows_{};             ///< by constraint
+    std::vector<std::optional<AllowedRows>> rows_{};          ///< by constraint
     std::vector<std::vector<AllowedRows::Range>> all_fit_{};  ///< of a prefix that has decided nothing
     std::unordered_map<Key, double, DiagramKeyHash> counts_;
     double size_ = 0;

@@ -28,9 +28,7 @@ public:
                 if (standings.find(neighbour) == nullptr) untried.push_back(std::move(neighbour));
             if (!untried.empty()) return Proposal{untried[rng.index(untried.size())], "beside " + current->configuration.text()};
         }
-        std::set<Configuration> seen;
-        for (const Trial& trial : history) seen.insert(trial.configuration);
-        if (auto drawn = draw_unseen(problem.feasible, seen, rng))
+        if (auto drawn = draw_unseen(problem.feasible, history, rng))
             return Proposal{std::move(*drawn), "no neighbour is better: again from elsewhere"};
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     }
