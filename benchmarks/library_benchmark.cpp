@@ -60,6 +60,22 @@ void draw_from_chain(benchmark::State& state) {
 }
 BENCHMARK(draw_from_chain)->Unit(benchmark::kMicrosecond);
 
+/// A table of measured rows that excludes everything else: twice the rows may cost little more than twice the time.
+void count_rows(benchmark::State& state) {
+    std::vector<Parameter> parameters;
+    for (const char* name : {"a", "b", "c", "d", "e"}) parameters.push_back(Parameter::integer(name, 1, 10));
+    Allow allow{{"a", "b", "c", "d", "e"}, {}, "measured"};
+    for (std::int64_t i = 0; i < state.range(0); ++i) {
+        Allow::Row row;
+        for (std::int64_t k = 0, rest = i * 7919 % 100'000; k < 5; ++k, rest /= 10) row.emplace_back(Value(rest % 10 + 1));
+        allow.rows.insert(std::move(row));
+    }
+    const SearchSpace space(std::move(parameters), {allow});
+    for (auto _ : state) benchmark::DoNotOptimize(FeasibleSet(space).size());
+    state.SetComplexityN(state.range(0));
+}
+BENCHMARK(count_rows)->Arg(25'000)->Arg(50'000)->Arg(100'000)->Complexity()->Unit(benchmark::kMillisecond);
+
 void count_engine(benchmark::State& state, const char* name) {
     const SearchSpace space = engine_space(name);
     for (auto _ : state) benchmark::DoNotOptimize(FeasibleSet(space).size());

@@ -286,6 +286,50 @@ TEST_CASE("surrogate: of many observations an even part decides the lengths, all
     CHECK(thinned.kernel().inverse_squared_lengths != first(all, 40).kernel().inverse_squared_lengths);
 }
 
+TEST_CASE("hyperparameters: of many observations fewer starts are enough, and of few nothing changes") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto points = points_of(space, geometry, 65);
+    const auto modes = [&](std::size_t count, const HyperparameterSearch& search) {
+        Observations data;
+        data.points.assign(points.begin(), points.begin() + static_cast<std::ptrdiff_t>(count));
+        const auto n = static_cast<Eigen::Index>(count);
+        data.values.resize(n);
+        for (Eigen::Index i = 0; i < n; ++i)
+            data.values(i) = std::sin(static_cast<double>(data.points[static_cast<std::size_t>(i)].levels[0])) +
+                             0.2 * std::cos(static_cast<double>(7 * i));
+        data.noise_factors = Eigen::VectorXd::Ones(n);
+        data.regressors = Eigen::MatrixXd::Ones(n, 1);
+        data.coefficient_mean = Eigen::VectorXd::Zero(1);
+        data.coefficient_variance = Eigen::VectorXd::Ones(1);
+        std::vector<Eigen::VectorXd> thetas;
+        const Hyperparameters hyperparameters(HyperparameterPriors::of(geometry));
+        for (const HyperparameterMode& mode :
+             fit_hyperparameters(hyperparameters, distance_tables(geometry, data.points, data.points), data, 5, search))
+            thetas.push_back(mode.theta);
+        return thetas;
+    };
+    HyperparameterSearch always;  // as many starts whatever the observations
+    always.starts_of_many = always.starts;
+    HyperparameterSearch two;
+    two.starts = 2;
+    CHECK(modes(64, {}) == modes(64, always));
+    CHECK(modes(65, {}) == modes(65, two));
+}
+
+TEST_CASE("cross covariances without tables are those of the tables") {
+    const SearchSpace space = mixed_space();
+    const LevelGeometry geometry(space);
+    const auto seen = points_of(space, geometry, 20);
+    const auto others = points_of(space, geometry, 35, 8);
+    KernelParameters kernel = kernel_of(geometry.dimensions());
+    for (const double additive : {0.0, 0.3}) {
+        kernel.additive_variance = additive;
+        const Eigen::MatrixXd by_tables = covariance(distance_tables(geometry, seen, others), kernel, 20, 35);
+        CHECK((covariance(geometry, seen, others, kernel) - by_tables).cwiseAbs().maxCoeff() < 1e-14);
+    }
+}
+
 TEST_CASE("feasibility: Laplace's mode is one, crashes spread to what is alike, and nothing known is the prior") {
     const SearchSpace space = mixed_space();
     const LevelGeometry geometry(space);

@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/normal.hpp"
+#include "servetune/model/cross_distances.hpp"
 #include "servetune/model/kernel.hpp"
 
 #include <Eigen/Cholesky>
@@ -106,16 +107,21 @@ private:
         const auto columns = static_cast<Eigen::Index>(others.size());
         Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, columns);
         Eigen::MatrixXd result = Eigen::MatrixXd::Zero(rows, columns);
-        for (std::size_t d = 0; d < dimensions_; ++d)
-            for (Eigen::Index j = 0; j < columns; ++j)
-                for (Eigen::Index i = 0; i < rows; ++i) {
-                    const EncodedPoint& a = points_[static_cast<std::size_t>(i)];
-                    const EncodedPoint& b = others[static_cast<std::size_t>(j)];
-                    const double distance = geometry_->squared_distance(d, a, b);
-                    r2(i, j) += inverse_squared_length() / additive_stretch() * distance;
-                    result(i, j) += geometry_->continuous(d) ? options_.additive_variance * matern52(inverse_squared_length() * distance)
-                                                             : alone_[d](a.levels[d], b.levels[d]);
-                }
+        const double product = inverse_squared_length() / additive_stretch();
+        std::vector<LevelColumns> scaled = LevelColumns::of_all(*geometry_, points_);
+        std::vector<LevelColumns> single = scaled;
+        for (Eigen::Index j = 0; j < columns; ++j)
+            for (std::size_t d = 0; d < dimensions_; ++d) {
+                const EncodedPoint& other = others[static_cast<std::size_t>(j)];
+                const auto distance = [&](const EncodedPoint& point) { return geometry_->squared_distance(d, point, other); };
+                scaled[d].add(
+                    other, [&](const EncodedPoint& point) { return product * distance(point); }, r2.col(j));
+                const auto of_dimension = [&](const EncodedPoint& point) {
+                    return geometry_->continuous(d) ? options_.additive_variance * matern52(inverse_squared_length() * distance(point))
+                                                    : alone_[d](point.levels[d], other.levels[d]);
+                };
+                single[d].add(other, of_dimension, result.col(j));
+            }
         return result + options_.product_variance * matern52(r2);
     }
     /// Of the additive part.

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/error.hpp"
+#include "servetune/model/cross_distances.hpp"
 #include "servetune/model/kernel.hpp"
 
 #include <Eigen/Cholesky>
@@ -71,6 +72,12 @@ public:
     /// Covariance of the observations with m other points, regressors included: n x m. `tables`: n x m distances, `regressors`: m x p.
     [[nodiscard]] Eigen::MatrixXd cross_covariance(const DistanceTables& tables, const Eigen::MatrixXd& regressors) const {
         return with_regressors(covariance(tables, kernel_, size(), regressors.rows()), data_.regressors, regressors);
+    }
+
+    /// The same without tables, at points of `geometry`.
+    [[nodiscard]] Eigen::MatrixXd cross_covariance(const LevelGeometry& geometry, const std::vector<EncodedPoint>& points,
+                                                   const Eigen::MatrixXd& regressors) const {
+        return with_regressors(covariance(geometry, data_.points, points, kernel_), data_.regressors, regressors);
     }
 
     /// At m points: `tables` n x m, `regressors` m x p.

@@ -179,7 +179,8 @@ inline std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters
     }
     Rng rng(seed);
     std::vector<HyperparameterMode> found;
-    for (std::size_t start = 0; start < std::max<std::size_t>(search.starts, 1); ++start) {
+    const std::size_t starts = data.points.size() > search.many ? std::min(search.starts, search.starts_of_many) : search.starts;
+    for (std::size_t start = 0; start < std::max<std::size_t>(starts, 1); ++start) {
         const Eigen::VectorXd from = start == 0 ? hyperparameters.prior_mode() : hyperparameters.prior_draw(rng);
         const LbfgsResult result =
             minimise_lbfgs([&](const Eigen::VectorXd& theta,

@@ -47,11 +47,14 @@ using DistanceTables = std::vector<Eigen::MatrixXd>;
 /// |a| x |b| for each dimension. O(|a| |b| D).
 inline DistanceTables distance_tables(const LevelGeometry& geometry, const std::vector<EncodedPoint>& a,
                                       const std::vector<EncodedPoint>& b) {
-    DistanceTables result(geometry.dimensions(), Eigen::MatrixXd(a.size(), b.size()));
-    for (std::size_t d = 0; d < result.size(); ++d)
+    DistanceTables result;
+    result.reserve(geometry.dimensions());
+    for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
+        Eigen::MatrixXd& table = result.emplace_back(a.size(), b.size());
         for (std::size_t j = 0; j < b.size(); ++j)
             for (std::size_t i = 0; i < a.size(); ++i)
-                result[d](static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = geometry.squared_distance(d, a[i], b[j]);
+                table(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) = geometry.squared_distance(d, a[i], b[j]);
+    }
     return result;
 }
 

@@ -89,9 +89,10 @@ public:
     [[nodiscard]] std::vector<std::vector<Prediction>> predict(const std::vector<EncodedPoint>& points,
                                                                const Eigen::MatrixXd& beliefs) const {
         std::vector<std::vector<Prediction>> result;
-        const DistanceTables tables =
-            experts_.empty() ? DistanceTables{} : distance_tables(*geometry_, experts_.front().process.data().points, points);
-        for (const Expert& expert : experts_) result.push_back(expert.process.predict(tables, regressors(expert, beliefs)));
+        for (const Expert& expert : experts_) {
+            const Eigen::MatrixXd h = regressors(expert, beliefs);
+            result.push_back(expert.process.predict_from(expert.process.cross_covariance(*geometry_, points, h), h));
+        }
         return result;
     }
     /// One expert's predictions at m points, and their posterior covariances with one observation.
@@ -103,10 +104,9 @@ public:
     [[nodiscard]] std::vector<Beside> predict_beside(const std::vector<EncodedPoint>& points, const Eigen::MatrixXd& beliefs,
                                                      Eigen::Index i) const {
         std::vector<Beside> result;
-        const DistanceTables tables = distance_tables(*geometry_, experts_.front().process.data().points, points);
         for (const Expert& expert : experts_) {
             const Eigen::MatrixXd h = regressors(expert, beliefs);
-            const Eigen::MatrixXd cross = expert.process.cross_covariance(tables, h);
+            const Eigen::MatrixXd cross = expert.process.cross_covariance(*geometry_, points, h);
             result.push_back({expert.process.predict_from(cross, h), cross.transpose() * expert.process.covariance_weights(i)});
         }
         return result;

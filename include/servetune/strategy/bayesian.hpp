@@ -240,7 +240,7 @@ inline std::optional<Bayesian::Choice> Bayesian::best_new(const Models& models, 
 /// of all places in one product.
 inline void Bayesian::climb(const Models& models, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
                             std::vector<Choice>& choices) const {
-    constexpr std::size_t places = 8;
+    const std::size_t places = models.learned.lessons().size() > options_.learning.search.many ? options_.places_of_many : options_.places;
     constexpr int sweeps = 12;
     const auto better = [](const Choice& a, const Choice& b) {
         return a.score.total() > b.score.total() || (a.score.total() == b.score.total() && a.configuration < b.configuration);

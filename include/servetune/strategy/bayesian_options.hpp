@@ -48,6 +48,10 @@ struct BayesianOptions {
     bool per_second = false;         ///< the largest gain a second of trials, not a trial
     std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
     std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
+    /// Of a space that is only sampled: from so many of the best at once steps of one parameter are tried. A place of vLLM's whole space has some 190
+    /// neighbours, and each costs O(n^2): of more than `learning.search.many` told configurations fewer places are enough.
+    std::size_t places = 8;
+    std::size_t places_of_many = 2;
     LearningOptions learning{};
     CandidateOptions candidates{};
     Beliefs beliefs{};

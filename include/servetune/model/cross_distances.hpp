@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/kernel.hpp"
+#include "servetune/model/level_geometry.hpp"
+
+#include <Eigen/Core>
+
+#include <cstddef>
+#include <vector>
+
+namespace servetune {
+
+/// A number for each of n observed points and any other one that depends on their levels in one dimension, such as their distance there: a column of n
+/// for each level of the other, made when the level is first met. Adding it takes n additions a dimension and candidate. Tables of all distances
+/// (`distance_tables`) of thousands of candidates take hundreds of megabytes.
+class LevelColumns {
+public:
+    /// Both must outlive it.
+    LevelColumns(const LevelGeometry& geometry, std::size_t dimension, const std::vector<EncodedPoint>& seen)
+        : dimension_(dimension),
+          continuous_(geometry.continuous(dimension)),
+          seen_(&seen),
+          made_(geometry.level_count(dimension), false),
+          columns_(static_cast<Eigen::Index>(continuous_ ? 0 : seen.size()), static_cast<Eigen::Index>(geometry.level_count(dimension))) {}
+
+    /// Adds to `sums` what `with(point)` says of each observed point and `other`.
+    template <class With, class Column>
+    void add(const EncodedPoint& other, const With& with, Column&& sums) {
+        if (continuous_) {
+            for (std::size_t i = 0; i < seen_->size(); ++i) sums(static_cast<Eigen::Index>(i)) += with((*seen_)[i]);
+            return;
+        }
+        const std::size_t level = other.levels[dimension_];
+        auto column = columns_.col(static_cast<Eigen::Index>(level));
+        if (!made_[level])
+            for (std::size_t i = 0; i < seen_->size(); ++i) column(static_cast<Eigen::Index>(i)) = with((*seen_)[i]);
+        made_[level] = true;
+        sums += column;
+    }
+
+    [[nodiscard]] static std::vector<LevelColumns> of_all(const LevelGeometry& geometry, const std::vector<EncodedPoint>& seen) {
+        std::vector<LevelColumns> result;
+        result.reserve(geometry.dimensions());
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d) result.emplace_back(geometry, d, seen);
+        return result;
+    }
+
+private:
+    std::size_t dimension_;
+    bool continuous_;
+    const std::vector<EncodedPoint>* seen_;
+    std::vector<bool> made_;
+    Eigen::MatrixXd columns_;
+};
+
+/// As `covariance` of the distance tables between `seen` and `others`, without the tables.
+inline Eigen::MatrixXd covariance(const LevelGeometry& geometry, const std::vector<EncodedPoint>& seen,
+                                  const std::vector<EncodedPoint>& others, const KernelParameters& parameters) {
+    const auto n = static_cast<Eigen::Index>(seen.size());
+    const auto m = static_cast<Eigen::Index>(others.size());
+    if (geometry.dimensions() == 0) return Eigen::MatrixXd::Constant(n, m, parameters.prior_variance());
+    const bool additive = parameters.additive_variance > 0;
+    Eigen::MatrixXd squared = Eigen::MatrixXd::Zero(n, m);
+    Eigen::MatrixXd alone = Eigen::MatrixXd::Zero(additive ? n : 0, additive ? m : 0);
+    std::vector<LevelColumns> scaled = LevelColumns::of_all(geometry, seen);
+    std::vector<LevelColumns> single = additive ? LevelColumns::of_all(geometry, seen) : std::vector<LevelColumns>{};
+    for (Eigen::Index j = 0; j < m; ++j)
+        for (std::size_t d = 0; d < scaled.size(); ++d) {
+            const EncodedPoint& other = others[static_cast<std::size_t>(j)];
+            const auto distance = [&, inverse = parameters.inverse_squared_lengths(static_cast<Eigen::Index>(d))](
+                                      const EncodedPoint& point) { return inverse * geometry.squared_distance(d, point, other); };
+            scaled[d].add(other, distance, squared.col(j));
+            if (additive)
+                single[d].add(
+                    other, [&](const EncodedPoint& point) { return matern52(distance(point)); }, alone.col(j));
+        }
+    Eigen::MatrixXd result = parameters.product_variance * matern52(squared);
+    if (additive) result += parameters.additive_variance / static_cast<double>(geometry.dimensions()) * alone;
+    return result;
+}
+
+}  // namespace servetune
