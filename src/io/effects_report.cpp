@@ -32,7 +32,7 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     std::string out = "## What the parameters do\n\n";
     if (!effects.floor().enough()) return out + not_said(effects.floor()) + "\n\n";
     if (!effects.learned())
-        return out + fmt::format("Nothing is known of {} configurations: the 95 % interval of every effect holds 0.\n\n",
+        return out + fmt::format("Nothing is known of {} configurations: the 95 % interval of every measured level holds 0.\n\n",
                                  effects.floor().measured);
     out += fmt::format(
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
@@ -41,17 +41,20 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         effects.floor().measured, view.setup.problem->objective.metric);
     std::set<std::string> known;
     for (const MainEffect& effect : effects.main())
-        if (effect.gain.known()) known.insert(effect.parameter);
+        if (effect.known()) known.insert(effect.parameter);
     std::string unknown;
     for (const MainEffect& effect : effects.main()) {
         if (known.contains(effect.parameter)) {
             const bool is_default = effect.level == view.setup.problem->space.at(effect.parameter).default_value;
             out += fmt::format("| {} | {}{} | {}{} |\n", cell(effect.parameter), cell(text_of(effect.level)),
-                               is_default ? " (default)" : "", range(effect.gain), effect.gain.known() ? "" : ", not known");
+                               is_default ? " (default)" : "", range(effect.gain),
+                               effect.known()         ? ""
+                               : effect.measured == 0 ? ", not measured"
+                                                      : ", not known");
         } else if (!unknown.ends_with(effect.parameter)) unknown += (unknown.empty() ? "" : ", ") + effect.parameter;
     }
     out += '\n';
-    if (!unknown.empty()) out += fmt::format("Not known, every interval holds 0: {}.\n\n", unknown);
+    if (!unknown.empty()) out += fmt::format("Not known, the interval of every measured level holds 0: {}.\n\n", unknown);
     bool any = false;
     for (const PairEffect& pair : effects.pairs()) {
         if (!pair.gain.known()) continue;
@@ -75,12 +78,16 @@ nlohmann::ordered_json effects_json(const Effects& effects) {
                        {"main", OrderedJson::array()},
                        {"interactions", OrderedJson::array()}};
     for (const MainEffect& effect : effects.main())
-        result["main"].push_back({{"parameter", effect.parameter}, {"level", to_json(effect.level)}, {"gain", gain_of(effect.gain)}});
+        result["main"].push_back({{"parameter", effect.parameter},
+                                  {"level", to_json(effect.level)},
+                                  {"gain", gain_of(effect.gain)},
+                                  {"measured", effect.measured}});
     for (const PairEffect& pair : effects.pairs())
         result["interactions"].push_back({{"parameters", pair.parameters},
                                           {"share", pair.share},
                                           {"levels", OrderedJson::array({to_json(pair.levels[0]), to_json(pair.levels[1])})},
-                                          {"gain", gain_of(pair.gain)}});
+                                          {"gain", gain_of(pair.gain)},
+                                          {"together", pair.together}});
     return result;
 }
 

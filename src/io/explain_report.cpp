@@ -49,7 +49,8 @@ OrderedJson explained_json(const std::vector<Effect>& effects) {
         result.push_back({{"parameter", effect.parameter},
                           {"level", text_of(effect.level)},
                           {"gain", explained_json(effect.gain)},
-                          {"pairs", effect.pairs}});
+                          {"pairs", effect.pairs},
+                          {"measured", effect.measured}});
     return result;
 }
 
@@ -58,7 +59,8 @@ OrderedJson explained_json(const std::vector<Interaction>& interactions) {
     for (const Interaction& one : interactions)
         result.push_back({{"parameters", one.parameters},
                           {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}},
-                          {"gain", explained_json(one.gain)}});
+                          {"gain", explained_json(one.gain)},
+                          {"together", one.together}});
     return result;
 }
 
@@ -101,9 +103,13 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
         if (effect.parameter != last)
             out += fmt::format("{} (default {})\n", effect.parameter, text_of(problem.space.at(effect.parameter).default_value));
         last = effect.parameter;
-        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain), effect.gain.known() ? "" : "  not known");
+        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain),
+                           effect.known()         ? ""
+                           : effect.measured == 0 ? "  not measured"
+                                                  : "  not known");
     }
-    if (interactions.empty()) return out;
+    if (interactions.empty())
+        return out + fmt::format("\nof two changes together nothing is said: no two stand in {} measured configurations\n", least_together);
     out += "\ntogether, beyond what each gives alone\n\n";
     for (const Interaction& one : interactions) {
         const std::string both =

@@ -2,6 +2,7 @@
 // What a history says of parameters, and what was expected of a trial when it was asked.
 #include "servetune/strategy/explanation.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/strategy/effects.hpp"
 #include "servetune/strategy/random.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
@@ -9,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -66,6 +68,62 @@ TEST_CASE("explain: parameters that act together are found") {
     CHECK(interactions.size() <= Explanation::most_interactions);
     CHECK(interactions.front().parameters == std::array<std::string, 2>{"seqs", "tokens"});
     CHECK((interactions.front().gain.low > 0 || interactions.front().gain.high < 0));
+}
+
+TEST_CASE("explain: of two levels that too few trials held together nothing is said") {
+    const Explained all = Explained::searched(150);
+    std::vector<Trial> apart;  // seqs and tokens are never changed together
+    for (const Trial& trial : all.trials) {
+        const auto changed = [&](const char* name) { return *trial.configuration.find(name) != all.problem.space.at(name).default_value; };
+        if (changed("seqs") && changed("tokens")) continue;
+        apart.push_back(trial);
+        apart.back().id = apart.size() - 1;
+    }
+    const Explained explained(apart);
+    REQUIRE(explained.explanation.floor().enough());
+    const std::vector<Effect> effects = explained.explanation.effects();
+    const auto has = [](const Trial& trial, const std::string& name, const Value& level) {
+        const Value* value = trial.configuration.find(name);
+        return trial.measurement() != nullptr && value != nullptr && *value == level;
+    };
+    for (const Effect& effect : effects) {
+        std::set<Configuration> measured;
+        for (const Trial& trial : apart)
+            if (has(trial, effect.parameter, effect.level)) measured.insert(trial.configuration);
+        CHECK(effect.measured == measured.size());
+        if (measured.empty()) CHECK_FALSE(effect.known());
+    }
+    const std::vector<Interaction> interactions = explained.explanation.interactions(effects);
+    for (const Interaction& one : interactions) {
+        CHECK(one.parameters != std::array<std::string, 2>{"seqs", "tokens"});
+        std::set<Configuration> measured;
+        for (const Trial& trial : apart)
+            if (has(trial, one.parameters[0], one.levels[0]) && has(trial, one.parameters[1], one.levels[1]))
+                measured.insert(trial.configuration);
+        CHECK(one.together == measured.size());
+        CHECK(measured.size() >= least_together);
+    }
+    CHECK(!interactions.empty());
+    const Effects whole(explained.problem, apart, explained.bayesian, explained.beliefs);
+    for (const PairEffect& pair : whole.pairs()) {
+        CHECK(pair.together >= least_together);
+        if (pair.parameters != std::array<std::string, 2>{"seqs", "tokens"}) continue;
+        const auto usual = [&](std::size_t k) { return pair.levels[k] == explained.problem.space.at(pair.parameters[k]).default_value; };
+        CHECK((usual(0) || usual(1)));
+    }
+}
+
+TEST_CASE("explain: a real, or an integer of more levels than are shown, has the level that is nearest to it") {
+    const Parameter share = Parameter::real("share", 0.5, 0.9);
+    const Configuration near({{"share", 0.62}});
+    CHECK(holds(near, {share, Value(0.6), 5}));
+    CHECK_FALSE(holds(near, {share, Value(0.7), 5}));
+    const Parameter blocks = Parameter::integer("blocks", 1, 65);
+    const Configuration ten({{"blocks", std::int64_t{10}}});
+    CHECK(holds(ten, {blocks, Value(std::int64_t{9}), 9}));
+    CHECK_FALSE(holds(ten, {blocks, Value(std::int64_t{17}), 9}));
+    CHECK_FALSE(holds(ten, {blocks, Value(std::int64_t{9}), 100}));  // all are shown
+    CHECK_FALSE(holds(Configuration(), {blocks, Value(std::int64_t{9}), 9}));
 }
 
 TEST_CASE("explain: what was expected of a trial rests on what was told before it") {

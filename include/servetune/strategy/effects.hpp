@@ -4,6 +4,7 @@
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/contrast.hpp"
 #include "servetune/strategy/effects_floor.hpp"
+#include "servetune/strategy/held_levels.hpp"
 #include "servetune/strategy/variant_grid.hpp"
 
 #include <Eigen/QR>
@@ -23,15 +24,19 @@ namespace servetune {
 struct MainEffect {
     std::string parameter;
     Value level;
-    CredibleInterval gain{};  ///< share: 0.02 is 2 % better
+    CredibleInterval gain{};   ///< share: 0.02 is 2 % better
+    std::size_t measured = 0;  ///< configurations with a number that have the level
+
+    [[nodiscard]] bool known() const { return measured > 0 && gain.known(); }
 };
 
 /// Two parameters that do together what neither does alone.
 struct PairEffect {
     std::array<std::string, 2> parameters;
     double share = 0;             ///< of the variance of the objective over the space, beyond what both give alone
-    std::array<Value, 2> levels;  ///< where that is most
+    std::array<Value, 2> levels;  ///< where that is most, of those that were measured together
     CredibleInterval gain{};      ///< there, beyond what both levels give alone
+    std::size_t together = 0;     ///< configurations with a number that have both, at least `least_together`
 };
 
 /// What parameters do over the space as a whole, by the models that `Bayesian` fits to a history, whatever strategy asked it (`Explanation` compares with the
@@ -61,7 +66,7 @@ public:
     [[nodiscard]] const EffectsFloor& floor() const { return floor_; }
     /// Whether any main effect is known.
     [[nodiscard]] bool learned() const {
-        return std::any_of(main_.begin(), main_.end(), [](const MainEffect& one) { return one.gain.known(); });
+        return std::any_of(main_.begin(), main_.end(), [](const MainEffect& one) { return one.known(); });
     }
     /// In the space's order; empty unless there is enough.
     [[nodiscard]] const std::vector<MainEffect>& main() const { return main_; }
@@ -145,7 +150,8 @@ inline void Effects::find_main(const Parts& parts) {
         for (Eigen::Index l = 0; l < count; ++l) {
             if (found.counts(l) == 0 || posterior[static_cast<std::size_t>(l)].variance <= 0) continue;  // not feasible in those rows
             main_.push_back({parameter->name, levels[static_cast<std::size_t>(l)],
-                             as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance})});
+                             as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance}),
+                             measured_with(parts.model.lessons(), {{*parameter, levels[static_cast<std::size_t>(l)], most_levels}})});
         }
     }
 }
@@ -199,11 +205,24 @@ inline void Effects::find_pairs(const Parts& parts) {
                 return one.find(first) != nullptr && one.find(second) != nullptr;
             });
             const double active = static_cast<double>(both) / static_cast<double>(parts.sample.size());
-            Eigen::Index strongest = 0;
-            t.cwiseAbs().maxCoeff(&strongest);
+            std::optional<Eigen::Index> most;
+            std::size_t together = 0;
+            for (Eigen::Index c = 0; c < count; ++c) {
+                if (most && !(std::abs(t(c)) > std::abs(t(*most)))) continue;
+                const Assignment& cell = found.cells()[static_cast<std::size_t>(c)];
+                const std::size_t measured = measured_with(
+                    parts.model.lessons(),
+                    {{*parts.parameters[p], cell.at(first), most_pair_levels}, {*parts.parameters[q], cell.at(second), most_pair_levels}});
+                if (measured < least_together) continue;
+                most = c;
+                together = measured;
+            }
+            if (!most) continue;
+            const Eigen::Index strongest = *most;
             PairEffect effect{{first, second}, active * average.counts.dot(t.cwiseAbs2()) / average.counts.sum() / variance, {}};
             effect.levels = {found.cells()[static_cast<std::size_t>(strongest)].at(first),
                              found.cells()[static_cast<std::size_t>(strongest)].at(second)};
+            effect.together = together;
             candidates.push_back({std::move(effect), std::move(found), beyond.row(strongest).transpose(), t(strongest)});
         }
     std::erase_if(candidates, [](const Candidate& one) { return !(one.effect.share >= least_share); });

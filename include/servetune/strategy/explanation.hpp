@@ -5,6 +5,8 @@
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/contrast.hpp"
 #include "servetune/strategy/effects_floor.hpp"
+#include "servetune/strategy/expectation.hpp"
+#include "servetune/strategy/held_levels.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,40 +22,23 @@
 
 namespace servetune {
 
-/// What the models expected of a configuration, by all that had been told when it was asked.
-struct Expectation {
-    std::optional<CredibleInterval>
-        objective{};                        ///< in the objective's unit, without the noise of a measurement; nothing: nothing was measured
-    double deviation = 0;                   ///< that of a normal with an interval as wide, in its unit
-    std::optional<double> best{};           ///< the best posterior mean then; nothing: nothing had passed
-    std::optional<double> expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above, or of several goals
-    double chance_works = 1;                ///< to give a number
-    double chance_limits = 1;               ///< to keep all limits
-    std::optional<double> seconds{};        ///< what the trial takes, start to end; nothing: not known of any
-    double belief_weight = 0;               ///< of the experts that use knowledge, 0 to 1
-};
-
-/// One trial: why it was asked, what was expected and what came of it.
-struct TrialExplanation {
-    const Trial* trial = nullptr;
-    std::size_t told_before = 0;            ///< trials that the models had learned from
-    std::optional<Expectation> expected{};  ///< nothing where nothing had been told
-    std::optional<double> measured{};       ///< the objective
-};
-
 /// One level of a parameter against its default, the other parameters as in a sample of the space.
 struct Effect {
     std::string parameter;
     Value level;
-    CredibleInterval gain{};  ///< share: 0.02 is 2 % better
-    std::size_t pairs = 0;    ///< configurations compared, with the level and with the default
+    CredibleInterval gain{};   ///< share: 0.02 is 2 % better
+    std::size_t pairs = 0;     ///< configurations compared, with the level and with the default
+    std::size_t measured = 0;  ///< configurations with a number that have the level
+
+    [[nodiscard]] bool known() const { return measured > 0 && gain.known(); }
 };
 
 /// Two changes together against the sum (of logarithms) of each alone.
 struct Interaction {
     std::array<std::string, 2> parameters;
     std::array<Value, 2> levels;
-    CredibleInterval gain{};  ///< beyond what each gives alone
+    CredibleInterval gain{};   ///< beyond what each gives alone
+    std::size_t together = 0;  ///< configurations with a number that have both levels, at least `least_together`
 };
 
 /// What a history says of parameters, by the models that `Bayesian` fits to it. Whatever strategy asked the trials.
@@ -67,6 +52,7 @@ public:
     static constexpr std::size_t most_fours = 24;        ///< of an interaction, each of four configurations
     static constexpr std::size_t most_interactions = 5;  ///< the strongest
     static constexpr std::size_t most_levels = 64;       ///< of a parameter
+    static constexpr std::size_t quartiles = 5;          ///< of a real, its ends included
     static constexpr std::size_t most_drawn = 2000;      ///< of which those count in which the parameter is active and the change allowed
 
     /// All must outlive it. `beliefs`: those of `bayesian`'s options.
@@ -80,7 +66,7 @@ public:
     /// Of all that was told: every level of every parameter but the defaults (of more than `most_levels` an even part), in the space's order. Empty below the
     /// floor.
     [[nodiscard]] std::vector<Effect> effects() const;
-    /// The strongest first. Of each parameter its best and its worst level but the default are looked at.
+    /// The strongest first. Of each parameter its best and its worst level but the default are looked at, of two those that were measured together.
     [[nodiscard]] std::vector<Interaction> interactions(const std::vector<Effect>& effects) const;
 
 private:
@@ -92,6 +78,10 @@ private:
     };
     [[nodiscard]] std::vector<Trial> before(const Trial& asked) const;
     [[nodiscard]] std::vector<Configuration> sample() const;
+    [[nodiscard]] ShownLevel shown_level(const Effect& effect) const {
+        const Parameter& parameter = problem_.space.at(effect.parameter);
+        return {parameter, effect.level, parameter.continuous() ? quartiles : most_levels};
+    }
     using Changes = std::vector<std::pair<Assignment, double>>;
     [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const;
     [[nodiscard]] static double mean(const LearnedModel& model, const Contrast& contrast);
@@ -224,14 +214,16 @@ inline std::vector<Effect> Explanation::effects() const {
         const std::size_t shown = std::min(parameter.level_count(), most_levels);
         for (std::size_t i = 0; i < shown; ++i)
             levels.push_back(parameter.level(shown < 2 ? i : i * (parameter.level_count() - 1) / (shown - 1)));
-        constexpr std::array quartiles{0.0, 0.25, 0.5, 0.75, 1.0};
         if (parameter.continuous())
-            for (const double at : quartiles) levels.emplace_back(parameter.at_position(at));
+            for (std::size_t i = 0; i < quartiles; ++i)
+                levels.emplace_back(parameter.at_position(static_cast<double>(i) / (quartiles - 1)));
         for (const Value& level : levels) {
             if (level == parameter.default_value) continue;
             const Contrast pairs =
                 contrast(drawn, {{{{parameter.name, level}}, 1.0}, {{{parameter.name, parameter.default_value}}, -1.0}}, most_pairs);
-            if (pairs.terms > 0) result.push_back({parameter.name, level, posterior(*learned, pairs), pairs.terms});
+            if (pairs.terms == 0) continue;
+            result.push_back({parameter.name, level, posterior(*learned, pairs), pairs.terms});
+            result.back().measured = measured_with(learned->lessons(), {shown_level(result.back())});
         }
     }
     return result;
@@ -255,6 +247,7 @@ inline std::vector<Interaction> Explanation::interactions(const std::vector<Effe
         const Effect *a = nullptr, *b = nullptr;
         Contrast contrast{};
         double size = 0;
+        std::size_t together = 0;
     };
     const auto usual = [&](const Effect& effect) -> const Value& { return problem_.space.at(effect.parameter).default_value; };
     std::vector<Candidate> candidates;
@@ -263,6 +256,8 @@ inline std::vector<Interaction> Explanation::interactions(const std::vector<Effe
             std::optional<Candidate> strongest;
             for (const Effect* a : looked_at[i])
                 for (const Effect* b : looked_at[j]) {
+                    const std::size_t together = measured_with(learned->lessons(), {shown_level(*a), shown_level(*b)});
+                    if (together < least_together) continue;
                     const Value& usual_a = usual(*a);
                     const Value& usual_b = usual(*b);
                     Contrast four = contrast(drawn,
@@ -273,7 +268,7 @@ inline std::vector<Interaction> Explanation::interactions(const std::vector<Effe
                                              most_fours);
                     if (four.terms == 0) continue;
                     const double size = std::abs(mean(*learned, four));
-                    if (!strongest || size > strongest->size) strongest = Candidate{a, b, std::move(four), size};
+                    if (!strongest || size > strongest->size) strongest = Candidate{a, b, std::move(four), size, together};
                 }
             if (strongest) candidates.push_back(std::move(*strongest));
         }
@@ -282,7 +277,8 @@ inline std::vector<Interaction> Explanation::interactions(const std::vector<Effe
     for (const Candidate& candidate : candidates)
         result.push_back({{candidate.a->parameter, candidate.b->parameter},
                           {candidate.a->level, candidate.b->level},
-                          posterior(*learned, candidate.contrast)});
+                          posterior(*learned, candidate.contrast),
+                          candidate.together});
     return result;
 }
 
