@@ -4,9 +4,11 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/engine/help.hpp"
+#include "servetune/engine/load_level.hpp"
 #include "servetune/io/flag_facts.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/space/neighbours.hpp"
 #include "servetune/study/study.hpp"
 
 #include <fmt/format.h>
@@ -79,18 +81,47 @@ std::vector<std::string> flag_problems(const StudySetup& setup, const KnownFlags
     return result;
 }
 
+/// Pairs of configurations that give one command, among a few that are drawn and their neighbours.
+std::vector<std::string> same_commands(const StudySetup& setup) {
+    constexpr int draws = 10;
+    constexpr std::size_t most = 5;
+    std::vector<std::string> result;
+    if (!setup.file.has_commands()) return result;
+    std::map<std::string, Configuration> known;
+    const auto look_at = [&](const Configuration& configuration) {
+        const Command command = setup.command(configuration);
+        std::string words = command.text() + "\n" + load_level_text(configuration);
+        for (const auto& [name, content] : command.files) words += "\n" + name + "\n" + content;
+        const auto [same, fresh] = known.emplace(words, configuration);
+        if (!fresh && same->second != configuration && result.size() < most)
+            result.push_back("two configurations give the same command and count as two: " + same->second.text() + " and " +
+                             configuration.text());
+    };
+    Rng rng(setup.file.seed);
+    for (int i = 0; i <= draws; ++i) {
+        const Configuration configuration = i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.sample(rng);
+        look_at(configuration);
+        for (const Configuration& neighbour : neighbours(setup.problem->space, configuration)) look_at(neighbour);
+    }
+    return result;
+}
+
 int print_validation(const StudySetup& setup, const Catalogue& catalogue, const ValidateArguments& arguments) {
     const bool json = arguments.json;
     const Problem& problem = *setup.problem;
     KnownFlags facts = stored_flags(setup, catalogue);
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
-    const std::vector<std::string> problems = flag_problems(setup, facts);
+    std::vector<std::string> problems = missing_models(setup.file);
+    for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json) fmt::print("{}\n", OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}}.dump(2));
         else
             for (const std::string& text : problems) fmt::print(stderr, "autotune: {}\n", text);
         return answer_is_no;
     }
+    std::vector<std::string> warnings = setup.file.warnings;
+    for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
+    for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
     const Command command = setup.command(problem.space.default_configuration());
     if (json) {
         OrderedJson object{
@@ -106,6 +137,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         object["continuous"] = !problem.feasible.finite();
         object["default_command"] = command.argv;
         object["installed"] = asked;
+        object["warnings"] = warnings;
         fmt::print("{}\n", object.dump(2));
         return done;
     }
@@ -122,6 +154,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     fmt::print("\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
                problem.feasible.finite() ? "" : " (each real counted once)", command.text());
     for (const std::string& line : asked) fmt::print("{}\n", line);
+    for (const std::string& line : warnings) fmt::print("warning: {}\n", line);
     return done;
 }
 

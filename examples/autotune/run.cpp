@@ -64,6 +64,7 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
+    if (const auto missing = missing_models(file); !missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
@@ -75,6 +76,8 @@ int run(const RunArguments& arguments) {
     if (file.deploy) file.deploy->options.measure.say = say;
     if (file.attach) file.attach->options.measure.say = say;
     StudySetup setup = set_up(std::move(file), folder);
+    for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
+    for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);
     auto journal = open_journal(folder, setup, arguments.accept_changes);
     if (!journal) return environment_error;

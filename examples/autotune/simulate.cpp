@@ -32,19 +32,17 @@ std::map<std::string, std::size_t> failures_of(const std::vector<PredictedTrial>
     return result;
 }
 
-OrderedJson prediction_json(const StudyFile& file, const Objective& objective, const PredictedTrial& prediction) {
+OrderedJson prediction_json(const StudyFile& file, const Objective& objective, const DistinctPrediction& shown) {
+    const PredictedTrial& prediction = shown.trial;
     const Command command = file.composition->render(prediction.configuration, {file.model, {}, 0});
     OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
-    return {{"configuration", prediction.configuration.text()},
-            {"command", command.text()},
-            {"argv", command.argv},
-            {"predicted", metrics[objective.metric]},
-            {"metrics", metrics}};
+    return {{"configuration", prediction.configuration.text()}, {"command", command.text()}, {"argv", command.argv},
+            {"predicted", metrics[objective.metric]},           {"ties", shown.ties},        {"metrics", metrics}};
 }
 
 void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
-                       const std::vector<PredictedTrial>& predictions, const std::vector<const PredictedTrial*>& best, std::size_t top,
+                       const std::vector<PredictedTrial>& predictions, const std::vector<DistinctPrediction>& best,
                        const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.metric;
     fmt::print("PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
@@ -62,13 +60,17 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
                    file.composition->render(usual.configuration, {file.model, {}, 0}).text());
     else if (const auto* failure = std::get_if<Failure>(&usual.outcome))
         fmt::print("  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind), failure->message);
-    for (std::size_t i = 0; i < std::min(top, best.size()); ++i) {
-        const double value = value_of(*best[i], metric);
+    for (const auto& [trial, ties] : best) {
+        const double value = value_of(trial, metric);
         const std::string gain =
             default_serves ? fmt::format("{:+.1f} %", problem.objective.gain(value, value_of(usual, metric)) * 100) : "";
-        fmt::print("  {:>12.6g} {:>9} {}\n", value, gain, file.composition->render(best[i]->configuration, {file.model, {}, 0}).text());
+        const std::string others =
+            ties == 0 ? "" : fmt::format("  # and {} other configuration{} with the same figures", ties, ties == 1 ? "" : "s");
+        fmt::print("  {:>12.6g} {:>9} {}{}\n", value, gain, file.composition->render(trial.configuration, {file.model, {}, 0}).text(),
+                   others);
     }
-    fmt::print("  ({} of each)\n\nmemory of the first:\n{}", metric, evaluator.started(best.front()->configuration).cost->memory().text());
+    fmt::print("  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}", metric,
+               evaluator.started(best.front().trial.configuration).cost->memory().text());
     fmt::print("\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' measures.\n");
 }
 
@@ -87,12 +89,11 @@ int simulate(const SimulateArguments& arguments) {
                                   std::max(1U, std::thread::hardware_concurrency())};
     std::vector<PredictedTrial> predictions = search_predictions(*evaluator, problem, search, signals.token());
     std::erase_if(predictions, [](const PredictedTrial& p) { return p.configuration.entries().empty(); });  // not reached before a stop
-    const auto best = ranked(predictions, file.objective);
+    const auto best = distinct(*evaluator, problem, ranked(predictions, file.objective), arguments.top, signals.token());
     const std::string hardware = arguments.hardware.empty() ? file.hardware : arguments.hardware;
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
-        for (std::size_t i = 0; i < std::min(arguments.top, best.size()); ++i)
-            list.push_back(prediction_json(file, file.objective, *best[i]));
+        for (const DistinctPrediction& shown : best) list.push_back(prediction_json(file, file.objective, shown));
         fmt::print("{}\n", OrderedJson{{"study", file.name},
                                        {"kind", "prediction"},
                                        {"hardware", hardware},
@@ -101,7 +102,7 @@ int simulate(const SimulateArguments& arguments) {
                                        {"objective", file.objective.metric},
                                        {"best", list}}
                                .dump(2));
-    } else print_predictions(file, hardware, problem, predictions, best, arguments.top, *evaluator);
+    } else print_predictions(file, hardware, problem, predictions, best, *evaluator);
     if (signals.token().stop_requested()) return stopped;
     return best.empty() ? nothing_feasible : done;
 }

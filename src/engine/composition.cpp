@@ -5,6 +5,7 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/space/expression_rewriting.hpp"
 
 #include <algorithm>
 #include <set>
@@ -12,55 +13,14 @@
 namespace servetune {
 namespace {
 
-/// Whether an engine takes `value` for a parameter. Steps and powers of two are where a search looks, not what the engine takes.
-bool admits(const Parameter& declared, const Value& value) {
-    if (is_unset(value)) return declared.offers_unset;
-    if (std::holds_alternative<TextDomain>(declared.domain)) return !text_of(value).empty();
-    if (const auto* range = std::get_if<IntegerDomain>(&declared.domain)) {
-        const auto* integer = std::get_if<std::int64_t>(&value);
-        return integer != nullptr && *integer >= range->low && *integer <= range->high;
-    }
-    return declared.contains(value);
-}
-
-std::vector<Value> ends_or_values(const Domain& domain) {
-    if (const auto* range = std::get_if<IntegerDomain>(&domain)) return {range->low, range->high};
-    if (const auto* interval = std::get_if<RealDomain>(&domain)) return {interval->low, interval->high};
-    if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values;
-    if (std::holds_alternative<TextDomain>(domain)) return {};
-    return {false, true};
-}
-
 bool contains(const std::vector<Value>& values, const Value& value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-/// The parameter as the study wants it: narrowed, fixed or as declared.
-Parameter narrowed(const Engine& engine, const Parameter& declared, const SpaceEntry& entry) {
-    const auto check = [&](const Value& value) {
-        if (!admits(declared, value) && !entry.checkpoints.contains(text_of(value)))
-            throw SpaceError("'" + entry.name + "': " + engine.name + " does not take " + text_of(value) + " for '" + declared.name +
-                             "' (" + declared.domain_text() + ") and no checkpoint serves it");
-    };
-    Parameter result = declared;
-    result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);
-    if (entry.fixed) {
-        check(*entry.default_value);
-        result.domain = ChoiceDomain{{*entry.default_value}};
-        result.default_value = *entry.default_value;
-        result.offers_unset = false;
-        return result;
-    }
-    if (entry.domain) {
-        for (const Value& value : ends_or_values(*entry.domain)) check(value);
-        result.domain = *entry.domain;
-        result.offers_unset = entry.offers_unset.value_or(false);
-        if (result.offers_unset) check(Unset{});
-        if (const auto values = ends_or_values(*entry.domain); !values.empty() && !result.contains(result.default_value))
-            result.default_value = values.front();
-    }
-    if (entry.default_value) result.default_value = *entry.default_value;
-    return result;
+/// Values that a rule names, and `Unset` where that stands for one of them: no flag gives the engine's own default.
+std::vector<Value> with_unset(std::vector<Value> values, const Parameter& declared) {
+    if (!is_unset(declared.default_value) && contains(values, declared.default_value)) values.emplace_back(Unset{});
+    return values;
 }
 
 }  // namespace
@@ -76,20 +36,16 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         for (const Engine& engine : engines) names.emplace_back(engine.name);
         parameters_.push_back(Parameter::choice("engine", std::move(names)));
     }
-    for (const SpaceEntry& entry : description_.entries) {
-        if (!entry.added) continue;
-        for (Engine& engine : engines) {
-            const std::string qualifier = engine.name + ".";
-            const bool qualified = entry.name.find('.') != std::string::npos;
-            if (qualified && !entry.name.starts_with(qualifier)) continue;
-            EngineParameter added = *entry.added;
-            added.parameter.name = qualified ? entry.name.substr(qualifier.size()) : entry.name;
-            if (engine.find(added.parameter.name) == nullptr) engine.parameters.push_back(std::move(added));
-        }
+    add_own_parameters();
+    for (Engine& engine : engines) {
+        keep_version(engine);
+        keep_architecture(engine);
     }
-    for (Engine& engine : engines) keep_version(engine);
     check_entries();
+    for (Engine& engine : engines) bound_devices(engine);
     for (std::size_t i = 0; i < engines.size(); ++i) add_engine(i);
+
+    merge_same_commands();
 
     // A condition may only ask for values its parent still has; what can never be active leaves the space.
     for (bool changed = true; changed;) {
@@ -239,7 +195,7 @@ void Composition::add_parameter(const Engine& engine, const EngineParameter& dec
     const auto& locals = names_[engine.name].locals;
     const Local& local = locals.find(declared.parameter.name)->second;
     if (local.name_in_space.empty()) return;
-    Parameter parameter = entry != nullptr ? narrowed(engine, declared.parameter, *entry) : declared.parameter;
+    Parameter parameter = entry != nullptr ? narrowed(engine, declared, *entry) : declared.parameter;
     parameter.name = local.name_in_space;
     const bool several = description_.engines.size() > 1;
     const bool shared = several && entry != nullptr && entry->name.find('.') == std::string::npos;
@@ -260,7 +216,8 @@ void Composition::add_parameter(const Engine& engine, const EngineParameter& dec
             throw SpaceError("'" + parameter.name + "': its condition names '" + condition.parent + "', which is no parameter of " +
                              engine.name);
         const Local& parent = known->second;
-        if (!parent.name_in_space.empty()) parameter.active_when.push_back({parent.name_in_space, condition.values});
+        if (!parent.name_in_space.empty())
+            parameter.active_when.push_back({parent.name_in_space, with_unset(condition.values, parent.parameter->parameter)});
         else if (!contains(condition.values, parent.parameter->parameter.default_value))
             parameter.active_when.push_back({parent.parameter->parameter.name, {}});
     }
@@ -271,7 +228,9 @@ void Composition::add_constraints(const Engine& engine) {
     const bool several = description_.engines.size() > 1;
     const auto& locals = names_[engine.name].locals;
     const auto impossible = [&](const Constraint& constraint) {
-        throw SpaceError(engine.name + ": '" + text_of(constraint) + "' cannot hold with the other parameters at their defaults");
+        const std::string& why = reason(constraint);
+        throw SpaceError(engine.name + ": '" + text_of(constraint) + "' cannot hold with the other parameters at their defaults" +
+                         (why.empty() ? "" : " (" + why + ")"));
     };
     for (const Constraint& constraint : engine.constraints) {
         if (const auto* rule = std::get_if<Require>(&constraint)) {
@@ -285,8 +244,9 @@ void Composition::add_constraints(const Engine& engine) {
                     expression = expression.with_constant(
                         name, is_unset(declared.default_value) ? declared.value_when_unset.value_or(Unset{}) : declared.default_value);
             }
-            if (expression.names().empty()) {
-                if (expression.evaluate([](std::size_t) -> const Value* { return nullptr; }) == false) impossible(constraint);
+            expression = expression.simplified_rule();
+            if (const auto always = expression.constant()) {
+                if (!*always) impossible(constraint);
                 continue;
             }
             expression = expression.renamed([&](const std::string& name) { return renames.at(name); });
@@ -297,7 +257,11 @@ void Composition::add_constraints(const Engine& engine) {
             bool can_match = forbid.has_value();
             for (const auto& [name, values] : can_match ? forbid->values : declared->values) {
                 const Local& local = locals.at(name);
-                if (!local.name_in_space.empty()) renamed.values[local.name_in_space] = values;
+                const auto searched =
+                    std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
+                if (!local.name_in_space.empty())
+                    renamed.values[local.name_in_space] =
+                        searched != parameters_.end() && searched->offers_unset ? with_unset(values, local.parameter->parameter) : values;
                 else can_match = can_match && contains(values, local.parameter->parameter.default_value);
             }
             if (!can_match) continue;

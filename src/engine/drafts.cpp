@@ -5,6 +5,7 @@
 #include "servetune/engine/composition.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace servetune {
 namespace {
@@ -36,6 +37,19 @@ void Composition::add_drafts(const Engine& engine) {
         local.drafted_by = method.parameter.name;
         local.drafts = entry->drafts;
     }
+}
+
+std::vector<std::string> Composition::further_models() const {
+    std::set<std::string> found;
+    for (const auto& [engine, names] : names_)
+        for (const auto& [name, local] : names.locals) {
+            for (const auto& [value, model] : local.checkpoints) found.insert(model);
+            for (const auto& [value, model] : local.drafts) found.insert(model);
+        }
+    for (const Parameter& parameter : parameters_)
+        if (const auto* choice = std::get_if<ChoiceDomain>(&parameter.domain); choice != nullptr && parameter.concept_name == draft_concept)
+            for (const Value& value : choice->values) found.insert(text_of(value));
+    return {found.begin(), found.end()};
 }
 
 /// The rule without draft models that follow a method: what it says of them, it says of the methods that have them (or, with

@@ -3,9 +3,12 @@
 
 #include "servetune/space/neighbours.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <set>
 #include <thread>
@@ -96,6 +99,67 @@ std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluato
         (void)try_all(neighbours(problem.space, from));
     }
     return found;
+}
+
+namespace {
+
+/// How many parameters of a configuration are not at their defaults.
+std::size_t changes_of(const SearchSpace& space, const Configuration& configuration) {
+    const auto& entries = configuration.entries();
+    return static_cast<std::size_t>(std::count_if(entries.begin(), entries.end(),
+                                                  [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
+}
+
+/// What the objective sees of a prediction, as it is printed: to six digits.
+std::vector<std::string> figures_of(const Outcome& outcome, const Objective& objective) {
+    std::vector<std::string> result;
+    const auto* measurement = std::get_if<Measurement>(&outcome);
+    if (measurement == nullptr) return result;
+    const auto add = [&](const std::string& name) {
+        const auto metric = measurement->metrics.find(name);
+        result.push_back(metric == measurement->metrics.end() ? "" : fmt::format("{:.6g}", metric->second.value));
+    };
+    for (const Goal& goal : objective.goals()) add(goal.metric);
+    for (const Limit& limit : objective.limits) add(limit.metric);
+    return result;
+}
+
+/// The same prediction of fewer flags: whatever changes none of its figures goes back to its default.
+PredictedTrial without_idle(const SimulateEvaluator& evaluator, const Problem& problem, PredictedTrial trial) {
+    const SearchSpace& space = problem.space;
+    const auto figures = figures_of(trial.outcome, problem.objective);
+    for (const Parameter& parameter : space.parameters()) {
+        const Value* value = trial.configuration.find(parameter.name);
+        if (value == nullptr || *value == parameter.default_value) continue;
+        const Configuration smaller = space.changed(trial.configuration, {{parameter.name, parameter.default_value}});
+        if (!space.feasible(smaller) || changes_of(space, smaller) >= changes_of(space, trial.configuration)) continue;
+        if (Outcome outcome = evaluator.predicted(smaller); figures_of(outcome, problem.objective) == figures)
+            trial = {smaller, std::move(outcome)};
+    }
+    return trial;
+}
+
+}  // namespace
+
+std::vector<DistinctPrediction> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
+                                         const std::vector<const PredictedTrial*>& best, std::size_t top, const std::stop_token& stop) {
+    std::vector<std::vector<const PredictedTrial*>> groups;
+    std::map<std::vector<std::string>, std::size_t> which;
+    for (const PredictedTrial* trial : best) {
+        const auto [known, fresh] = which.emplace(figures_of(trial->outcome, problem.objective), groups.size());
+        if (fresh) groups.emplace_back();
+        groups[known->second].push_back(trial);
+    }
+    std::vector<DistinctPrediction> result;
+    for (std::size_t i = 0; i < std::min(top, groups.size()); ++i) {
+        const PredictedTrial* smallest =
+            *std::min_element(groups[i].begin(), groups[i].end(), [&](const PredictedTrial* a, const PredictedTrial* b) {
+                return changes_of(problem.space, a->configuration) < changes_of(problem.space, b->configuration);
+            });
+        const bool stopped = stop.stop_requested();  // what was found so far is still shown
+        result.push_back({stopped ? *smallest : without_idle(evaluator, problem, *smallest), groups[i].size() - 1});
+    }
+    return result;
 }
 
 }  // namespace servetune

@@ -177,7 +177,9 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
 std::string that_takes(const std::string& cache_type, const std::string& usual, const ServingTarget& target) {
     const auto takes = [&](const AttentionTraits& attention) {
         const auto& types = attention.cache_types;
+        const auto& chips = attention.architectures;
         return (types.empty() || std::find(types.begin(), types.end(), cache_type) != types.end()) &&
+               (chips.empty() || std::find(chips.begin(), chips.end(), target.hardware.architecture) != chips.end()) &&
                std::all_of(attention.needs.begin(), attention.needs.end(),
                            [&](const std::string& type) { return target.hardware.flops_per_second.contains(type); });
     };
@@ -316,6 +318,17 @@ void ServingReader::check_rules(Serving& serving) const {
         return;
     }
     const auto refuse = [&](const std::string& rule) { serving.refused = refuses(traits_, "rule", {{"rule", rule}}, rule); };
+    const std::string& chip = hardware_.architecture;
+    if (const auto& chips = engine_.architectures; !chips.empty() && std::find(chips.begin(), chips.end(), chip) == chips.end())
+        return refuse(engine_.name + " does not run on " + hardware_.title + " (" + chip + ")");
+    for (const EngineParameter& declared : engine_.parameters) {
+        const auto set_to = serving.parameters.find(declared.parameter.name);
+        if (set_to == serving.parameters.end()) continue;
+        const auto chips = declared.architectures.find(text_of(set_to->second));
+        if (chips == declared.architectures.end() || std::find(chips->second.begin(), chips->second.end(), chip) != chips->second.end())
+            continue;
+        return refuse(declared.parameter.name + "=" + text_of(set_to->second) + " is not for " + hardware_.title + " (" + chip + ")");
+    }
     const auto value_of = [&](const std::string& name) {
         const auto found = serving.parameters.find(name);
         return found != serving.parameters.end() ? found->second : Value(Unset{});

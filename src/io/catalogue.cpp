@@ -5,6 +5,7 @@
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/space/search_space.hpp"
 #include "servetune/trial/outcome.hpp"
@@ -36,12 +37,24 @@ void check_names(const Engine& engine, const Yaml& file) {
     for (const auto& [name, node] : file.find("parameters")->entries())
         if (const Yaml* when = node.find("when"))
             for (const auto& [parent, values] : when->entries()) check(parent, values);
+    if (const Yaml* devices = file.find("devices"))
+        for (std::size_t i = 0; i < engine.devices.size(); ++i) {
+            check(engine.devices[i].parameter, devices->items()[i]);
+            for (const Condition& condition : engine.devices[i].unless) check(condition.parent, devices->items()[i]);
+        }
     if (const Yaml* render = file.find("render"))
         for (std::size_t i = 0; i < engine.json_flags.size(); ++i)
             for (const auto& [key, name] : engine.json_flags[i].fields) check(name, render->items()[i]);
     if (const Yaml* constraints = file.find("constraints"))
         for (std::size_t i = 0; i < engine.constraints.size(); ++i)
             for (const std::string& name : names_of(engine.constraints[i])) check(name, constraints->items()[i]);
+}
+
+DeviceFactor read_device_factor(const Yaml& node) {
+    if (!node.is_mapping()) return {node.text()};
+    node.check_keys(keys::device_factor);
+    const Yaml* unless = node.find("unless");
+    return {node.find("parameter")->text(), unless != nullptr ? read_conditions(*unless) : std::vector<Condition>{}};
 }
 
 Engine read_engine(const Yaml& file) {
@@ -99,6 +112,9 @@ Engine read_engine(const Yaml& file) {
         }
     if (const Yaml* list = file.find("constraints"))
         for (const Yaml& item : list->items()) engine.constraints.push_back(read_constraint(item));
+    if (const Yaml* list = file.find("architectures")) engine.architectures = read_architectures(*list);
+    if (const Yaml* list = file.find("devices"))
+        for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));
     check_names(engine, file);
     try {
         std::vector<Parameter> parameters;
@@ -125,7 +141,7 @@ Dataset read_dataset(const Yaml& node) {
     const auto known = named_in(dataset_kinds, kind.text());
     if (!known) kind.fail_wanted("random, sharegpt, trace, prompts, shared_prefix or multi_turn");
     result.kind = *known;
-    if (const Yaml* path = node.find("path")) result.path = path->text();
+    if (const Yaml* path = node.find("path")) result.path = text_with_home(*path);
     result.folder = fs::path(node.file()).parent_path().string();
     result.input_tokens = positive_count(node, "input_tokens");
     result.output_tokens = positive_count(node, "output_tokens");
@@ -227,7 +243,7 @@ Catalogue Catalogue::standard() {
 fs::path Catalogue::find(const std::string& kind, const std::string& name, const fs::path& beside) const {
     std::error_code error;
     if (name.find('/') != std::string::npos || name.ends_with(".yaml")) {
-        const fs::path file = fs::path(name).is_absolute() ? fs::path(name) : beside / name;
+        const fs::path file = beside / with_home(name);
         if (!fs::exists(file, error)) throw IoError("there is no file " + file.string());
         return file;
     }

@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 
 #include <fcntl.h>
+#include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <iterator>
@@ -18,6 +20,7 @@
 #include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
 
 namespace servetune {
 namespace {
@@ -64,6 +67,23 @@ private:
 bool same_file(const struct stat& a, const struct stat& b) { return a.st_dev == b.st_dev && a.st_ino == b.st_ino; }
 
 }  // namespace
+
+std::string with_home(const std::string& path) {
+    if (!path.starts_with('~')) return path;
+    const auto slash = path.find('/');
+    const std::string user = path.substr(1, slash == std::string::npos ? slash : slash - 1);
+    const std::string rest = slash == std::string::npos ? "" : path.substr(slash);
+    const char* home = user.empty() ? std::getenv("HOME") : nullptr;  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (home != nullptr && *home != '\0') return home + rest;
+    std::vector<char> buffer(16384);
+    passwd entry{};
+    passwd* found = nullptr;
+    if (user.empty()) ::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found);
+    else ::getpwnam_r(user.c_str(), &entry, buffer.data(), buffer.size(), &found);
+    if (found == nullptr)
+        throw IoError("'" + path + "': " + (user.empty() ? "HOME is not set" : "there is no user '" + user + "' on this machine"));
+    return found->pw_dir + rest;
+}
 
 std::string read_file(const fs::path& file) {
     std::error_code unknown;  // then opening it says what is wrong

@@ -26,6 +26,12 @@ inline constexpr std::array engine{
     Key{"parameters", "mapping", "name -> parameter", true},
     Key{"render", "list", "parameters that make one flag together"},
     Key{"constraints", "list", "rules that every configuration keeps"},
+    Key{"architectures", "list of text", "chips that it runs on (any)"},
+    Key{"devices", "list", "parameters whose product is the number of devices that a configuration takes"},
+};
+inline constexpr std::array device_factor{
+    Key{"parameter", "text", "a parameter that multiplies the number of devices", true},
+    Key{"unless", "mapping", "parameter -> value or values; where all hold, it shares devices that are counted already"},
 };
 inline constexpr std::array ready{
     Key{"http_get", "path", "answers 200 once the engine serves", true},
@@ -62,6 +68,7 @@ inline constexpr std::array parameter{
     Key{"until", "version", "last version that has it"},
     Key{"values_since", "version -> list", "values of a choice that came with a version"},
     Key{"values_until", "version -> list", "values of a choice last seen in a version"},
+    Key{"architectures", "value -> list", "of a choice: the chips that take a value (all)"},
     Key{"checkpoints", "mapping of text", "in a study: value -> model to serve instead of passing the flag"},
     Key{"drafts", "mapping of text", "in a study, of the method of speculation: value -> the draft model it works with"},
 };
@@ -126,7 +133,8 @@ inline constexpr std::array study{
     Key{"study", "text", "its name, and its folder's", true},
     Key{"use", "file", "start from this study; the keys here replace its own, those under `space` one by one"},
     Key{"model", "text", "what is served", true},
-    Key{"hardware", "text", "what it runs on"},
+    Key{"hardware", "text or mapping", "what it runs on, such as h100-sxm, or {device, count}"},
+    Key{"machine", "mapping", "the same, and how many there are; layouts of more devices are refused"},
     Key{"engine", "name or file", "the engine"},
     Key{"engines", "list", "several: the engine becomes a parameter, the first is the default"},
     Key{"engine_versions", "mapping of text", "engine -> version; its flags are those of that version (the newest known)"},
@@ -150,6 +158,10 @@ inline constexpr std::array study{
     Key{"seed", "integer", "of the study (0)"},
     Key{"notes", "list of text", "printed at the end of the report"},
     Key{"published", "mapping", "what a published document printed, shown beside ours"},
+};
+inline constexpr std::array machine{
+    Key{"device", "text", "the accelerator, such as h100-sxm"},
+    Key{"count", "integer", "how many of them a trial may take; without it layouts of one device only"},
 };
 inline constexpr std::array preset{
     Key{"preset", "text", "its name", true},
@@ -261,6 +273,8 @@ inline constexpr std::array hardware{
     Key{"hardware", "text", "its name, and its file's", true},
     Key{"title", "text", "what it is, for people", true},
     Key{"also", "list of text", "other names: of data sheets, as nvidia-smi prints it", true},
+    Key{"architecture", "turing | ampere | ada | hopper | blackwell | blackwell-rtx | thor | cdna3", "what decides which kernels it runs",
+        true},
     Key{"memory_bytes", "number", "as its driver reports them", true},
     Key{"memory_bandwidth_bytes_per_second", "number", "the vendor's peak", true},
     Key{"flops_per_second", "mapping", "number type (fp16 bf16 fp8 int8 fp4) -> dense matrix operations, the vendor's peak", true},
@@ -343,6 +357,7 @@ inline constexpr std::array attention{
     Key{"decode_efficiency", "number", "share of the memory bandwidth, reading the cache", true},
     Key{"cache_types", "list of text", "of keys and values that it has kernels for; without: all"},
     Key{"needs", "list of text", "number types that the chip must compute in"},
+    Key{"architectures", "list of text", "the chips that these figures are of; the simulator refuses it on others (all)"},
 };
 inline constexpr std::array default_rule{
     Key{"value", "value", "what the engine uses", true},

@@ -3,6 +3,9 @@
 
 #include "keys.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/perf/hardware_spec.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -124,6 +127,31 @@ std::vector<std::string> read_text_list(const Yaml& node) {
     return result;
 }
 
+std::string text_with_home(const Yaml& node) {
+    try {
+        return with_home(node.text());
+    } catch (const IoError& error) {
+        node.fail(error.what());
+    }
+}
+
+bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no) {
+    const std::string text = node.text();
+    if (text != yes && text != no) node.fail_wanted(std::string(yes) + " or " + std::string(no));
+    return text == yes;
+}
+
+std::vector<std::string> read_architectures(const Yaml& node) {
+    std::vector<std::string> result;
+    for (const Yaml& item : node.is_sequence() ? node.items() : std::vector<Yaml>{node}) {
+        if (std::find(architectures.begin(), architectures.end(), item.text()) == architectures.end())
+            item.fail("'" + item.text() + "' is no architecture; known: " +
+                      listed(nearest_first(item.text(), std::vector<std::string>(architectures.begin(), architectures.end()))));
+        result.push_back(item.text());
+    }
+    return result;
+}
+
 std::map<std::string, std::string> read_texts(const Yaml& node) {
     std::map<std::string, std::string> result;
     for (const auto& [key, value] : node.entries()) result[key] = value.text();
@@ -148,6 +176,15 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     }
     result.values_since = read_values_by_version(node, "values_since", read->domain);
     result.values_until = read_values_by_version(node, "values_until", read->domain);
+    if (const Yaml* values = node.find("architectures")) {
+        const auto* choice = std::get_if<ChoiceDomain>(&read->domain);
+        if (choice == nullptr) values->fail("only values of a choice can be refused by a chip");
+        for (const auto& [value, chips] : values->entries()) {
+            const auto same = [&, &wanted = value](const Value& known) { return text_of(known) == wanted; };
+            if (std::none_of(choice->values.begin(), choice->values.end(), same)) chips.fail("'" + value + "' is not in the choice");
+            result.architectures[value] = read_architectures(chips);
+        }
+    }
     result.since = text_or_empty(node, "since");
     result.until = text_or_empty(node, "until");
     result.source = text_or_empty(node, "source");
@@ -160,6 +197,7 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     if (!node.is_mapping()) {
         result.fixed = true;
         result.default_value = node.value();
+        if (auto* text = std::get_if<std::string>(&*result.default_value)) *text = text_with_home(node);
         return result;
     }
     node.check_keys(keys::parameter);
@@ -173,8 +211,12 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         if (node.find("default") != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
     } else if (const Yaml* given = node.find("default")) result.default_value = given->value();
     if (const Yaml* grows = node.find("grows_memory")) result.grows_memory = grows->boolean();
-    if (const Yaml* checkpoints = node.find("checkpoints")) result.checkpoints = read_texts(*checkpoints);
-    if (const Yaml* drafts = node.find("drafts")) result.drafts = read_texts(*drafts);
+    const auto read_models = [&](const char* key, std::map<std::string, std::string>& into) {
+        if (const Yaml* models = node.find(key))
+            for (const auto& [value, model] : models->entries()) into[value] = text_with_home(model);
+    };
+    read_models("checkpoints", result.checkpoints);
+    read_models("drafts", result.drafts);
     if (node.find("flag") != nullptr || node.find("env") != nullptr || node.find("option") != nullptr) {
         if (!read) node.fail("a parameter of the study's own needs bool, int, real, choice or text");
         result.added = read_parameter(name, node.without("checkpoints").without("drafts"));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Facts of accelerators and models: search_spaces/hardware/*.yaml and models/*.yaml.
 #include "keys.hpp"
+#include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/catalogue.hpp"
@@ -39,6 +40,7 @@ HardwareSpec read_hardware(const Yaml& file) {
     HardwareSpec spec{file.find("hardware")->text()};
     spec.title = file.find("title")->text();
     spec.also = names_in(*file.find("also"));
+    spec.architecture = read_architectures(*file.find("architecture")).front();
     spec.memory_bytes = positive(*file.find("memory_bytes"));
     spec.memory_bandwidth_bytes_per_second = positive(*file.find("memory_bandwidth_bytes_per_second"));
     for (const auto& [type, value] : file.find("flops_per_second")->entries()) spec.flops_per_second[type] = positive(value);

@@ -7,6 +7,7 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/yaml.hpp"
+#include "space_reader.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -25,16 +26,10 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     const Yaml* use = node.find("use");
     if (use == nullptr) return node;
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
-    const fs::path base = fs::path(use->file()).parent_path() / use->text();
+    const fs::path base = path_of(*use);
     std::error_code unknown;
     if (!fs::exists(base, unknown)) use->fail("there is no file " + base.string());
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without("use"), "space");
-}
-
-bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no) {
-    const std::string text = node.text();
-    if (text != yes && text != no) node.fail_wanted(std::string(yes) + " or " + std::string(no));
-    return text == yes;
 }
 
 Objective read_objective(const Yaml& node) {
@@ -184,19 +179,16 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
         if (name == "cost_model") {
             where.check_keys({});
             result.push_back({});
-        } else
-            result.push_back({name == "study" ? KnowledgeChoice::Kind::study : KnowledgeChoice::Kind::table,
-                              fs::path(item.file()).parent_path() / where.text()});
+        } else result.push_back({name == "study" ? KnowledgeChoice::Kind::study : KnowledgeChoice::Kind::table, path_of(where)});
     }
     return result;
 }
 
 ReplayChoice read_replay(const Yaml& node) {
     ReplayChoice result;
-    const fs::path folder = fs::path(node.file()).parent_path();
-    if (node.is_scalar()) return {folder / node.text()};
+    if (node.is_scalar()) return {path_of(node)};
     node.check_keys(keys::replay);
-    result.table = folder / node.find("table")->text();
+    result.table = path_of(*node.find("table"));
     if (const Yaml* unmeasured = node.find("unmeasured")) result.exclude_unmeasured = choice_of_two(*unmeasured, "exclude", "fail");
     if (const Yaml* noise = node.find("noise_cv")) result.noise_cv = noise->fraction();
     if (const Yaml* delay = node.find("delay")) result.delay_seconds = delay->seconds();
@@ -211,8 +203,7 @@ SimulateChoice read_simulate(const Yaml& node) {
     if (const Yaml* drift = node.find("drift")) result.noise.drift_cv = drift->fraction();
     if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->seconds();
     if (const Yaml* traits = node.find("traits"))
-        for (const auto& [engine, file] : traits->entries())
-            result.traits[engine] = fs::absolute(fs::path(file.file()).parent_path() / file.text()).string();
+        for (const auto& [engine, file] : traits->entries()) result.traits[engine] = fs::absolute(path_of(file)).string();
     return result;
 }
 
@@ -277,6 +268,7 @@ CommandChoice read_command(const Yaml& node) {
     result.words = options.argv;
     options.working_folder = fs::absolute(words.file()).parent_path();
     std::string& program = options.argv.front();
+    program = text_with_home(words.items().front());
     if (program.empty()) words.items().front().fail_wanted("a program");
     if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
     if (!node.is_mapping()) return result;
@@ -301,120 +293,10 @@ int read_time_of_day(const Yaml& node) {
     return static_cast<int>(*hours * 60 + *minutes);
 }
 
-/// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
-void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
-    fs::path file;
-    try {
-        file = catalogue.find("presets", named.text(), fs::path(named.file()).parent_path());
-    } catch (const IoError& error) {
-        named.fail(error.what());
-    }
-    const Yaml preset = Yaml::load(file);
-    preset.check_keys(keys::preset);
-    const Yaml* others = preset.find("others");
-    description.others_searched = others != nullptr && choice_of_two(*others, "search", "default");
-    const Yaml& spaces = *preset.find("space");
-    const std::size_t own = description.entries.size();
-    for (const Engine& engine : description.engines) {
-        const Yaml* space = spaces.find(engine.name);
-        if (space == nullptr) {
-            if (!spaces.entries().empty()) named.fail("the preset has nothing for " + engine.name);
-            continue;
-        }
-        const Yaml* version = versions != nullptr ? versions->find(engine.name) : nullptr;
-        for (const auto& [name, node] : space->entries()) {
-            const EngineParameter* declared = engine.find(name);
-            if (declared == nullptr) node.fail("'" + name + "' is not a parameter of " + engine.name);
-            if (!version_within(version != nullptr ? version->text() : "", declared->since, declared->until)) continue;
-            const auto said = [&, n = name](const SpaceEntry& entry) {
-                return entry.name == n || entry.name == engine.name + "." + n || entry.name == declared->parameter.concept_name;
-            };
-            const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
-            if (std::any_of(description.entries.begin(), end, said)) continue;
-            description.entries.push_back(read_space_entry(description.engines.size() > 1 ? engine.name + "." + name : name, node));
-        }
-    }
-}
-
 /// Of a study that somebody else measures: what a file may leave out.
 Yaml completed_for_outside(const Yaml& root, const fs::path& file) {
     return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
         .overlaid(root.find("evaluator") != nullptr ? root.without("evaluator") : root, "space");
-}
-
-/// What stands for the engine where the space is the study's own: its parameters, and no command.
-Engine own_space(const Yaml& root) {
-    for (const char* key : {"preset", "others", "arguments", "engine_versions"})
-        if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
-    const Yaml* space = root.find("space");
-    if (space == nullptr || space->entries().empty()) root.fail("without an engine a study says under 'space' what is searched");
-    Engine result{"this space"};
-    for (const auto& [name, node] : space->entries()) {
-        if (node.is_mapping()) {
-            result.parameters.push_back(read_parameter(name, node));
-            continue;
-        }
-        result.parameters.push_back({Parameter::choice(name, {node.value()})});
-    }
-    for (const EngineParameter& declared : result.parameters)
-        for (const Condition& condition : declared.parameter.active_when)
-            if (result.find(condition.parent) == nullptr)
-                space->find(declared.parameter.name)->find("when")->fail("'" + condition.parent + "' is no parameter of this space");
-    return result;
-}
-
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, bool measured_outside) {
-    SpaceDescription description;
-    const Yaml* engine = root.find("engine");
-    const Yaml* engines = root.find("engines");
-    const bool own = measured_outside && engine == nullptr && engines == nullptr;
-    if (own) description.engines.push_back(own_space(root));
-    else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
-    if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
-    else if (engines != nullptr)
-        for (const Yaml& item : engines->items()) {
-            description.engines.push_back(catalogue.engine(item));
-            const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
-            if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
-        }
-    const Yaml* space = root.find("space");
-    const Yaml* versions = root.find("engine_versions");
-    if (space != nullptr && !own)
-        for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
-    if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
-    if (const Yaml* evaluator = root.find("evaluator"); evaluator->is_mapping() && evaluator->find("attach") != nullptr) {
-        if (space != nullptr && !space->entries().empty())
-            space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
-        if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
-        description.others_searched = false;
-    } else if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
-    if (const Yaml* load = root.find("load")) {
-        load->check_keys(keys::load);
-        for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
-    }
-    if (const Yaml* constraints = root.find("constraints"))
-        for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
-    if (const Yaml* arguments = root.find("arguments")) {
-        if (arguments->is_sequence()) {
-            if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
-            description.arguments[description.engines.front().name] = read_text_list(*arguments);
-        } else
-            for (const auto& [name, words] : arguments->entries()) description.arguments[name] = read_text_list(words);
-    }
-    if (versions != nullptr) {
-        description.versions = read_texts(*versions);
-        for (const auto& [name, version] : versions->entries()) {
-            const auto same = [&, wanted = name](const Engine& e) { return e.name == wanted; };
-            if (std::none_of(description.engines.begin(), description.engines.end(), same))
-                version.fail("'" + name + "' is none of the study's engines");
-            if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
-        }
-    }
-    try {
-        return std::make_unique<Composition>(std::move(description));
-    } catch (const SpaceError& error) {
-        (space != nullptr ? *space : root).fail(error.what());
-    }
 }
 
 }  // namespace
@@ -445,9 +327,10 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     study.name = written.find("study") != nullptr ? root.find("study")->text() : file.stem().string();
     if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
         root.find("study")->fail("a study's name is its folder's: no '/', no leading '.'");
-    study.model = root.find("model")->text();
-    if (const Yaml* hardware = root.find("hardware")) study.hardware = hardware->text();
-    study.composition = read_space(root, catalogue, study.measured_outside);
+    study.model = text_with_home(*root.find("model"));
+    read_machine(root, study);
+    study.composition = read_space(root, catalogue, study);
+    study.warnings = unchecked_versions(*study.composition, catalogue);
 
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {

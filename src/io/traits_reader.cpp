@@ -69,9 +69,10 @@ double share_in(const Yaml& node) {
 }
 AttentionTraits read_attention(const Yaml& node) {
     node.check_keys(keys::attention);
-    AttentionTraits result{share_in(*node.find("prefill_efficiency")), share_in(*node.find("decode_efficiency")), {}, {}};
+    AttentionTraits result{share_in(*node.find("prefill_efficiency")), share_in(*node.find("decode_efficiency")), {}, {}, {}};
     if (const Yaml* types = node.find("cache_types")) result.cache_types = read_text_list(*types);
     if (const Yaml* needs = node.find("needs")) result.needs = read_text_list(*needs);
+    if (const Yaml* chips = node.find("architectures")) result.architectures = read_architectures(*chips);
     return result;
 }
 

@@ -80,6 +80,9 @@ std::string unsupported(const CostModel& cost) {
     const auto& types = attention.cache_types;
     if (!types.empty() && std::find(types.begin(), types.end(), settings.cache_type) == types.end())
         return backend + " has no kernels for a cache of " + settings.cache_type;
+    const auto& chips = attention.architectures;
+    if (!chips.empty() && std::find(chips.begin(), chips.end(), target.hardware.architecture) == chips.end())
+        return backend + " is not for " + target.hardware.title + " (" + target.hardware.architecture + ")";
     for (const std::string& type : attention.needs)
         if (!target.hardware.flops_per_second.contains(type))
             return backend + " needs a chip that computes in " + type + ", which " + target.hardware.title + " does not";

@@ -2,6 +2,7 @@
 // Any bytes as an expression: what parses prints to what parses to the same, and can be evaluated over values of all types.
 #include "fuzz/target.hpp"
 #include "servetune/space/expression_parser.hpp"
+#include "servetune/space/expression_rewriting.hpp"
 
 #include <array>
 #include <functional>

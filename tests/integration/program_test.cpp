@@ -530,6 +530,35 @@ TEST_CASE("kill -9 at random moments: no told trial is lost, and the study ends 
     }
 }
 
+TEST_CASE("validate and run look for a model file before an engine is started, and warn of versions nobody checked") {
+    const TemporaryFolder folder;
+    const auto study = [](const std::string& model, const std::string& more) {
+        return "study: s\nmodel: " + model + "\n" + more + "others: default\nworkloads: [{use: random}]\n" +
+               "objective: {maximize: output_tokens_per_second}\nevaluator: {deploy: {}}\n";
+    };
+    folder.write("s.yaml", study("./nowhere.gguf", "engine: llama.cpp\n"));
+    const std::string said =
+        "autotune: s.yaml: the model './nowhere.gguf' does not exist: looked for " + (folder.path() / "./nowhere.gguf").string() + "\n";
+    const Ran refused = autotune({"validate", "s.yaml"}, folder.path());
+    CHECK(refused.code == 1);
+    CHECK(refused.err == said);
+    const Ran not_run = autotune({"run", "s.yaml"}, folder.path());
+    CHECK(not_run.code == 2);
+    CHECK(not_run.err == said);
+    folder.write("nowhere.gguf", "x");
+    CHECK(autotune({"validate", "s.yaml"}, folder.path()).code == 0);
+
+    folder.write("v.yaml", study("org/m", "engine: vllm\nengine_versions: {vllm: \"0.32\"}\n"));
+    const Ran newer = autotune({"validate", "v.yaml"}, folder.path());
+    CHECK(newer.code == 0);
+    CHECK(has(newer.out, "warning: vllm 0.32 is newer than 0.28"));
+    CHECK(Json::parse(autotune({"validate", "v.yaml", "--json"}, folder.path()).out)["warnings"].size() == 1);
+
+    folder.write("t.yaml", study("org/m", "engine: llama.cpp\nspace: {checked: {flag: --check-tensors, bool: {}, default: engine}}\n"));
+    CHECK(has(autotune({"validate", "t.yaml", "--no-installed"}, folder.path()).out,
+              "warning: 'checked': false and engine give the same command, so they are one configuration: engine\n"));
+}
+
 TEST_CASE("validate asks an engine that is on the PATH for its --help, and only then") {
     const TemporaryFolder folder;
     const auto install = [&](const std::string& body) {

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <set>
+
 using namespace servetune;
 using namespace servetune::test;
 
@@ -66,6 +68,39 @@ TEST_CASE("simulate: the study that ships, and the same on a better chip") {
         return json["best"][0]["predicted"].get<double>();
     };
     CHECK(best({"--hardware", "h200-sxm"}) >= best({}) * 0.95);  // searched, not known: a few draws each
+}
+
+TEST_CASE("simulate: kernels that a chip refuses are not proposed, ties are one row, idle flags are left out") {
+    const TemporaryFolder folder;
+    const auto of = [](const std::string& preset) {
+        return "study: own\nmodel: Qwen/Qwen3-8B\nhardware: h100-sxm\nengine: sglang\npreset: " + preset +
+               "\nworkloads:\n  - {workload: w, use: random, input_tokens: 200, output_tokens: 20, requests: 60}\n"
+               "objective: {maximize: total_tokens_per_second}\nevaluator: {simulate: {}}\n";
+    };
+    const std::string file = folder.write("study.yaml", of("quick")).string();
+    const auto best_on = [&](const std::string& hardware) {
+        const Ran ran = autotune({"simulate", file, "--json", "--configurations", "30", "--hardware", hardware}, folder.path());
+        INFO(ran.err);
+        REQUIRE(ran.code == 0);
+        return Json::parse(ran.out)["best"];
+    };
+    for (const char* hardware : {"h100-sxm", "b200-sxm", "mi300x", "a100-sxm-80gb"}) {
+        INFO(hardware);
+        const Json best = best_on(hardware);
+        REQUIRE_FALSE(best.empty());
+        std::set<std::string> figures;
+        for (const Json& row : best) {
+            INFO(row.dump());
+            if (std::string(hardware) != "h100-sxm") CHECK_FALSE(has(row["command"], "fa3"));
+            if (std::string(hardware) == "mi300x") CHECK_FALSE(has(row["command"], "flashinfer"));
+            CHECK(figures.insert(row["predicted"].dump()).second);  // no two rows with the same figure
+            // 60 requests at once never need room for 128, nor does any cap from there on: such a flag is idle.
+            CHECK_FALSE(has(row["command"], "--max-running-requests"));
+        }
+    }
+    const Ran text = autotune({"simulate", file, "--configurations", "30", "--hardware", "b200-sxm"}, folder.path());
+    CHECK(has(text.out, "with the same figures\n"));
+    CHECK(has(text.out, "flags that change no figure are left out"));
 }
 
 TEST_CASE("simulate: a model that fits under no flag is said before anything runs, with the memory plan") {

@@ -2,6 +2,7 @@
 #include "support/brute_force.hpp"
 #include "support/test.hpp"
 
+#include "servetune/space/expression_rewriting.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/space/neighbours.hpp"
 

@@ -24,7 +24,14 @@ struct SpaceEntry {
     std::optional<bool> grows_memory{};                ///< nothing: as the engine's own
     std::map<std::string, std::string> checkpoints{};  ///< value (as text) -> model to serve instead of passing a flag
     std::map<std::string, std::string> drafts{};       ///< of the method of speculation: value -> the draft model it works with
-    std::optional<EngineParameter> added{};            ///< a parameter that no engine file has
+    std::optional<EngineParameter> added{};            ///< a parameter that no engine file has; its default is of trial 0, not the engine's
+    bool of_preset = false;                            ///< says what is worth a search; the study itself fixes nothing with it
+};
+
+/// How many devices a layout (tensor x pipeline x data parallel) may take.
+struct DeviceLimit {
+    std::int64_t count = 1;
+    bool stated = false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
 };
 
 /// The engines of a study and what it says of their parameters.
@@ -36,6 +43,9 @@ struct SpaceDescription {
     std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
     std::map<std::string, std::string> versions{};                ///< engine -> its version; without: the newest that its file covers
     std::vector<Parameter> load_levels{};                         ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
+    std::string architecture{};  ///< of the chip (perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
+    std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
+    bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
 };
 
 /// A command to start: words, never a shell line.
@@ -82,6 +92,11 @@ public:
     }
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
     [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
+    /// What a person should know of the space: values left out because they give the command of another value.
+    [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
+
+    /// Models that its commands may name beside the study's own: checkpoints and draft models, each once.
+    [[nodiscard]] std::vector<std::string> further_models() const;
 
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
@@ -113,6 +128,12 @@ private:
         std::map<std::string, Local, std::less<>> locals;
     };
     void keep_version(Engine& engine) const;
+    void keep_architecture(Engine& engine) const;
+    void add_own_parameters();
+    void bound_devices(Engine& engine) const;
+    void merge_same_commands();
+    [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter, const Value& value) const;
+    [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared, const SpaceEntry& entry) const;
     void add_engine(std::size_t which);
     void add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry);
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
@@ -133,6 +154,7 @@ private:
     std::map<std::string, EngineNames> names_;
     std::vector<Parameter> parameters_;
     std::vector<Constraint> constraints_;
+    std::vector<std::string> notes_;
 };
 
 /// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a backslash before a newline (or

@@ -26,11 +26,12 @@ struct EngineParameter {
     Destination destination{};
     Destination earlier{};  ///< how it was passed in versions up to `earlier_until`
     std::string earlier_until{};
-    std::map<std::string, std::vector<Value>> values_since{};  ///< version -> values of a choice that came with it
-    std::map<std::string, std::vector<Value>> values_until{};  ///< version -> values last seen in it
-    std::string since{};                                       ///< first engine version that has it; empty: all that the file covers
-    std::string until{};                                       ///< last engine version that has it
-    std::string source{};                                      ///< where it was checked
+    std::map<std::string, std::vector<Value>> values_since{};         ///< version -> values of a choice that came with it
+    std::map<std::string, std::vector<Value>> values_until{};         ///< version -> values last seen in it
+    std::map<std::string, std::vector<std::string>> architectures{};  ///< value (as text) -> chips that take it; others: all
+    std::string since{};                                              ///< first engine version that has it; empty: all that the file covers
+    std::string until{};                                              ///< last engine version that has it
+    std::string source{};                                             ///< where it was checked
 };
 
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.
@@ -38,6 +39,12 @@ struct JsonFlag {
     std::string flag;
     std::vector<std::pair<std::string, std::string>> fields;  ///< JSON key -> parameter name
     std::vector<Condition> when{};                            ///< all must hold, or the flag is not passed
+};
+
+/// One factor of the number of devices that an engine takes.
+struct DeviceFactor {
+    std::string parameter;
+    std::vector<Condition> unless{};  ///< where these hold it shares devices that are counted already
 };
 
 /// How the log of a dead engine is read: the first pattern found decides.
@@ -65,6 +72,8 @@ struct Engine {
     std::vector<FailurePattern> failures{};
     std::vector<EngineParameter> parameters{};
     std::vector<JsonFlag> json_flags{};
+    std::vector<std::string> architectures{};  ///< chips that it runs on (perf/hardware_spec.hpp); empty: any
+    std::vector<DeviceFactor> devices{};       ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
 
     [[nodiscard]] const EngineParameter* find(std::string_view parameter) const {

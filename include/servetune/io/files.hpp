@@ -9,6 +9,8 @@ namespace servetune {
 
 /// The whole of a file. Throws IoError.
 std::string read_file(const std::filesystem::path& file);
+/// `~` and `~user` at the start as a shell expands them; any other text as it is. Throws IoError for a user that does not exist.
+std::string with_home(const std::string& path);
 
 /// A file that is being written. Symbolic links are followed to the file they name.
 ///

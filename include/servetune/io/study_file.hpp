@@ -80,6 +80,7 @@ struct StudyFile {
     std::string name;
     std::string model;
     std::string hardware;
+    std::optional<std::int64_t> devices;  ///< how many of them the study says there are
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
     Objective objective;
@@ -97,6 +98,7 @@ struct StudyFile {
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
+    std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::string document;                        ///< published: what it is
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
@@ -125,6 +127,11 @@ enum class MeasuredBy {
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
 StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
                      MeasuredBy by = MeasuredBy::evaluator);
+
+/// Engines of which the study names a version that is newer than all whose flags are known, each with what was checked last.
+std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
+/// What keeps the study from running on this machine, each with what was looked for: models whose path leads nowhere.
+std::vector<std::string> missing_models(const StudyFile& file);
 
 /// A study file made ready to run: its table read, its space counted.
 struct StudySetup {

@@ -14,10 +14,11 @@ namespace servetune {
 
 /// An attention back end: how near it comes to the chip's peaks, and what it takes.
 struct AttentionTraits {
-    double prefill_efficiency = 0;           ///< of the peak FLOP/s, of the products of queries, keys and values
-    double decode_efficiency = 0;            ///< of the memory bandwidth, reading the cache
-    std::vector<std::string> cache_types{};  ///< of keys and values that it has kernels for; empty: all
-    std::vector<std::string> needs{};        ///< number types a chip must compute in (fp8: Hopper, Ada and newer); empty: any chip
+    double prefill_efficiency = 0;             ///< of the peak FLOP/s, of the products of queries, keys and values
+    double decode_efficiency = 0;              ///< of the memory bandwidth, reading the cache
+    std::vector<std::string> cache_types{};    ///< of keys and values that it has kernels for; empty: all
+    std::vector<std::string> needs{};          ///< number types a chip must compute in (fp8: Hopper, Ada and newer); empty: any chip
+    std::vector<std::string> architectures{};  ///< the chips that these figures are of (perf/hardware_spec.hpp); empty: any
 };
 
 /// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a start that takes too long.

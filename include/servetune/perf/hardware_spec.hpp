@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,12 +10,17 @@
 
 namespace servetune {
 
+/// What decides which kernels a chip runs. `ampere` is sm_80 and sm_86, `blackwell` sm_100 and sm_103, `blackwell-rtx` sm_120 and sm_121.
+inline constexpr std::array<std::string_view, 8> architectures{"turing",    "ampere",        "ada",  "hopper",
+                                                               "blackwell", "blackwell-rtx", "thor", "cdna3"};
+
 /// What one accelerator can do at most, as its vendor states it: bounds that no measurement passes, never predictions.
 /// Read from search_spaces/hardware/*.yaml.
 struct HardwareSpec {
     std::string name;                 ///< its file's: `h100-sxm`
     std::string title{};              ///< for people
     std::vector<std::string> also{};  ///< other names: of data sheets, of nvidia-smi
+    std::string architecture{};       ///< one of `architectures`
     double memory_bytes = 0;
     double memory_bandwidth_bytes_per_second = 0;
     std::map<std::string, double, std::less<>> flops_per_second{};  ///< type -> dense matrix operations: fp16 bf16 fp8 int8 fp4

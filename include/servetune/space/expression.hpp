@@ -41,8 +41,19 @@ public:
         return result;
     }
 
+    /// Its value, where it is one literal.
+    [[nodiscard]] std::optional<bool> constant() const {
+        const bool* value = nodes_[root_].kind == Kind::literal ? std::get_if<bool>(&nodes_[root_].literal) : nullptr;
+        return value != nullptr ? std::optional<bool>(*value) : std::nullopt;
+    }
+
+    // These three are defined in expression_rewriting.hpp.
+
     /// The same with one of its names held at `value`, for good; Unset: unknown, for good.
     [[nodiscard]] Expression with_constant(std::string_view name, const Value& value) const;
+    /// The same rule without the parts that constants decide. A rule passes unless it is false, so a part that is unknown for
+    /// good is left out: `enabled or (limit >= unknown)` can never be broken and becomes `true`.
+    [[nodiscard]] Expression simplified_rule() const;
     /// `name != value or (this)`: the rule of one engine among several.
     [[nodiscard]] Expression only_if(const std::string& name, const Value& value) const;
 
@@ -90,6 +101,13 @@ private:
     [[nodiscard]] bool boolean(const Value& value) const;
     [[nodiscard]] double number(const Value& value) const;
     [[nodiscard]] std::string spelled(std::size_t at) const;
+    struct Folded {
+        bool fixed = false;            ///< whatever the names become
+        std::optional<Value> value{};  ///< of a fixed one; nothing: unknown for good
+    };
+    [[nodiscard]] Folded folded(std::size_t at) const;
+    std::size_t without_constants(std::size_t at, bool unknown_passes_as, Expression& into) const;
+    std::size_t copied(std::size_t at, Expression& into) const;
     [[noreturn]] void mismatch(std::string_view wanted, const Value& got) const {
         throw SpaceError("'" + text_ + "': " + std::string(wanted) + " wanted, got '" + text_of(got) + "'");
     }
@@ -204,38 +222,6 @@ inline std::string Expression::spelled(std::size_t at) const {
         }
         default: return operand(0) + " " + symbol + " " + operand(1);
     }
-}
-
-// -------------------------------------------------------------------------------------------------------- rewriting
-
-inline Expression Expression::with_constant(std::string_view name, const Value& value) const {
-    Expression result = *this;
-    std::size_t held = 0;
-    while (held < names_.size() && names_[held] != name) ++held;
-    if (held == names_.size()) return result;
-    result.names_.erase(result.names_.begin() + static_cast<std::ptrdiff_t>(held));
-    for (Node& node : result.nodes_) {
-        if (node.kind != Kind::name || node.index < held) continue;
-        if (node.index > held) --node.index;
-        else node = {Kind::literal, value};
-    }
-    result.text_ = result.spelled(result.root_);
-    return result;
-}
-
-inline Expression Expression::only_if(const std::string& name, const Value& value) const {
-    Expression result = *this;
-    std::size_t index = 0;
-    while (index < result.names_.size() && result.names_[index] != name) ++index;
-    if (index == result.names_.size()) result.names_.push_back(name);
-    const std::size_t first = result.nodes_.size();
-    result.nodes_.push_back({Kind::name, {}, index, {}});
-    result.nodes_.push_back({Kind::literal, value});
-    result.nodes_.push_back({Kind::not_equal, {}, 0, {first, first + 1}});
-    result.nodes_.push_back({Kind::logical_or, {}, 0, {first + 2, root_}});
-    result.root_ = first + 3;
-    result.text_ = result.spelled(result.root_);
-    return result;
 }
 
 }  // namespace servetune

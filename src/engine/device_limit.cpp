@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// How many devices a layout may take: a rule made of the engine's own factors.
+#include "servetune/base/error.hpp"
+#include "servetune/engine/composition.hpp"
+#include "servetune/space/expression_parser.hpp"
+
+#include <algorithm>
+
+namespace servetune {
+namespace {
+
+/// `enable_dp_attention in [true]`, all of them joined by `and`.
+std::string text_of_conditions(const std::vector<Condition>& conditions) {
+    std::string result;
+    for (const Condition& condition : conditions) {
+        result += (result.empty() ? "" : " and ") + condition.parent + " in [";
+        for (std::size_t i = 0; i < condition.values.size(); ++i) {
+            const auto* text = std::get_if<std::string>(&condition.values[i]);
+            result += (i == 0 ? "" : ", ") + (text != nullptr ? "'" + *text + "'" : text_of(condition.values[i]));
+        }
+        result += "]";
+    }
+    return result;
+}
+
+/// What a flag is set to by words that stand in every command; the last one counts, as for the engines' own parsers.
+std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const std::string& flag) {
+    std::optional<std::int64_t> result;
+    for (std::size_t i = 0; i < words.size() && !flag.empty(); ++i) {
+        if (words[i].starts_with(flag + "=")) result = integer_of(std::string_view(words[i]).substr(flag.size() + 1));
+        else if (words[i] == flag && i + 1 < words.size()) result = integer_of(words[i + 1]);
+    }
+    return result;
+}
+
+std::int64_t largest(const Domain& domain) {
+    if (const auto* range = std::get_if<IntegerDomain>(&domain)) return range->high;
+    std::int64_t result = 0;
+    if (const auto* choice = std::get_if<ChoiceDomain>(&domain))
+        for (const Value& value : choice->values)
+            if (const auto* count = std::get_if<std::int64_t>(&value)) result = std::max(result, *count);
+    return result;
+}
+
+}  // namespace
+
+/// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and what asks for more is an error.
+void Composition::bound_devices(Engine& engine) const {
+    if (!description_.devices || engine.devices.empty()) return;
+    const DeviceLimit& limit = *description_.devices;
+    const auto refuse_unstated = [&](const std::string& what, std::int64_t count) {
+        if (limit.stated || count <= 1) return;
+        throw SpaceError(what + " asks " + engine.name + " for several devices (up to " + std::to_string(count) +
+                         "), and the study does not say how many there are: write `machine: {count: N}`");
+    };
+    const auto always = description_.arguments.find(engine.name);
+    const auto factor_text = [&](const DeviceFactor& factor) {
+        const EngineParameter& declared = *engine.find(factor.parameter);
+        if (always == description_.arguments.end()) return factor.parameter;
+        const auto said = count_in_words(always->second, destination_of(engine, declared).flag);
+        if (!said) return factor.parameter;
+        refuse_unstated("'arguments': " + destination_of(engine, declared).flag, *said);
+        return std::to_string(*said);
+    };
+    std::vector<DeviceFactor> factors;  // of this version
+    for (const DeviceFactor& factor : engine.devices) {
+        const EngineParameter* declared = engine.find(factor.parameter);
+        if (declared == nullptr) continue;
+        const bool held = !description_.others_searched && entry_for(engine, *declared) == nullptr;
+        const bool always_one = held && declared->parameter.default_value == Value(std::int64_t{1});
+        if (!always_one || factor_text(factor) != factor.parameter) factors.push_back(factor);
+    }
+    for (const DeviceFactor& factor : factors) {
+        const SpaceEntry* entry = entry_for(engine, *engine.find(factor.parameter));
+        if (entry == nullptr) continue;
+        const Value named = entry->default_value.value_or(Unset{});
+        const auto* count = std::get_if<std::int64_t>(&named);
+        refuse_unstated("'" + entry->name + "'", std::max(count != nullptr ? *count : 0, entry->domain ? largest(*entry->domain) : 0));
+    }
+    const auto can_hold = [&](const std::vector<Condition>& conditions) {
+        return !conditions.empty() &&
+               std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) { return engine.find(c.parent) != nullptr; });
+    };
+    // Factors that share devices under a condition: one alternative for each set of them.
+    std::string rule;
+    for (std::size_t shared = 0; shared < (std::size_t{1} << factors.size()); ++shared) {
+        std::string conditions;
+        std::string product;
+        bool possible = true;
+        for (std::size_t i = 0; i < factors.size(); ++i) {
+            if ((shared >> i & 1U) == 0) product += (product.empty() ? "" : " * ") + factor_text(factors[i]);
+            else if (!can_hold(factors[i].unless)) possible = false;
+            else conditions += text_of_conditions(factors[i].unless) + " and ";
+        }
+        if (!possible || product.empty()) continue;
+        const std::string alternative = conditions + product + " <= " + std::to_string(limit.count);
+        rule += rule.empty() ? alternative : " or (" + alternative + ")";
+    }
+    if (rule.empty()) return;
+    engine.constraints.push_back(
+        require(rule, limit.stated ? "the machine has " + std::to_string(limit.count) + (limit.count == 1 ? " device" : " devices")
+                                   : "the study does not say how many devices there are, so one is taken; write `machine: {count: N}`"));
+}
+
+}  // namespace servetune

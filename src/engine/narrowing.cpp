@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study makes of the engine's parameters: narrowed, fixed, added, without the values that its chip refuses.
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/engine/composition.hpp"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// Whether an engine takes `value` for a parameter. Steps and powers of two are where a search looks, not what the engine takes.
+bool admits(const Parameter& declared, const Value& value) {
+    if (is_unset(value)) return declared.offers_unset;
+    if (std::holds_alternative<TextDomain>(declared.domain)) return !text_of(value).empty();
+    if (const auto* range = std::get_if<IntegerDomain>(&declared.domain)) {
+        const auto* integer = std::get_if<std::int64_t>(&value);
+        return integer != nullptr && *integer >= range->low && *integer <= range->high;
+    }
+    return declared.contains(value);
+}
+
+std::vector<Value> ends_or_values(const Domain& domain) {
+    if (const auto* range = std::get_if<IntegerDomain>(&domain)) return {range->low, range->high};
+    if (const auto* interval = std::get_if<RealDomain>(&domain)) return {interval->low, interval->high};
+    if (const auto* choice = std::get_if<ChoiceDomain>(&domain)) return choice->values;
+    if (std::holds_alternative<TextDomain>(domain)) return {};
+    return {false, true};
+}
+
+bool lists(const std::vector<std::string>& list, const std::string& wanted) {
+    return std::find(list.begin(), list.end(), wanted) != list.end();
+}
+
+/// Of a bool that has a flag for true only: `false` passes nothing, so it is what the engine does by itself.
+bool false_passes_nothing(const EngineParameter& declared) {
+    const Destination& to = declared.destination;
+    return std::holds_alternative<BoolDomain>(declared.parameter.domain) && !to.flag.empty() && to.off_flag.empty() &&
+           to.environment.empty() && to.option.empty();
+}
+
+/// Whether the parameter is a part of a JSON flag that has no place for "not set": its value is always written.
+bool always_written(const Engine& engine, const Parameter& declared) {
+    if (declared.offers_unset) return false;
+    const auto decides = [&](const JsonFlag& flag) {
+        return std::any_of(flag.when.begin(), flag.when.end(), [&](const Condition& c) { return c.parent == declared.name; });
+    };
+    return std::any_of(engine.json_flags.begin(), engine.json_flags.end(), [&](const JsonFlag& flag) {
+        return !decides(flag) &&
+               std::any_of(flag.fields.begin(), flag.fields.end(), [&](const auto& field) { return field.second == declared.name; });
+    });
+}
+
+}  // namespace
+
+/// Parameters that no engine file has. Which of their values the engine uses by itself is not known, so every value is passed:
+/// their `default` is that of trial 0.
+void Composition::add_own_parameters() {
+    for (const SpaceEntry& entry : description_.entries) {
+        if (!entry.added) continue;
+        for (Engine& engine : description_.engines) {
+            const std::string qualifier = engine.name + ".";
+            const bool qualified = entry.name.find('.') != std::string::npos;
+            if (qualified && !entry.name.starts_with(qualifier)) continue;
+            EngineParameter added = *entry.added;
+            added.parameter.name = qualified ? entry.name.substr(qualifier.size()) : entry.name;
+            if (engine.find(added.parameter.name) != nullptr) continue;
+            if (false_passes_nothing(added)) added.parameter.default_value = false;
+            else {
+                added.parameter.default_value = Unset{};
+                added.parameter.offers_unset = true;
+            }
+            engine.parameters.push_back(std::move(added));
+        }
+    }
+}
+
+/// Drops the values of choices that the study's chip refuses.
+void Composition::keep_architecture(Engine& engine) const {
+    const std::string& chip = description_.architecture;
+    if (chip.empty()) return;
+    if (!engine.architectures.empty() && !lists(engine.architectures, chip))
+        throw SpaceError(engine.name + " does not run on " + chip + "; it runs on " + listed(engine.architectures));
+    for (EngineParameter& declared : engine.parameters)
+        if (auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain))
+            std::erase_if(choice->values, [&](const Value& value) {
+                const auto chips = declared.architectures.find(text_of(value));
+                return chips != declared.architectures.end() && !lists(chips->second, chip);
+            });
+}
+
+/// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to never decides trial 0: where the
+/// engine's own default is not among the values, passing no flag is a level too, and the default.
+Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine, const SpaceEntry& entry) const {
+    const Parameter& declared = of_engine.parameter;
+    const auto check = [&](const Value& value) {
+        if (admits(declared, value) || entry.checkpoints.contains(text_of(value))) return;
+        if (const auto chips = of_engine.architectures.find(text_of(value)); chips != of_engine.architectures.end())
+            if (!description_.architecture.empty() && !lists(chips->second, description_.architecture))
+                throw SpaceError("'" + entry.name + "': " + text_of(value) + " of " + engine.name + " does not run on " +
+                                 description_.architecture + "; it runs on " + listed(chips->second));
+        throw SpaceError("'" + entry.name + "': " + engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" +
+                         declared.domain_text() + ") and no checkpoint serves it");
+    };
+    Parameter result = declared;
+    result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);
+    if (entry.fixed) {
+        check(*entry.default_value);
+        result.domain = ChoiceDomain{{*entry.default_value}};
+        result.default_value = *entry.default_value;
+        result.offers_unset = false;
+        return result;
+    }
+    if (entry.default_value) result.default_value = *entry.default_value;
+    if (!entry.domain) return result;
+    for (const Value& value : ends_or_values(*entry.domain)) check(value);
+    result.domain = *entry.domain;
+    result.offers_unset = entry.offers_unset.value_or(false);
+    if (result.offers_unset) check(Unset{});
+    if (entry.default_value || result.contains(declared.default_value)) return result;
+    const auto values = ends_or_values(*entry.domain);
+    const bool fixed = !entry.of_preset && !result.continuous() && result.level_count() == 1;
+    if (!values.empty() && (fixed || !description_.adds_engine_default || always_written(engine, declared))) {
+        result.default_value = values.front();
+        return result;
+    }
+    result.offers_unset = true;
+    result.default_value = Unset{};
+    if (!is_unset(declared.default_value)) result.value_when_unset = declared.default_value;
+    return result;
+}
+
+/// What a value adds to the commands of the engines that have the parameter; nothing where it adds no words of its own.
+std::optional<std::string> Composition::contribution(const Parameter& parameter, const Value& value) const {
+    std::string result;
+    for (const Engine& engine : description_.engines) {
+        for (const auto& [name, local] : names_.at(engine.name).locals) {
+            if (local.name_in_space != parameter.name) continue;
+            const Destination& to = destination_of(engine, *local.parameter);
+            if (const auto checkpoint = local.checkpoints.find(text_of(value)); checkpoint != local.checkpoints.end()) {
+                result += "model " + checkpoint->second + "\n";
+                continue;
+            }
+            if (to.flag.empty() && to.off_flag.empty() && to.environment.empty() && to.option.empty()) return std::nullopt;
+            result += "words ";
+            if (is_unset(value) || value == local.parameter->parameter.default_value) result += "\n";
+            else if (const bool* on = std::get_if<bool>(&value); on != nullptr && to.environment.empty() && to.option.empty())
+                result += (*on ? to.flag : to.off_flag) + "\n";
+            else result += text_of(value) + "\n";
+        }
+    }
+    return result;
+}
+
+/// Two values with the same command are one configuration: the first stays, or the default.
+void Composition::merge_same_commands() {
+    for (Parameter& parameter : parameters_) {
+        const bool listed_values =
+            std::holds_alternative<BoolDomain>(parameter.domain) || std::holds_alternative<ChoiceDomain>(parameter.domain);
+        if (!listed_values || parameter.level_count() < 2 || parameter.name == "engine") continue;
+        std::vector<Value> levels{parameter.default_value};
+        for (std::size_t i = 0; i < parameter.level_count(); ++i)
+            if (parameter.level(i) != parameter.default_value) levels.push_back(parameter.level(i));
+        std::map<std::string, Value> kept;
+        std::vector<Value> gone;
+        for (const Value& level : levels) {
+            const auto words = contribution(parameter, level);
+            if (!words) continue;
+            const auto [same, fresh] = kept.emplace(*words, level);
+            if (fresh) continue;
+            gone.push_back(level);
+            notes_.push_back("'" + parameter.name + "': " + text_of(level) + " and " + text_of(same->second) +
+                             " give the same command, so they are one configuration: " + text_of(same->second));
+        }
+        if (gone.empty()) continue;
+        ChoiceDomain left;
+        left.ordered = parameter.ordered();
+        for (std::size_t i = 0; i < parameter.level_count(); ++i)
+            if (const Value level = parameter.level(i); !is_unset(level) && std::find(gone.begin(), gone.end(), level) == gone.end())
+                left.values.push_back(level);
+        if (std::find(gone.begin(), gone.end(), Value(Unset{})) != gone.end()) parameter.offers_unset = false;
+        parameter.domain = std::move(left);
+    }
+}
+
+}  // namespace servetune

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+// The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it is for.
+#include "space_reader.hpp"
+
+#include "keys.hpp"
+#include "parameter_reader.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/engine/version.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A preset is for all chips: what this one refuses is not searched. A study that names such a value itself is told.
+void leave_out_refused(SpaceEntry& entry, const EngineParameter& declared, const std::string& architecture) {
+    auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
+    if (choice == nullptr) return;
+    std::erase_if(choice->values, [&](const Value& value) {
+        const auto chips = declared.architectures.find(text_of(value));
+        return chips != declared.architectures.end() &&
+               std::find(chips->second.begin(), chips->second.end(), architecture) == chips->second.end();
+    });
+}
+
+/// Of the chip that a study names, where it is among those that are known.
+std::string architecture_of(const std::string& hardware, const Catalogue& catalogue) {
+    if (hardware.empty()) return "";
+    if (hardware.ends_with(".yaml")) return catalogue.hardware(hardware).architecture;
+    const auto known = hardware_in(hardware, catalogue.all_hardware());
+    return known ? known->architecture : "";
+}
+
+/// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
+void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
+    fs::path file;
+    try {
+        file = catalogue.find("presets", named.text(), fs::path(named.file()).parent_path());
+    } catch (const IoError& error) {
+        named.fail(error.what());
+    }
+    const Yaml preset = Yaml::load(file);
+    preset.check_keys(keys::preset);
+    const Yaml* others = preset.find("others");
+    description.others_searched = others != nullptr && choice_of_two(*others, "search", "default");
+    const Yaml& spaces = *preset.find("space");
+    const std::size_t own = description.entries.size();
+    for (const Engine& engine : description.engines) {
+        const Yaml* space = spaces.find(engine.name);
+        if (space == nullptr) {
+            if (!spaces.entries().empty()) named.fail("the preset has nothing for " + engine.name);
+            continue;
+        }
+        const Yaml* version = versions != nullptr ? versions->find(engine.name) : nullptr;
+        for (const auto& [name, node] : space->entries()) {
+            const EngineParameter* declared = engine.find(name);
+            if (declared == nullptr) node.fail("'" + name + "' is not a parameter of " + engine.name);
+            if (!version_within(version != nullptr ? version->text() : "", declared->since, declared->until)) continue;
+            const auto said = [&, n = name](const SpaceEntry& entry) {
+                return entry.name == n || entry.name == engine.name + "." + n || entry.name == declared->parameter.concept_name;
+            };
+            const auto end = description.entries.begin() + static_cast<std::ptrdiff_t>(own);
+            if (std::any_of(description.entries.begin(), end, said)) continue;
+            SpaceEntry entry = read_space_entry(description.engines.size() > 1 ? engine.name + "." + name : name, node);
+            entry.of_preset = true;
+            if (!description.architecture.empty()) leave_out_refused(entry, *declared, description.architecture);
+            description.entries.push_back(std::move(entry));
+        }
+    }
+}
+
+/// What stands for the engine where the space is the study's own: its parameters, and no command.
+Engine own_space(const Yaml& root) {
+    for (const char* key : {"preset", "others", "arguments", "engine_versions"})
+        if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
+    const Yaml* space = root.find("space");
+    if (space == nullptr || space->entries().empty()) root.fail("without an engine a study says under 'space' what is searched");
+    Engine result{"this space"};
+    for (const auto& [name, node] : space->entries()) {
+        if (node.is_mapping()) {
+            result.parameters.push_back(read_parameter(name, node));
+            continue;
+        }
+        result.parameters.push_back({Parameter::choice(name, {node.value()})});
+    }
+    for (const EngineParameter& declared : result.parameters)
+        for (const Condition& condition : declared.parameter.active_when)
+            if (result.find(condition.parent) == nullptr)
+                space->find(declared.parameter.name)->find("when")->fail("'" + condition.parent + "' is no parameter of this space");
+    return result;
+}
+
+/// Devices that a trial of this study may take; nothing where it takes none.
+std::optional<DeviceLimit> read_devices(const Yaml& evaluator, const StudyFile& study) {
+    if (evaluator.is_mapping() && (evaluator.find("replay") != nullptr || evaluator.find("attach") != nullptr)) return std::nullopt;
+    if (study.devices) return DeviceLimit{*study.devices, true};
+    return DeviceLimit{};
+}
+
+}  // namespace
+
+fs::path path_of(const Yaml& node) { return fs::path(node.file()).parent_path() / text_with_home(node); }
+
+void read_machine(const Yaml& root, StudyFile& study) {
+    const auto read = [&study](const Yaml& node) {
+        node.check_keys(keys::machine);
+        if (const Yaml* device = node.find("device")) {
+            if (!study.hardware.empty() && study.hardware != device->text())
+                device->fail("'hardware' says that it is '" + study.hardware + "'; say it once");
+            study.hardware = device->text();
+        }
+        if (const Yaml* count = node.find("count")) {
+            if (count->integer() < 1) count->fail_wanted("an integer of at least 1");
+            if (study.devices && *study.devices != count->integer())
+                count->fail("'hardware' says that there are " + std::to_string(*study.devices) + "; say it once");
+            study.devices = count->integer();
+        }
+    };
+    if (const Yaml* hardware = root.find("hardware")) {
+        if (hardware->is_mapping()) read(*hardware);
+        else study.hardware = hardware->text();
+    }
+    if (const Yaml* machine = root.find("machine")) read(*machine);
+    const Yaml* evaluator = root.find("evaluator");
+    const Yaml* deploy = evaluator != nullptr && evaluator->is_mapping() ? evaluator->find("deploy") : nullptr;
+    const Yaml* gpus = deploy != nullptr && deploy->is_mapping() ? deploy->find("gpus") : nullptr;
+    if (gpus == nullptr || gpus->text().empty()) return;
+    const std::string list = gpus->text();  // the engine sees these and no others
+    const std::int64_t visible = 1 + std::count(list.begin(), list.end(), ',');
+    study.devices = std::min(visible, study.devices.value_or(visible));
+}
+
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study) {
+    const bool measured_outside = study.measured_outside;
+    SpaceDescription description;
+    const bool replayed = root.find("evaluator")->is_mapping() && root.find("evaluator")->find("replay") != nullptr;
+    if (!replayed) description.architecture = architecture_of(study.hardware, catalogue);  // what was measured ran
+    const Yaml* engine = root.find("engine");
+    const Yaml* engines = root.find("engines");
+    const bool own = measured_outside && engine == nullptr && engines == nullptr;
+    if (own) description.engines.push_back(own_space(root));
+    else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
+    if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
+    else if (engines != nullptr)
+        for (const Yaml& item : engines->items()) {
+            description.engines.push_back(catalogue.engine(item));
+            const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
+            if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
+        }
+    const Yaml* space = root.find("space");
+    const Yaml* versions = root.find("engine_versions");
+    if (space != nullptr && !own)
+        for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
+    if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
+    const Yaml& evaluator = *root.find("evaluator");
+    if (!own) description.devices = read_devices(evaluator, study);
+    description.adds_engine_default = !replayed;
+    if (evaluator.is_mapping() && evaluator.find("attach") != nullptr) {
+        if (space != nullptr && !space->entries().empty())
+            space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
+        if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
+        description.others_searched = false;
+    } else if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
+    if (const Yaml* load = root.find("load")) {
+        load->check_keys(keys::load);
+        for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
+    }
+    if (const Yaml* constraints = root.find("constraints"))
+        for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
+    if (const Yaml* arguments = root.find("arguments")) {
+        if (arguments->is_sequence()) {
+            if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
+            description.arguments[description.engines.front().name] = read_text_list(*arguments);
+        } else
+            for (const auto& [name, words] : arguments->entries()) description.arguments[name] = read_text_list(words);
+    }
+    if (versions != nullptr) {
+        description.versions = read_texts(*versions);
+        for (const auto& [name, version] : versions->entries()) {
+            const auto same = [&, wanted = name](const Engine& e) { return e.name == wanted; };
+            if (std::none_of(description.engines.begin(), description.engines.end(), same))
+                version.fail("'" + name + "' is none of the study's engines");
+            if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
+        }
+    }
+    try {
+        return std::make_unique<Composition>(std::move(description));
+    } catch (const SpaceError& error) {
+        (space != nullptr ? *space : root).fail(error.what());
+    }
+}
+
+}  // namespace servetune
