@@ -40,7 +40,8 @@ void end_what_was_left(const StudySetup& setup) {
     const std::string mark = setup.file.mark();
     for (const Leftover& left : leftovers(mark))
         fmt::print(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
-    const std::chrono::duration<double> patience(setup.file.deploy->options.deploy.stop_within_seconds);
+    const std::chrono::duration<double> patience(setup.file.deploy ? setup.file.deploy->options.deploy.stop_within_seconds
+                                                                   : setup.file.command->options.stop_within_seconds);
     for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
         fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
 }

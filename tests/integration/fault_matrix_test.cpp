@@ -49,7 +49,7 @@ void goes_on(DeployedStudy& study, const Fault& fault) {
     const Ran status = ran(study.words("status"), study.folder());
     CHECK(status.code == 0);
     CHECK(has(status.out, std::string("deployed: 3 trials told, ") + (failed ? "1" : "0") + " of them failed, 0 pending\n"));
-    CHECK(has(status.out, ": " + best_command + "\n"));
+    CHECK(has(status.out, "\n  " + best_command + "\n"));
 
     std::string says;
     if (failed) {
@@ -96,7 +96,7 @@ TEST_CASE("faults: a study without one, the measure of the others") {
 
 TEST_CASE("faults at the start: never ready, exits, memory, wrong answers") {
     all_go_on({
-        {"never_ready", "not_ready_in_time", {"vllm did not serve within 3 s; GET /health: Could", " connect to server; its last line: "}},
+        {"never_ready", "not_ready_in_time", {"vllm did not serve within 3 s; GET /health: Failed to connect to ", "; its last line: "}},
         {"exit_at_once", "other", {"vllm ended with exit code 1 after ", "before it served; its last line: RuntimeError"}},
         {"exit_at_load=137", "other", {"vllm ended with exit code 137 (KILL) after ", "before it served; its last line: "}},
         {"oom_then_hang",
