@@ -59,7 +59,7 @@ std::string reason_of(const Json::exception& error) {
 
 Json parsed_answer(std::string_view text) {
     try {
-        return Json::parse(with_quoted_nan(text), RefuseDeep());
+        return Json::parse(with_quoted_nan(text), RefuseDeepAndTwice());
     } catch (const Json::exception& error) {
         throw ParseError("what it printed is not JSON: " + reason_of(error) + "; wanted is one object, alone or on the last line; got " +
                          excerpt(text));
@@ -71,7 +71,7 @@ Json object_in(std::string_view printed) {
     const std::string_view all = trimmed(printed);
     if (all.empty()) throw ParseError("it printed nothing on standard output; wanted: {\"metrics\": {...}} or {\"failure\": {...}}");
     if (all.front() == '{') {
-        Json whole = Json::parse(with_quoted_nan(all), RefuseDeep(), false);
+        Json whole = Json::parse(with_quoted_nan(all), RefuseDeepAndTwice(), false);
         if (whole.is_object()) return whole;
     }
     for (std::string_view rest = all; !rest.empty();) {

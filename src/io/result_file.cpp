@@ -4,6 +4,7 @@
 #include "result_formats.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/nesting.hpp"
 
 #include <algorithm>
 #include <array>
@@ -83,7 +84,8 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
 /// of the file: they are passed over.
 Json parsed_json(std::string_view text, JsonText value, const std::string& name) {
     static const std::set<std::string, std::less<>> passed_over{"requests", "request_samples", "generated_texts", "pdf", "internal_states"};
-    const auto keep = [](int, Json::parse_event_t event, Json& key) {
+    const auto keep = [once = RefuseDeepAndTwice()](int depth, Json::parse_event_t event, Json& key) mutable {
+        (void)once(depth, event, key);
         return event != Json::parse_event_t::key || !passed_over.contains(key.get_ref<const std::string&>());
     };
     try {
@@ -92,6 +94,8 @@ Json parsed_json(std::string_view text, JsonText value, const std::string& name)
         const std::size_t at = value.begin + (error.byte == 0 ? 0 : error.byte - 1);
         const bool cut_off = at >= text.size() || value.end == text.size();
         throw ParseError(place(text, at, name) + "not JSON" + (cut_off ? ", or cut off" : ""));
+    } catch (const ParseError& error) {
+        throw ParseError(place(text, value.begin, name) + error.what());
     } catch (const Json::exception& error) {  // a number that no double holds
         throw ParseError(place(text, value.begin, name) + "not readable: " + error.what());
     }

@@ -3,7 +3,10 @@
 
 #include "servetune/base/error.hpp"
 
+#include <cstddef>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace servetune {
 
@@ -16,6 +19,28 @@ struct RefuseDeep {
         if (depth > deepest) throw ParseError("JSON that nests deeper than " + std::to_string(deepest) + " is not read");
         return true;
     }
+};
+
+/// The same, and throws ParseError where an object has a key twice: parsers take the first or the last of them, each another one.
+class RefuseDeepAndTwice {
+public:
+    template <class Event, class Json>
+    bool operator()(int depth, Event event, const Json& parsed) {
+        (void)RefuseDeep()(depth, event, parsed);
+        // An object that begins at depth d has keys at depth d + 1.
+        const auto at = static_cast<std::size_t>(event == Event::key ? depth - 1 : depth);
+        if (event == Event::object_start) {
+            if (keys_.size() <= at) keys_.resize(at + 1);
+            keys_[at].clear();
+        } else if (event == Event::key) {
+            const auto key = parsed.template get<std::string>();
+            if (!keys_[at].insert(key).second) throw ParseError("the key '" + key + "' stands twice in one JSON object");
+        }
+        return true;
+    }
+
+private:
+    std::vector<std::set<std::string>> keys_{};  ///< of the objects that are open
 };
 
 }  // namespace servetune
