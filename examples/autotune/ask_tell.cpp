@@ -2,10 +2,12 @@
 // The optimiser for programs in any language: JSON lines in and out (docs/ask-tell.md).
 #include "clocks.hpp"
 #include "commands.hpp"
+#include "output.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/nesting.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
@@ -74,7 +76,7 @@ double number_in(const OrderedJson& value, const std::string& what) {
 OrderedJson message_of(const std::string& line) {
     if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
     try {
-        return OrderedJson::parse(line, RefuseDeep());
+        return OrderedJson::parse(line, RefuseDeepAndTwice());
     } catch (const OrderedJson::parse_error& error) {
         const bool no_number = line.find("NaN") != std::string::npos || line.find("Infinity") != std::string::npos;
         throw ParseError(no_number ? "JSON has finite numbers only; a result that is none is told as {\"failed\": \"invalid_result\"}"
@@ -250,7 +252,7 @@ int ask_tell(const AskTellArguments& arguments) {
     StudyFile file = load_study(arguments.study, Catalogue::standard(), arguments.strategy, MeasuredBy::outside);
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     const StudySetup setup = set_up(std::move(file), arguments.directory.value_or(""));
-    for (const std::string& source : setup.knowledge) fmt::print(stderr, "knowledge: {}\n", source);
+    for (const std::string& source : setup.knowledge) put(stderr, "knowledge: {}\n", source);
     std::unique_ptr<Journal> journal;
     try {
         if (!arguments.directory) journal = std::make_unique<MemoryJournal>();
@@ -258,7 +260,7 @@ int ask_tell(const AskTellArguments& arguments) {
             journal = std::make_unique<SqliteJournal>(SqliteJournal::open(
                 *arguments.directory, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, arguments.accept_changes));
     } catch (const IoError& error) {
-        fmt::print(stderr, "autotune: {}\n", error.what());
+        put(stderr, "autotune: {}\n", error.what());
         return environment_error;
     }
     Conversation conversation(setup, setup.file.budget, *journal);
@@ -268,11 +270,12 @@ int ask_tell(const AskTellArguments& arguments) {
         try {
             answer = conversation.answer(*line);
         } catch (const Error& error) {
-            answer = {{"error", error.what()}};
+            answer = {{"error", secrets()(error.what())}};
             broken = dynamic_cast<const IoError*>(&error) != nullptr;  // what was told can no longer be kept
-            if (broken) fmt::print(stderr, "autotune: {}\n", error.what());
+            if (broken) put(stderr, "autotune: {}\n", error.what());
         }
-        fmt::print("{}\n", answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace));
+        // A configuration is given as it is, whatever it holds: the program that asks must be able to use it.
+        put_controls(stdout, printable(answer.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
         if (std::fflush(stdout) != 0) return environment_error;
         if (broken) return environment_error;
     }

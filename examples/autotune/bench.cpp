@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_report.hpp"
 #include "commands.hpp"
+#include "output.hpp"
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/url.hpp"
 #include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/import.hpp"
@@ -98,6 +100,7 @@ std::pair<std::string, std::string> header_of(const std::string& text) {
 
 Endpoint endpoint_of(const BenchArguments& arguments, const Catalogue& catalogue) {
     Endpoint endpoint;
+    add_user_info(secrets(), arguments.url);
     endpoint.url = server_url(arguments.url);
     endpoint.api = arguments.completions || arguments.token_ids ? Endpoint::Api::completions : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
@@ -105,16 +108,26 @@ Endpoint endpoint_of(const BenchArguments& arguments, const Catalogue& catalogue
     endpoint.extra_body = arguments.extra_body;
     endpoint.certificates = arguments.certificates;
     endpoint.counters = counters_of(catalogue);
-    if (!arguments.api_key_environment.empty()) endpoint.api_key = environment(arguments.api_key_environment);
-    for (const std::string& header : arguments.headers) endpoint.headers.push_back(header_of(header));
+    if (!arguments.api_key_environment.empty()) {
+        endpoint.api_key = environment(arguments.api_key_environment);
+        secrets().add(endpoint.api_key, "${" + arguments.api_key_environment + "}");
+    }
+    for (const std::string& header : arguments.headers) {
+        endpoint.headers.push_back(header_of(header));
+        const std::string& value = endpoint.headers.back().second;
+        secrets().add(value);
+        secrets().add(value.substr(value.find(' ') + 1));  // `Bearer KEY`: the key by itself too
+    }
     if (!endpoint.extra_body.empty() && !nlohmann::json::parse(endpoint.extra_body, nullptr, false).is_object())
         throw UsageError("--extra-body wants a JSON object such as {\"temperature\": 0}, got '" + endpoint.extra_body + "'");
     endpoint.model = arguments.model;
     if (!endpoint.model.empty()) return endpoint;
     const std::vector<std::string> served = served_models(endpoint);
     if (served.size() != 1)
-        throw UsageError(served.empty() ? endpoint.url + " answers, but has no list of models (/v1/models); name the model with --model"
-                                        : endpoint.url + " serves several models; name one with --model: " + listed(served));
+        throw UsageError(served.empty()
+                             ? without_user_info(endpoint.url) +
+                                   " answers, but has no list of models (/v1/models); name the model with --model"
+                             : without_user_info(endpoint.url) + " serves several models; name one with --model: " + listed(served));
     endpoint.model = served.front();
     return endpoint;
 }
@@ -130,11 +143,11 @@ public:
         next_seconds_ = at.seconds + seconds_between_lines;
         const std::string text = fmt::format("{:6.1f} s  {} of {} ended, {} in flight, {} failed, {} token chunks", at.seconds, at.ended,
                                              at.planned, at.sent - at.ended, at.failed, at.token_chunks);
-        fmt::print(stderr, "{}{}{}", terminal_ ? "\r" : "", text, terminal_ ? " " : "\n");
+        put_controls(stderr, (terminal_ ? "\r" : "") + text + (terminal_ ? " " : "\n"));
         std::fflush(stderr);
     }
     void end() {
-        if (shown_ && terminal_) fmt::print(stderr, "\r{:79}\r", "");
+        if (shown_ && terminal_) put_controls(stderr, fmt::format("\r{:79}\r", ""));
     }
 
 private:
@@ -189,10 +202,10 @@ int bench(const BenchArguments& arguments) {
         vllm_json(figures, context, arguments.detailed ? result.run.records : std::vector<RequestRecord>{}), result, *test.salt);
     if (arguments.save) write_file(*arguments.save, json + "\n");
     if (arguments.records) write_records(*arguments.records, result.run.records);
-    if (arguments.json) fmt::print("{}\n", json);
-    else fmt::print("{}", bench_report(result, text_block(figures)));
+    if (arguments.json) put(stdout, "{}\n", json);
+    else put(stdout, "{}", bench_report(result, text_block(figures)));
     if (!others.empty() && !arguments.json)
-        fmt::print("\n{}", comparison(result, others.front(), arguments.compare_with->filename().string()));
+        put(stdout, "\n{}", comparison(result, others.front(), arguments.compare_with->filename().string()));
     if (result.run.stopped) return stopped;
     const bool none = figures.successful_requests.value_or(0) == 0;
     return none || result.validity.verdict == Verdict::unsound ? answer_is_no : done;

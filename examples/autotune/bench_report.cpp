@@ -161,7 +161,7 @@ std::string with_verdict(const std::string& json, const LoadTestResult& result, 
     ours["workload_fingerprint"] = result.plan.fingerprint.text();
     ours["salt"] = salt;
     ours["library"] = result.run.library;
-    return object.dump();
+    return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace autotune

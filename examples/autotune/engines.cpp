@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 
 #include "servetune/io/flag_facts.hpp"
 #include "servetune/io/yaml.hpp"
@@ -43,17 +44,17 @@ void print_one(const Engine& engine, bool json) {
                             {"until", p.until},
                             {"doc", p.parameter.doc},
                             {"source", p.source}});
-        fmt::print("{}\n", OrderedJson{{"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}}.dump(2));
+        put_json(OrderedJson{{"engine", engine.name}, {"versions", engine.versions}, {"parameters", list}});
         return;
     }
-    fmt::print("{} {}\n\n", engine.name, engine.versions);
+    put(stdout, "{} {}\n\n", engine.name, engine.versions);
     for (const EngineParameter& p : engine.parameters) {
         const std::string versions = versions_text(p);
-        fmt::print("  {} ({}{})\n    {}; default {}\n    {}\n", p.parameter.name, goes_to(p), versions.empty() ? "" : ", " + versions,
-                   p.parameter.domain_text(), text_of(p.parameter.default_value), p.parameter.doc);
+        put(stdout, "  {} ({}{})\n    {}; default {}\n    {}\n", p.parameter.name, goes_to(p), versions.empty() ? "" : ", " + versions,
+            p.parameter.domain_text(), text_of(p.parameter.default_value), p.parameter.doc);
     }
     for (const Constraint& constraint : engine.constraints)
-        fmt::print("  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+        put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
 }
 
 }  // namespace
@@ -75,10 +76,10 @@ int engines(const EnginesArguments& arguments) {
                             {"constraints", engine.constraints.size()},
                             {"flags_known_for", versions}});
         else
-            fmt::print("{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n", engine.name, engine.versions,
-                       engine.parameters.size(), engine.constraints.size(), fmt::join(versions, ", "));
+            put(stdout, "{:14} {:12} {:3} parameters, {:2} constraints; flags known for {}\n", engine.name, engine.versions,
+                engine.parameters.size(), engine.constraints.size(), fmt::join(versions, ", "));
     }
-    if (arguments.json) fmt::print("{}\n", list.dump(2));
+    if (arguments.json) put_json(list);
     return done;
 }
 

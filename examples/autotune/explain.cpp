@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 #include "study_journal.hpp"
 
 #include "servetune/io/explain_report.hpp"
@@ -19,8 +20,8 @@ int explain(const ExplainArguments& arguments) {
     const StudySetup setup = set_up(std::move(file), folder);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     const ExplainReport report = arguments.trial ? explain_trial(setup, trials, *arguments.trial) : explain_study(setup, trials);
-    if (arguments.json) fmt::print("{}\n", report.json);
-    else fmt::print("{}", report.text);
+    if (arguments.json) put(stdout, "{}\n", report.json);
+    else put(stdout, "{}", report.text);
     return report.something ? done : answer_is_no;
 }
 

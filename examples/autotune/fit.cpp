@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
@@ -23,14 +24,14 @@ std::string goodness(const Fit& fit) {
 }
 
 void print_fit(const std::string& engine, const Fit& fit, std::size_t rows) {
-    fmt::print("{}: {} rows\n", engine, rows);
-    for (const auto& [factor, value] : fit.values) fmt::print("  {:<28} {:.4g}\n", factor, value);
-    fmt::print("\n  {:>12} {:>12} {:>8} {:>12} {:>8}\n", "measured", "predicted", "", "held out", "");
+    put(stdout, "{}: {} rows\n", engine, rows);
+    for (const auto& [factor, value] : fit.values) put(stdout, "  {:<28} {:.4g}\n", factor, value);
+    put(stdout, "\n  {:>12} {:>12} {:>8} {:>12} {:>8}\n", "measured", "predicted", "", "held out", "");
     for (const FitError& error : fit.errors)
-        fmt::print("  {:>12.5g} {:>12.5g} {:>+7.1f}% {:>12.5g} {:>+7.1f}%  {} {}\n", error.measured, error.predicted,
-                   (error.predicted / error.measured - 1) * 100, error.predicted_held_out,
-                   (error.predicted_held_out / error.measured - 1) * 100, error.metric, error.row);
-    fmt::print("  {}\n\n", goodness(fit));
+        put(stdout, "  {:>12.5g} {:>12.5g} {:>+7.1f}% {:>12.5g} {:>+7.1f}%  {} {}\n", error.measured, error.predicted,
+            (error.predicted / error.measured - 1) * 100, error.predicted_held_out, (error.predicted_held_out / error.measured - 1) * 100,
+            error.metric, error.row);
+    put(stdout, "  {}\n\n", goodness(fit));
 }
 
 OrderedJson fit_json(const Fit& fit) {
@@ -60,7 +61,7 @@ int fit_table(const FitArguments& arguments) {
     else options.metrics = arguments.metrics;
     const FitTable table = read_fit_table(arguments.table, study, arguments.workload);
     if (!arguments.json)
-        for (const std::string& why : table.left_out) fmt::print("left out: {}\n", why);
+        for (const std::string& why : table.left_out) put(stdout, "left out: {}\n", why);
     if (table.rows.empty()) throw UsageError(arguments.table.string() + ": no row is left to fit to");
     if (arguments.output && table.rows.size() > 1)
         throw UsageError("the table has rows of several engines; one file cannot hold the traits of all: fit tables of one engine each");
@@ -76,10 +77,10 @@ int fit_table(const FitArguments& arguments) {
             fmt::format("fitted to {} ({} rows): {}", arguments.table.filename().string(), rows.size(), goodness(result));
         write_file(*arguments.output, fitted_traits_file(shipped, result, source));
         if (!arguments.json)
-            fmt::print("written: {}; a study takes it with evaluator: {{simulate: {{traits: {{{}: FILE}}}}}}\n", arguments.output->string(),
-                       engine);
+            put(stdout, "written: {}; a study takes it with evaluator: {{simulate: {{traits: {{{}: FILE}}}}}}\n",
+                arguments.output->string(), engine);
     }
-    if (arguments.json) fmt::print("{}\n", OrderedJson{{"left_out", table.left_out}, {"engines", all}}.dump(2));
+    if (arguments.json) put_json(OrderedJson{{"left_out", table.left_out}, {"engines", all}});
     return done;
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
@@ -114,9 +115,9 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
-        if (json) fmt::print("{}\n", OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}}.dump(2));
+        if (json) put_json(OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
         else
-            for (const std::string& text : problems) fmt::print(stderr, "autotune: {}\n", text);
+            for (const std::string& text : problems) put(stderr, "autotune: {}\n", text);
         return answer_is_no;
     }
     std::vector<std::string> warnings = setup.file.warnings;
@@ -138,23 +139,23 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         object["default_command"] = command.argv;
         object["installed"] = asked;
         object["warnings"] = warnings;
-        fmt::print("{}\n", object.dump(2));
+        put_json(object);
         return done;
     }
-    fmt::print("{}: {}, strategy {}\n\n", setup.file.name, setup.file.model, setup.strategy->name());
+    put(stdout, "{}: {}, strategy {}\n\n", setup.file.name, setup.file.model, setup.strategy->name());
     std::size_t width = 0;
     for (const Parameter& parameter : problem.space.parameters()) width = std::max(width, parameter.name.size());
     for (const Parameter& parameter : problem.space.parameters()) {
         const std::string conditions = conditions_text(parameter);
-        fmt::print("  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(), text_of(parameter.default_value),
-                   conditions.empty() ? "" : "; " + conditions);
+        put(stdout, "  {:{}}  {}; default {}{}\n", parameter.name, width, parameter.domain_text(), text_of(parameter.default_value),
+            conditions.empty() ? "" : "; " + conditions);
     }
     for (const Constraint& constraint : problem.space.constraints())
-        fmt::print("  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
-    fmt::print("\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
-               problem.feasible.finite() ? "" : " (each real counted once)", command.text());
-    for (const std::string& line : asked) fmt::print("{}\n", line);
-    for (const std::string& line : warnings) fmt::print("warning: {}\n", line);
+        put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+    put(stdout, "\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
+        problem.feasible.finite() ? "" : " (each real counted once)", command.text());
+    for (const std::string& line : asked) put(stdout, "{}\n", line);
+    for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
     return done;
 }
 
@@ -178,14 +179,14 @@ int rescue_journal(const std::filesystem::path& folder) {
         const RescuedJournal rescued = SqliteJournal::rescue(folder);
         const auto told = std::count_if(rescued.trials.begin(), rescued.trials.end(), [](const Trial& trial) { return trial.told(); });
         const bool whole = rescued.stopped_by.empty() && rescued.left_out.empty();
-        fmt::print("{} trials, {} of them told, are in {}{}\n", rescued.trials.size(), told, rescued.file.string(),
-                   whole ? "; nothing was damaged" : "");
-        for (const std::string& one : rescued.left_out) fmt::print("  {}\n", one);
-        if (!rescued.stopped_by.empty()) fmt::print("  not readable: {}\n", rescued.stopped_by);
-        fmt::print("to go on with them, move it over {} and remove that file's -wal and -shm\n", (folder / "study.db").string());
+        put(stdout, "{} trials, {} of them told, are in {}{}\n", rescued.trials.size(), told, rescued.file.string(),
+            whole ? "; nothing was damaged" : "");
+        for (const std::string& one : rescued.left_out) put(stdout, "  {}\n", one);
+        if (!rescued.stopped_by.empty()) put(stdout, "  not readable: {}\n", rescued.stopped_by);
+        put(stdout, "to go on with them, move it over {} and remove that file's -wal and -shm\n", (folder / "study.db").string());
         return whole ? done : answer_is_no;
     } catch (const IoError& error) {
-        fmt::print(stderr, "autotune: {}\n", error.what());
+        put(stderr, "autotune: {}\n", error.what());
         return environment_error;
     }
 }
@@ -196,8 +197,8 @@ int validate(const ValidateArguments& arguments) {
     try {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
-        if (arguments.json) fmt::print("{}\n", OrderedJson{{"valid", false}, {"error", error.what()}}.dump(2));
-        else fmt::print(stderr, "autotune: {}\n", error.what());
+        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}});
+        else put(stderr, "autotune: {}\n", error.what());
         return answer_is_no;
     }
 }
@@ -208,7 +209,7 @@ int status(const StatusArguments& arguments) {
     if (arguments.rescue) return rescue_journal(folder);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     if (arguments.json) {
-        fmt::print("{}\n", json_report(setup, trials, ended_because(setup, trials)));
+        put(stdout, "{}\n", json_report(setup, trials, ended_because(setup, trials)));
         return done;
     }
     std::size_t told = 0;
@@ -217,15 +218,15 @@ int status(const StatusArguments& arguments) {
         told += trial.told() ? 1 : 0;
         failed += trial.failure() != nullptr ? 1 : 0;
     }
-    fmt::print("{}: {} trials told, {} of them failed, {} pending\n", setup.file.name, told, failed, trials.size() - told);
+    put(stdout, "{}: {} trials told, {} of them failed, {} pending\n", setup.file.name, told, failed, trials.size() - told);
     for (const Trial& trial : trials)
         if (!trial.told())
-            fmt::print("  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
-                       trial.why);
+            put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
+                trial.why);
     const Headline headline = headline_of(setup, trials);
-    fmt::print("  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
-               headline.advice.empty() ? "" : " " + headline.advice);
-    if (!headline.command.empty()) fmt::print("  {}\n", headline.command);
+    put(stdout, "  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
+        headline.advice.empty() ? "" : " " + headline.advice);
+    if (!headline.command.empty()) put(stdout, "  {}\n", headline.command);
     return done;
 }
 
@@ -233,8 +234,8 @@ int report(const StudyArguments& arguments) {
     const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const std::string_view ended = ended_because(setup, trials);
-    fmt::print("{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
-               arguments.json ? "\n" : "");
+    put(stdout, "{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
+        arguments.json ? "\n" : "");
     return done;
 }
 
@@ -256,8 +257,8 @@ int render(const RenderArguments& arguments) {
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});
-    if (arguments.json) fmt::print("{}\n", OrderedJson{{"argv", command.argv}, {"environment", command.environment}}.dump(2));
-    else fmt::print("{}\n", command.text());
+    if (arguments.json) put_json(OrderedJson{{"argv", command.argv}, {"environment", command.environment}});
+    else put(stdout, "{}\n", command.text());
     return done;
 }
 

@@ -1,15 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "option_checks.hpp"
+#include "output.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/schema.hpp"
+#include "servetune/io/secrets.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include <cstdio>
 #include <exception>
+#include <sstream>
 
 namespace {
 
@@ -183,7 +186,12 @@ int dispatch(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
-        return app.exit(error) == 0 ? done : usage_error;
+        std::ostringstream out;
+        std::ostringstream err;
+        const int code = app.exit(error, out, err);
+        put_text(stdout, out.str());
+        put_text(stderr, err.str());
+        return code == 0 ? done : usage_error;
     }
     if (app.got_subcommand("run")) return run(run_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
@@ -193,7 +201,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("schema")) {
-        fmt::print("{}", servetune::json_schema(schema_kind));
+        put(stdout, "{}", servetune::json_schema(schema_kind));
         return done;
     }
     if (app.got_subcommand("engines")) return engines(engines_arguments);
@@ -210,13 +218,14 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
         return dispatch(argc, argv);
     } catch (const servetune::Error& error) {
-        fmt::print(stderr, "autotune: {}\n", error.what());
+        put(stderr, "autotune: {}\n", error.what());
         return usage_error;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "autotune: {}\n", error.what());
+        put(stderr, "autotune: {}\n", error.what());
         return environment_error;
     }
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress.hpp"
 
+#include "output.hpp"
+
+#include "servetune/base/printable.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/study/recommendation.hpp"
 
@@ -38,11 +41,12 @@ Progress::~Progress() {
 
 void Progress::show(const std::string& line, bool overwrite) {
     if (!terminal_) {
-        if (!overwrite) fmt::print(stderr, "{}\n", line);
+        if (!overwrite) put(stderr, "{}\n", printable_line(line));
         return;
     }
     // \r goes back to the start, ESC [K clears the old line; a line that wraps could not be overwritten.
-    fmt::print(stderr, "\r\033[K{}{}", line.substr(0, width() - 1), overwrite ? "" : "\n");
+    put_controls(stderr, "\r\033[K");
+    put(stderr, "{}{}", printable_line(line).substr(0, width() - 1), overwrite ? "" : "\n");
     std::fflush(stderr);
     line_open_ = overwrite;
 }

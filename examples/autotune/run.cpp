@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "clocks.hpp"
 #include "commands.hpp"
+#include "output.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
 #include "stop_signals.hpp"
@@ -30,7 +31,7 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
     try {
         return SqliteJournal::open(folder, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, accept_changes);
     } catch (const IoError& error) {
-        fmt::print(stderr, "autotune: {}\n", error.what());
+        put(stderr, "autotune: {}\n", error.what());
         return std::nullopt;
     }
 }
@@ -38,23 +39,22 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
 /// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
 void end_what_was_left(const StudySetup& setup) {
     const std::string mark = setup.file.mark();
-    for (const Leftover& left : leftovers(mark))
-        fmt::print(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
+    for (const Leftover& left : leftovers(mark)) put(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
     const std::chrono::duration<double> patience(setup.file.deploy ? setup.file.deploy->options.deploy.stop_within_seconds
                                                                    : setup.file.command->options.stop_within_seconds);
     for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
-        fmt::print(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
+        put(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
 }
 
 void print_conclusion(const StudySetup& setup, const Study& study, const Summary& summary, const std::filesystem::path& folder) {
     const Headline headline = headline_of(setup, study.trials());
-    fmt::print("{}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
-               headline.advice.empty() ? "" : " " + headline.advice);
-    if (!headline.command.empty()) fmt::print("\n  {}\n\n", headline.command);
+    put(stdout, "{}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
+        headline.advice.empty() ? "" : " " + headline.advice);
+    if (!headline.command.empty()) put(stdout, "\n  {}\n\n", headline.command);
     if (const std::size_t front = summary.recommendation.front.size(); front > 0)
-        fmt::print("{} on the front of the goals, each with its command in the report\n", front);
-    if (!headline.given_away.empty()) fmt::print("{}\n", headline.given_away);
-    fmt::print("report: {}\n", (folder / "report.md").string());
+        put(stdout, "{} on the front of the goals, each with its command in the report\n", front);
+    if (!headline.given_away.empty()) put(stdout, "{}\n", headline.given_away);
+    put(stdout, "report: {}\n", (folder / "report.md").string());
 }
 
 }  // namespace
@@ -72,7 +72,7 @@ int run(const RunArguments& arguments) {
     std::optional<RunLog> log;  // once the folder is ours
     const auto say = [&log, aloud = !arguments.quiet && !arguments.json](const std::string& line) {
         if (log) log->say(line);
-        if (aloud) fmt::print(stderr, "{}\n", line);
+        if (aloud) put(stderr, "{}\n", line);
     };
     if (file.deploy) file.deploy->options.measure.say = say;
     if (file.attach) file.attach->options.measure.say = say;
@@ -97,13 +97,13 @@ int run(const RunArguments& arguments) {
         log.reset();
     }
     if (summary.reason == StopReason::error) {
-        fmt::print(stderr, "autotune: {}\n", summary.message);
-        if (journal->in_place()) fmt::print(stderr, "what was told is kept in {}; run again to go on\n", folder.string());
+        put(stderr, "autotune: {}\n", summary.message);
+        if (journal->in_place()) put(stderr, "what was told is kept in {}; run again to go on\n", folder.string());
         return environment_error;
     }
     if (!journal->in_place()) {
-        fmt::print(stderr, "autotune: {} was removed, moved or replaced while the study ran; put it back to see its report\n",
-                   SqliteJournal::file_of(folder).string());
+        put(stderr, "autotune: {} was removed, moved or replaced while the study ran; put it back to see its report\n",
+            SqliteJournal::file_of(folder).string());
         return environment_error;
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
@@ -112,16 +112,15 @@ int run(const RunArguments& arguments) {
         write_file(folder / "report.md", reports.markdown);
         write_file(folder / "report.json", reports.json + "\n");
     } catch (const IoError& error) {
-        fmt::print(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
+        put(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
         return environment_error;
     }
     if (summary.reason == StopReason::nothing_starts)
-        fmt::print(stderr,
-                   "autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too\n",
-                   summary.message);
-    if (arguments.json) fmt::print("{}\n", reports.json);
+        put(stderr, "autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too\n",
+            summary.message);
+    if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
-        fmt::print("stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
+        put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
     else print_conclusion(setup, study, summary, folder);
     if (summary.reason == StopReason::stopped_by_user) return stopped;
     return summary.recommendation.best ? done : nothing_feasible;

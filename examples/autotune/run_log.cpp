@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "run_log.hpp"
 
+#include "output.hpp"
+
+#include "servetune/base/printable.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <fmt/format.h>
@@ -38,7 +41,7 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
     const std::filesystem::file_status there = std::filesystem::symlink_status(file, unknown);
     // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads out of the folder.
     if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
-        fmt::print(stderr, "autotune: there will be no run.log: {} is not a regular file; remove it\n", file.string());
+        put(stderr, "autotune: there will be no run.log: {} is not a regular file; remove it\n", file.string());
         return;
     }
     try {
@@ -47,18 +50,18 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
         logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %v");
         logger_->flush_on(spdlog::level::info);
         logger_->set_error_handler([said = false](const std::string& why) mutable {
-            if (!said) fmt::print(stderr, "autotune: run.log is not complete: {}\n", why);
+            if (!said) put(stderr, "autotune: run.log is not complete: {}\n", why);
             said = true;
         });
     } catch (const spdlog::spdlog_ex& error) {
-        fmt::print(stderr, "autotune: there will be no run.log: {}\n", error.what());
+        put(stderr, "autotune: there will be no run.log: {}\n", error.what());
     }
 }
 
 RunLog::~RunLog() = default;
 
 void RunLog::say(const std::string& line) {
-    if (logger_) logger_->info(line);
+    if (logger_) logger_->info("{}", printable_line(secrets()(line)));
 }
 
 void RunLog::resumed(std::span<const Trial> history) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
@@ -45,33 +46,33 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
                        const std::vector<PredictedTrial>& predictions, const std::vector<DistinctPrediction>& best,
                        const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.metric;
-    fmt::print("PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
-    fmt::print("{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
-    for (const auto& [kind, count] : failures_of(predictions)) fmt::print(", {} {}", count, kind);
-    fmt::print("\n\n");
+    put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
+    put(stdout, "{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
+    for (const auto& [kind, count] : failures_of(predictions)) put(stdout, ", {} {}", count, kind);
+    put(stdout, "\n\n");
     if (best.empty()) {
-        fmt::print("none of them serves within the limits\n");
+        put(stdout, "none of them serves within the limits\n");
         return;
     }
     const PredictedTrial& usual = predictions.front();
     const bool default_serves = passes(usual, problem.objective);
     if (default_serves)
-        fmt::print("  {:>12.6g}           the default: {}\n", value_of(usual, metric),
-                   file.composition->render(usual.configuration, {file.model, {}, 0}).text());
+        put(stdout, "  {:>12.6g}           the default: {}\n", value_of(usual, metric),
+            file.composition->render(usual.configuration, {file.model, {}, 0}).text());
     else if (const auto* failure = std::get_if<Failure>(&usual.outcome))
-        fmt::print("  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind), failure->message);
+        put(stdout, "  the default fails: {} ({})\n", name_in(failure_kinds, failure->kind), failure->message);
     for (const auto& [trial, ties] : best) {
         const double value = value_of(trial, metric);
         const std::string gain =
             default_serves ? fmt::format("{:+.1f} %", problem.objective.gain(value, value_of(usual, metric)) * 100) : "";
         const std::string others =
             ties == 0 ? "" : fmt::format("  # and {} other configuration{} with the same figures", ties, ties == 1 ? "" : "s");
-        fmt::print("  {:>12.6g} {:>9} {}{}\n", value, gain, file.composition->render(trial.configuration, {file.model, {}, 0}).text(),
-                   others);
+        put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain, file.composition->render(trial.configuration, {file.model, {}, 0}).text(),
+            others);
     }
-    fmt::print("  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}", metric,
-               evaluator.started(best.front().trial.configuration).cost->memory().text());
-    fmt::print("\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' measures.\n");
+    put(stdout, "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}", metric,
+        evaluator.started(best.front().trial.configuration).cost->memory().text());
+    put(stdout, "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' measures.\n");
 }
 
 }  // namespace
@@ -94,14 +95,13 @@ int simulate(const SimulateArguments& arguments) {
     if (arguments.json) {
         OrderedJson list = OrderedJson::array();
         for (const DistinctPrediction& shown : best) list.push_back(prediction_json(file, file.objective, shown));
-        fmt::print("{}\n", OrderedJson{{"study", file.name},
-                                       {"kind", "prediction"},
-                                       {"hardware", hardware},
-                                       {"simulated", predictions.size()},
-                                       {"failures", failures_of(predictions)},
-                                       {"objective", file.objective.metric},
-                                       {"best", list}}
-                               .dump(2));
+        put_json(OrderedJson{{"study", file.name},
+                             {"kind", "prediction"},
+                             {"hardware", hardware},
+                             {"simulated", predictions.size()},
+                             {"failures", failures_of(predictions)},
+                             {"objective", file.objective.metric},
+                             {"best", list}});
     } else print_predictions(file, hardware, problem, predictions, best, *evaluator);
     if (signals.token().stop_requested()) return stopped;
     return best.empty() ? nothing_feasible : done;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "study_journal.hpp"
 
+#include "output.hpp"
+
 #include "servetune/base/error.hpp"
 
 #include <fmt/format.h>
@@ -14,8 +16,8 @@ using namespace servetune;
 SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path& folder) {
     SqliteJournal journal = SqliteJournal::read(folder);
     if (const std::string changes = journal.changes_in(setup.definition()); !changes.empty())
-        fmt::print(stderr, "autotune: {} was last written by a study that differs from this one:{}\n",
-                   SqliteJournal::file_of(folder).string(), changes);
+        put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n", SqliteJournal::file_of(folder).string(),
+            changes);
     return journal;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/attach_evaluator.hpp"
 
+#include "../load/http.hpp"
 #include "server_measurement.hpp"
 #include "server_probe.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/url.hpp"
 
 #include <utility>
 
@@ -17,9 +19,10 @@ public:
         : endpoint_(std::move(endpoint)), probe_(engine, endpoint_, [stop] { return stop.stop_requested(); }) {
         constexpr double first_answer_seconds = 60;  // it may be loaded by others
         const ProbeAnswer answer = probe_.ask(first_answer_seconds);
+        if (answer.state == ProbeAnswer::State::not_allowed) throw UsageError(address() + ": " + answer.message);
         if (answer.state == ProbeAnswer::State::failed) failure_ = Failure{answer.kind, answer.message};
         else if (answer.state == ProbeAnswer::State::not_yet)
-            failure_ = Failure{FailureKind::infrastructure, endpoint_.url + " does not serve: " + answer.message};
+            failure_ = Failure{FailureKind::infrastructure, address() + " does not serve: " + answer.message};
         else began_ = probe_.process_start_seconds();
     }
 
@@ -28,9 +31,9 @@ public:
     [[nodiscard]] std::optional<Failure> changed() const override {
         if (failure_) return failure_;
         if (const std::string why = probe_.why_not_listed(); !why.empty())
-            return Failure{FailureKind::infrastructure, endpoint_.url + " does not serve any more: " + why};
+            return Failure{FailureKind::infrastructure, address() + " does not serve any more: " + why};
         if (const auto now = probe_.process_start_seconds(); now && began_ && now != began_)
-            return Failure{FailureKind::crashed_under_load, endpoint_.url + " was started anew while it was measured"};
+            return Failure{FailureKind::crashed_under_load, address() + " was started anew while it was measured"};
         return std::nullopt;
     }
     bool reset_cache() override { return false; }
@@ -38,6 +41,8 @@ public:
     [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions /*options*/) const override { return nullptr; }
 
 private:
+    [[nodiscard]] std::string address() const { return without_user_info(endpoint_.url); }
+
     Endpoint endpoint_;
     ServerProbe probe_;
     std::optional<Failure> failure_{};
@@ -49,6 +54,7 @@ private:
 AttachEvaluator::AttachEvaluator(Engine engine, std::string model, StudyWorkloads workloads, Options options)
     : engine_(std::move(engine)), model_(std::move(model)), workloads_(std::move(workloads)), options_(std::move(options)) {
     options_.url = server_url(options_.url);
+    check_header_text("the API key", options_.api_key);
 }
 
 Outcome AttachEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {

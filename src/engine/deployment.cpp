@@ -6,6 +6,7 @@
 #include "engine_log.hpp"
 #include "process_table.hpp"
 #include "server_probe.hpp"
+#include "servetune/base/error.hpp"
 
 #include <algorithm>
 #include <array>
@@ -69,6 +70,11 @@ ProcessOptions process_options(const Engine& engine, const Command& command, con
     return result;
 }
 
+Endpoint with_key(Endpoint endpoint, const std::string& key) {
+    endpoint.api_key = key;
+    return endpoint;
+}
+
 /// The GPUs that the engine sees, whoever says so.
 std::string gpus_of(const Engine& engine, const Command& command, const DeployOptions& options) {
     const auto environment = process_options(engine, command, options).environment;
@@ -84,7 +90,7 @@ struct Deployment::State {
           command(its_command),
           port(its_port),
           options(std::move(its)),
-          endpoint(endpoint_of(engine, port.number(), model)),
+          endpoint(with_key(endpoint_of(engine, port.number(), model), options.api_key)),
           process(process_options(engine, command, options)) {}
 
     void start(const std::stop_token& stop);
@@ -127,7 +133,10 @@ void Deployment::State::start(const std::stop_token& stop) {
         if (left <= 0) failed = late();
         else if (const ProbeAnswer answer = probe.ask(left); answer.state == ProbeAnswer::State::serves) break;
         else if (answer.state == ProbeAnswer::State::failed) failed = refused(answer, stop);
-        else if (!failed) last_heard = answer.message;
+        else if (answer.state == ProbeAnswer::State::not_allowed) {
+            (void)this->stop();
+            throw UsageError(engine.name + " was started, but " + answer.message);
+        } else if (!failed) last_heard = answer.message;
         if (failed) break;
         pause(stop);
     }

@@ -27,6 +27,15 @@ ProbeAnswer failed(FailureKind kind, const std::string& what) { return {State::f
 
 std::string said(const std::string& what, const Reply& reply) { return what + trouble_text(reply); }
 
+/// An answer of a server that wants a key, or another one.
+std::optional<ProbeAnswer> not_allowed(const std::string& what, const Reply& reply, const Endpoint& endpoint) {
+    if (!reply.error.empty() || (reply.status != 401 && reply.status != 403)) return std::nullopt;
+    return ProbeAnswer{State::not_allowed, FailureKind::infrastructure,
+                       said(what, reply) + (endpoint.api_key.empty()
+                                                ? "; the server wants a key: let `api_key_env` name the environment variable that holds it"
+                                                : "; the server does not accept the key from the variable that `api_key_env` names")};
+}
+
 /// A model on disk is called by its path or by its last part, as the engine likes.
 bool same_model(const std::string& expected, const std::string& got) {
     const bool is_file = expected.starts_with('/') || expected.starts_with('.') || expected.ends_with(".gguf");
@@ -71,6 +80,7 @@ std::string path_or(const Engine& engine, const char* name, const std::string& u
 ProbeAnswer ServerProbe::ask(double timeout_seconds) const {
     const std::string ready = "GET " + engine_.ready_path;
     const Reply health = get(endpoint_, engine_.ready_path, std::min(timeout_seconds, short_answer_seconds), give_up_);
+    if (auto refused = not_allowed(ready, health, endpoint_)) return *refused;
     if (!health.error.empty() || health.status != 200) return not_yet(said(ready, health));
     const ProbeAnswer models = ask_models(timeout_seconds);
     return models.state == State::serves ? ask_completion(timeout_seconds) : models;
@@ -79,6 +89,7 @@ ProbeAnswer ServerProbe::ask(double timeout_seconds) const {
 ProbeAnswer ServerProbe::ask_models(double timeout_seconds) const {
     const std::string path = path_or(engine_, "models", "/v1/models");
     const Reply reply = get(endpoint_, path, std::min(timeout_seconds, short_answer_seconds), give_up_);
+    if (auto refused = not_allowed("GET " + path, reply, endpoint_)) return *refused;
     if (reply.error.empty() && reply.status == 404) return {State::serves};  // it has no such list
     if (!reply.error.empty() || reply.status != 200) return not_yet(said("GET " + path, reply));
     const auto models = models_in(reply.body);
@@ -97,6 +108,7 @@ ProbeAnswer ServerProbe::ask_completion(double timeout_seconds) const {
     const std::string path = path_of(whole.api);
     const Reply reply = post(whole, path, request_body(whole, {.text = "Hello", .output_tokens = 1}, {}, false), timeout_seconds, give_up_);
     const std::string what = "a first POST " + path;
+    if (auto refused = not_allowed(what, reply, endpoint_)) return *refused;
     if (!reply.error.empty() || reply.status == 503 || reply.status == 429) return not_yet(said(what, reply));
     if (reply.status == 404) return failed(FailureKind::wrong_model, said(what + " for " + whole.model, reply));
     if (reply.status != 200) return failed(FailureKind::load_test_failed, said(what, reply));

@@ -14,9 +14,9 @@ namespace servetune {
 
 /// What a server said when it was asked whether it serves.
 struct ProbeAnswer {
-    enum class State { not_yet, serves, failed } state = State::not_yet;
+    enum class State { not_yet, serves, failed, not_allowed } state = State::not_yet;
     FailureKind kind = FailureKind::other;  ///< of `failed`
-    std::string message{};
+    std::string message{};                  ///< of `not_allowed` (401, 403) with what to do: asking again would not help
 };
 
 /// Asks a server of this engine whether it serves `endpoint.model`, and what it is.

@@ -2,6 +2,7 @@
 #include "effects_report.hpp"
 
 #include "json_values.hpp"
+#include "markdown.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/strategy/effects.hpp"
 
@@ -20,13 +21,6 @@ std::string range(const CredibleInterval& gain) {
     return fmt::format("{} | {} to {}", percent(gain.value), percent(gain.low), percent(gain.high));
 }
 
-/// What others wrote, inside a table.
-std::string cell(const std::string& text) {
-    std::string result;
-    for (const char c : text) result += c == '|' ? std::string("\\|") : std::string(1, c);
-    return result;
-}
-
 std::string effects_section(const Effects& effects, const ReportView& view) {
     if (effects.floor().varied == 0) return "";
     std::string out = "## What the parameters do\n\n";
@@ -38,7 +32,7 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
         "levels, all else "
         "alike (docs/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
-        effects.floor().measured, view.setup.problem->objective.metric);
+        effects.floor().measured, markdown_text(view.setup.problem->objective.metric));
     std::set<std::string> known;
     for (const MainEffect& effect : effects.main())
         if (effect.known()) known.insert(effect.parameter);
@@ -46,12 +40,13 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     for (const MainEffect& effect : effects.main()) {
         if (known.contains(effect.parameter)) {
             const bool is_default = effect.level == view.setup.problem->space.at(effect.parameter).default_value;
-            out += fmt::format("| {} | {}{} | {}{} |\n", cell(effect.parameter), cell(text_of(effect.level)),
+            out += fmt::format("| {} | {}{} | {}{} |\n", markdown_text(effect.parameter), markdown_text(text_of(effect.level)),
                                is_default ? " (default)" : "", range(effect.gain),
                                effect.known()         ? ""
                                : effect.measured == 0 ? ", not measured"
                                                       : ", not known");
-        } else if (!unknown.ends_with(effect.parameter)) unknown += (unknown.empty() ? "" : ", ") + effect.parameter;
+        } else if (!unknown.ends_with(markdown_text(effect.parameter)))
+            unknown += (unknown.empty() ? "" : ", ") + markdown_text(effect.parameter);
     }
     out += '\n';
     if (!unknown.empty()) out += fmt::format("Not known, the interval of every measured level holds 0: {}.\n\n", unknown);
@@ -60,9 +55,10 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         if (!pair.gain.known()) continue;
         if (!any) out += "What two do together beyond what each does alone, and its share of the variance over the space:\n\n";
         any = true;
-        out += fmt::format("- {} and {}: {:.0f} %; most at {} and {}: {} ({} to {})\n", pair.parameters[0], pair.parameters[1],
-                           pair.share * 100, text_of(pair.levels[0]), text_of(pair.levels[1]), percent(pair.gain.value),
-                           percent(pair.gain.low), percent(pair.gain.high));
+        out +=
+            fmt::format("- {} and {}: {:.0f} %; most at {} and {}: {} ({} to {})\n", markdown_text(pair.parameters[0]),
+                        markdown_text(pair.parameters[1]), pair.share * 100, markdown_text(text_of(pair.levels[0])),
+                        markdown_text(text_of(pair.levels[1])), percent(pair.gain.value), percent(pair.gain.low), percent(pair.gain.high));
     }
     return out + (any ? "\n" : "No two of them are known to act together.\n\n");
 }

@@ -181,6 +181,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     if (effects != nullptr) object["effects"] = *effects;
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? OrderedJson(nullptr) : OrderedJson(stop_reason);
+    redact(object, setup.file.secrets);
     return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 

@@ -230,7 +230,8 @@ inline constexpr std::array load{
     Key{"request_rate", "parameter", "`load.request_rate`: requests a second, the same"},
 };
 inline constexpr std::array attach{
-    Key{"url", "text", "of the server, such as http://127.0.0.1:8000, with or without /v1", true},
+    Key{"url", "text",
+        "of the server, such as http://127.0.0.1:8000, with or without /v1; a user and a password in it are sent, never shown", true},
     Key{"served_model", "text", "the name that clients ask for (the study's model)"},
     Key{"api_key_env", "text", "the environment's variable that holds the bearer token"},
     Key{"trial_within", "duration", "a longer trial has failed: hung (2h)"},
@@ -240,6 +241,7 @@ inline constexpr std::array attach{
 inline constexpr std::array deploy{
     Key{"launcher", "local", "processes on this machine (local)"},
     Key{"environment", "mapping of text", "of the engine, beside this program's own"},
+    Key{"api_key_env", "text", "the environment's variable that holds the bearer token of our requests, where the engine wants one"},
     Key{"gpus", "text", "CUDA_VISIBLE_DEVICES (as it is)"},
     Key{"cores", "list of integers", "the engine runs on these cores only (any)"},
     Key{"ready_within", "duration", "in place of the engine file's"},

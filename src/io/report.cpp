@@ -2,7 +2,9 @@
 #include "servetune/io/report.hpp"
 
 #include "effects_report.hpp"
+#include "markdown.hpp"
 #include "report_view.hpp"
+#include "servetune/base/url.hpp"
 
 #include <fmt/format.h>
 
@@ -11,6 +13,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <type_traits>
+#include <utility>
 
 namespace servetune {
 
@@ -21,6 +25,16 @@ namespace {
 /// Metrics worth a column beside the objective, with how people know them.
 constexpr std::pair<std::string_view, std::string_view> companions[] = {{"time_per_output_token_mean_seconds", "mean TPOT (ms)"},
                                                                         {"time_to_first_token_mean_seconds", "mean TTFT (ms)"}};
+
+/// Markdown of our own.
+struct Markup {
+    std::string text;
+};
+
+/// What a page shows of an argument: numbers and words of this source as they are, any other text as text.
+template <class Argument>
+using Shown = std::conditional_t<std::is_arithmetic_v<Argument>, Argument,
+                                 std::conditional_t<std::is_convertible_v<const Argument&, const char*>, const char*, std::string>>;
 
 class Markdown {
 public:
@@ -44,15 +58,25 @@ public:
         refused();
         audited();
         notes();
-        return std::move(out_);
+        return file_.secrets(out_);
     }
 
 private:
+    // A text is of others (names, logs, answers of servers) and is shown as plain text, wherever it came from.
+    [[nodiscard]] std::string shown(const std::string& text) const { return markdown_text(file_.secrets(text)); }
+    [[nodiscard]] std::string shown(std::string_view text) const { return markdown_text(file_.secrets(text)); }
+    [[nodiscard]] static const char* shown(const char* literal) { return literal; }
+    [[nodiscard]] static std::string shown(const Markup& ours) { return ours.text; }
+    template <class Number>
+    requires std::is_arithmetic_v<Number>
+    [[nodiscard]] static Number shown(Number number) { return number; }
     template <class... Arguments>
-    void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-        fmt::format_to(std::back_inserter(out_), format, std::forward<Arguments>(arguments)...);
+    void line(fmt::format_string<Shown<Arguments>...> format, const Arguments&... arguments) {
+        fmt::format_to(std::back_inserter(out_), format, shown(arguments)...);
         out_ += '\n';
     }
+
+    void block(std::string_view language, const std::string& text) { out_ += markdown_block(language, text) + '\n'; }
 
     [[nodiscard]] std::optional<double> mean_of(const Standing& standing) const {
         if (!standing.values.empty()) return standing.estimate.mean;
@@ -82,7 +106,7 @@ private:
         if (gains) line("**{}** ({}).\n", headline.title, difference(result_.recommended, result_.default_configuration));
         else line("**{}.** {}{}\n", headline.title, headline.reason, headline.advice.empty() ? "" : " " + headline.advice);
         if (result_.conclusion == Conclusion::nothing_passes) return;
-        line("```bash\n{}\n```\n", headline.command);
+        block("bash", headline.command);
         if (problem_.decision.rule == Decision::Rule::published)
             line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
                  plain_percent(problem_.decision.min_gain));
@@ -127,18 +151,18 @@ private:
         std::string header = "| | setting |";
         std::string rule = "|---:|---|";
         for (const Goal& goal : goals) {
-            header += " " + goal.text() + " | 95 % |";
+            header += " " + shown(goal.text()) + " | 95 % |";
             rule += "---:|---:|";
         }
-        line("{} {} | {} | measured |", header, companions[0].second, companions[1].second);
-        line("{}---:|---:|---:|", rule);
+        line("{} {} | {} | measured |", Markup{header}, companions[0].second, companions[1].second);
+        line("{}---:|---:|---:|", Markup{rule});
         const auto row = [&](const std::string& name, const Configuration& configuration, const std::vector<Estimate>& estimates) {
             std::string cells;
             for (std::size_t k = 0; k < goals.size(); ++k)
                 cells += fmt::format(" {} | {} to {} |", figure_text(goals[k].metric, estimates[k].mean),
                                      figure_text(goals[k].metric, estimates[k].low()), figure_text(goals[k].metric, estimates[k].high()));
             const Metrics means = view_.means(configuration);
-            line("| {} | {} |{} {} | {} | {} |", name, cell(difference(configuration, result_.default_configuration)), cells,
+            line("| {} | {} |{} {} | {} | {} |", name, difference(configuration, result_.default_configuration), Markup{cells},
                  plain(means, companions[0].first), plain(means, companions[1].first), estimates.front().replicates);
         };
         bool has_default = false;
@@ -154,10 +178,11 @@ private:
             row("beaten", result_.default_configuration, estimates);
         }
         out_ += '\n';
-        for (std::size_t i = 0; i < result_.front.size(); ++i)
-            line("{}. {}{}\n\n```bash\n{}\n```\n", i + 1, difference(result_.front[i].configuration, result_.default_configuration),
-                 result_.front[i].configuration == result_.recommended ? " (recommended)" : "",
-                 setup_.advice(result_.front[i].configuration));
+        for (std::size_t i = 0; i < result_.front.size(); ++i) {
+            line("{}. {}{}\n", i + 1, difference(result_.front[i].configuration, result_.default_configuration),
+                 result_.front[i].configuration == result_.recommended ? " (recommended)" : "");
+            block("bash", setup_.advice(result_.front[i].configuration));
+        }
     }
 
     void before_and_after() {
@@ -194,11 +219,9 @@ private:
         return worth_it(problem_.decision, gain) ? "gains less than the winner" : "no gain worth having";
     }
 
-    /// What others wrote, inside a table: no bar, no line end.
-    static std::string cell(const std::string& text) {
-        std::string result;
-        for (const char c : text) result += c == '|' ? std::string("\\|") : c == '\n' || c == '\r' ? std::string(" ") : std::string(1, c);
-        return result;
+    /// What became of a configuration; what was chosen in bold.
+    [[nodiscard]] Markup verdict_cell(const std::string& verdict) const {
+        return {verdict == "recommended" || verdict == "carried on" ? "**" + verdict + "**" : shown(verdict)};
     }
 
     /// A configuration's figures under a limit, those that break it in bold: one, or one for each workload.
@@ -206,7 +229,7 @@ private:
         std::string result;
         for (const auto& [workload, value] : limited_figures(standing, limit, problem_.decision)) {
             const std::string figure = plain_figure_text(limit.metric, value);
-            result += (result.empty() ? "" : "; ") + (workload.empty() ? "" : cell(workload) + " ") +
+            result += (result.empty() ? "" : "; ") + (workload.empty() ? "" : shown(workload) + " ") +
                       (limit.keeps(value) ? figure : "**" + figure + "**");
         }
         return result.empty() ? "-" : result;
@@ -218,23 +241,23 @@ private:
             limited += " " + (standing == nullptr ? "-" : limited_cell(*standing, limit)) + " |";
         line("| {} | {} | {} | {} | {} |{}{} {} |", name, standing == nullptr ? "-" : objective_of(*standing),
              standing == nullptr ? "-" : gain_text(mean_of(*standing), base), plain(means, companions[0].first),
-             plain(means, companions[1].first), limited,
-             view_.standings.replicated() == 0 ? "" : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->measurements()),
-             cell(verdict));
+             plain(means, companions[1].first), Markup{limited},
+             Markup{view_.standings.replicated() == 0 ? "" : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->measurements())},
+             verdict_cell(verdict));
     }
     void result_header() {
         std::string names;
         std::string rules;
         for (const Limit& limit : problem_.objective.limits) {
-            names += " " + limit.readable() + " |";
+            names += " " + shown(limit.readable()) + " |";
             rules += "---:|";
         }
         if (view_.standings.replicated() > 0) {
             names += " measured |";
             rules += "---:|";
         }
-        line("| setting | {} | gain | {} | {} |{} |", problem_.objective.metric, companions[0].second, companions[1].second, names);
-        line("|---|---:|---:|---:|---:|{}---|", rules);
+        line("| setting | {} | gain | {} | {} |{} |", problem_.objective.metric, companions[0].second, companions[1].second, Markup{names});
+        line("|---|---:|---:|---:|---:|{}---|", Markup{rules});
     }
 
     void stages(const Staged& staged) {
@@ -248,7 +271,7 @@ private:
             const Standing* base = view_.standings.find(step.base);
             const auto base_value = mean_of(*base);
             line("### {}\n", step.stage->name);
-            line("On top of `{}`:\n", setup_.command(step.base).text());
+            line("On top of {}:\n", Markup{markdown_code(file_.secrets(setup_.command(step.base).text()))});
             result_header();
             const Standing* best = nullptr;
             bool base_listed = false;
@@ -271,7 +294,7 @@ private:
                 };
                 if (best == nullptr || better(*standing, *best)) best = standing;
                 std::string verdict = !standing->passes() ? "refused: " + standing->refused : is_base ? "the base" : "";
-                if (step.winner == candidate.configuration) verdict = step.stage->carried ? "**carried on**" : "worth having";
+                if (step.winner == candidate.configuration) verdict = step.stage->carried ? "carried on" : "worth having";
                 else if (verdict.empty()) verdict = judged(*standing, *base);
                 result_row(standing, name, base_value, verdict);
             }
@@ -288,7 +311,8 @@ private:
              with_printed ? " printed in the document |" : "");
         line("|---|---:|---:|{}", with_printed ? "---:|" : "");
         for (const Option& option : options)
-            line("| {} | {} | {} |{}", option.stage, option.best, option.gain, with_printed ? " " + option.printed + " |" : "");
+            line("| {} | {} | {} |{}", option.stage, option.best, option.gain,
+                 Markup{with_printed ? " " + shown(option.printed) + " |" : ""});
         out_ += '\n';
     }
 
@@ -307,7 +331,7 @@ private:
             std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;
             if (standing == base && result_.default_unsound) verdict = "the default: " + standing->refused;
             else if (standing->configuration == result_.recommended && result_.conclusion == Conclusion::recommended)
-                verdict = "**recommended**";
+                verdict = "recommended";
             else if (standing == base && standing->passes()) verdict = "the default";
             result_row(standing, difference(standing->configuration, result_.default_configuration),
                        base == nullptr ? std::nullopt : mean_of(*base), verdict);
@@ -331,9 +355,9 @@ private:
             any = true;
             line("- {}: {}", difference(standing.configuration, result_.default_configuration), standing.refused);
             if (const Failure* failure = failure_of(standing.configuration); failure != nullptr && !failure->log_lines.empty()) {
-                line("\n  ```text");
-                for (const std::string& said : failure->log_lines) line("  {}", said);
-                line("  ```");
+                std::string log;
+                for (const std::string& said : failure->log_lines) log += said + '\n';
+                out_ += '\n' + markdown_block("text", log, "  ");
             }
         }
         if (any) out_ += '\n';
@@ -395,7 +419,8 @@ private:
                 "- Simulated: every number here is a prediction of the cost model for {}; nothing was measured. Measure before you believe "
                 "it.",
                 file_.hardware);
-        if (file_.attach) line("- {} was measured as it was found; whoever runs it says with which flags.", file_.attach->options.url);
+        if (file_.attach)
+            line("- {} was measured as it was found; whoever runs it says with which flags.", without_user_info(file_.attach->options.url));
         if (file_.measured_outside)
             line("- Every number was told by the program that asked: nothing of how it was measured is known here.");
         if (file_.deploy) line("- Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.");

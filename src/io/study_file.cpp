@@ -5,7 +5,9 @@
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/url.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/io/secrets.hpp"
 #include "servetune/io/yaml.hpp"
 #include "space_reader.hpp"
 
@@ -213,15 +215,23 @@ void read_measure(const Yaml& node, MeasureOptions& options) {
     if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_count(*requests);
 }
 
+void hide_user_info(const std::string& url) {
+    Redactor password;
+    add_user_info(password, url);
+    CollectSecrets::found(password);
+}
+
 /// The key itself stays in the environment until the study is set up: nothing that prints a study can print it.
 AttachChoice read_attach(const Yaml& node) {
     AttachChoice result;
     if (!node.is_mapping()) {
         result.options.url = node.text();
+        hide_user_info(result.options.url);
         return result;
     }
     node.check_keys(keys::attach);
     result.options.url = node.find("url")->text();
+    hide_user_info(result.options.url);
     if (const Yaml* model = node.find("served_model")) result.options.served_model = model->text();
     if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
     read_measure(node, result.options.measure);
@@ -235,6 +245,7 @@ DeployChoice read_deploy(const Yaml& node) {
     read_measure(node, options.measure);
     if (const Yaml* launcher = node.find("launcher"); launcher != nullptr && launcher->text() != "local") launcher->fail_wanted("local");
     if (const Yaml* environment = node.find("environment")) options.deploy.environment = read_texts(*environment);
+    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
     if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
     if (const Yaml* cores = node.find("cores"))
         for (const Yaml& core : cores->items()) {
@@ -316,7 +327,9 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
     return nullptr;
 }
 
-StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
+namespace {
+
+StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
     study.measured_outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find("evaluator") == nullptr);
@@ -394,6 +407,18 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
         }
     }
     return study;
+}
+
+}  // namespace
+
+StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
+    Redactor secrets;
+    const CollectSecrets collecting(secrets);
+    return without_secrets_in_errors(secrets, [&] {
+        StudyFile study = read_study(file, catalogue, strategy, by);
+        study.secrets = secrets;
+        return study;
+    });
 }
 
 }  // namespace servetune

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../load/http.hpp"
+
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/url.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/audit_context.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/knowledge.hpp"
+#include "servetune/io/secrets.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/load/dataset.hpp"
@@ -43,6 +47,40 @@ private:
     std::unique_ptr<Evaluator> inner_;
     std::chrono::duration<double> delay_;
 };
+
+/// What a trial says goes to journal, log and report: without the secrets of the study.
+class WithoutSecrets : public Evaluator {
+public:
+    WithoutSecrets(std::unique_ptr<Evaluator> inner, Redactor secrets) : inner_(std::move(inner)), secrets_(std::move(secrets)) {}
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        return without_secrets_in_errors(secrets_, [&] {
+            Outcome outcome = inner_->evaluate(configuration, context);
+            if (auto* failure = std::get_if<Failure>(&outcome)) {
+                failure->message = secrets_(failure->message);
+                for (std::string& line : failure->log_lines) line = secrets_(line);
+            } else
+                for (Finding& finding : std::get<Measurement>(outcome).validity.findings)
+                    for (std::string* text : {&finding.left, &finding.right, &finding.cause}) *text = secrets_(*text);
+            return outcome;
+        });
+    }
+    [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
+
+private:
+    std::unique_ptr<Evaluator> inner_;
+    Redactor secrets_;
+};
+
+/// The key in the variable that `api_key_env` names; empty where it names none.
+std::string key_from(const std::string& name, const StudyFile& file) {
+    if (name.empty()) return "";
+    const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (key == nullptr) throw UsageError(file.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
+    CollectSecrets::found(key, "${" + name + "}");
+    check_header_text(file.file.string() + ": the key in " + name + ", which `api_key_env` names", key);
+    return key;
+}
 
 void check_objective(const StudyFile& file, const MeasuredTable& table) {
     std::set<std::string> metrics;
@@ -167,6 +205,7 @@ void set_up_deployment(StudySetup& setup, StudyFile& file, const std::filesystem
     EngineEvaluator::Options& options = file.deploy->options;
     options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
     options.deploy.mark = std::filesystem::absolute(options.folder).string();
+    options.deploy.api_key = key_from(file.deploy->api_key_environment, file);
     add_facts(file, options.measure);
     setup.evaluator =
         std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, options);
@@ -177,11 +216,7 @@ void set_up_attached(StudySetup& setup, StudyFile& file) {
                                               file.decision);
     AttachEvaluator::Options options = file.attach->options;
     add_facts(file, options.measure);
-    if (const std::string& name = file.attach->api_key_environment; !name.empty()) {
-        const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
-        if (key == nullptr) throw UsageError(file.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
-        options.api_key = key;
-    }
+    options.api_key = key_from(file.attach->api_key_environment, file);
     setup.evaluator = std::make_unique<AttachEvaluator>(file.composition->engines().front(), file.model,
                                                         StudyWorkloads{file.workloads, file.report_workloads}, std::move(options));
 }
@@ -203,7 +238,9 @@ void set_up_command(StudySetup& setup, StudyFile& file, const std::filesystem::p
 
 }  // namespace
 
-StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
+namespace {
+
+StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder) {
     check_strategy(file);
     if (!file.measured_outside && !file.replay && !file.command) check_objective_of_load_test(file);
     StudySetup setup;
@@ -215,6 +252,7 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     else if (file.attach) set_up_attached(setup, file);
     else if (file.command) set_up_command(setup, file, folder);
     else set_up_deployment(setup, file, folder);
+    if (file.measures()) setup.evaluator = std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
     if (file.strategy.name == "bayesian") {
         GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);
@@ -223,6 +261,15 @@ StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
     setup.file = std::move(file);
     setup.strategy = strategy_of(setup);
     return setup;
+}
+
+}  // namespace
+
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder) {
+    Redactor secrets = file.secrets;
+    const CollectSecrets collecting(secrets);
+    const CollectSecrets into_the_file(file.secrets);
+    return without_secrets_in_errors(secrets, [&] { return set_up_study(file, folder); });
 }
 
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
@@ -273,13 +320,20 @@ std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem
     return result;
 }
 
-std::string StudySetup::advice(const Configuration& configuration) const {
+namespace {
+
+std::string advice_with_secrets(const StudySetup& setup, const Configuration& configuration) {
+    const StudyFile& file = setup.file;
     const std::string load = load_level_text(configuration);
-    const std::string server = file.attach            ? "# the server at " + file.attach->options.url + " as it is"
+    const std::string server = file.attach            ? "# the server at " + without_user_info(file.attach->options.url) + " as it is"
                                : !file.has_commands() ? "# " + configuration.text()
-                                                      : command(configuration).text();
+                                                      : setup.command(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
+
+}  // namespace
+
+std::string StudySetup::advice(const Configuration& configuration) const { return file.secrets(advice_with_secrets(*this, configuration)); }
 
 std::map<std::string, std::string> StudySetup::definition() const {
     std::map<std::string, std::string> result{{"study", file.name},
@@ -292,6 +346,8 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"noise_cv", text_of(file.decision.noise_cv)},
                                               {"objective", file.objective.leading().text()},
                                               {"strategy", file.strategy.name}};
+    // A whole fingerprint would let somebody try passwords; four digits of it do not.
+    const auto of_environment = [&](const std::string& value) { return fingerprint_of(file.secrets.with_fingerprints(value)).text(); };
     for (const Goal& goal : file.objective.further) result["objective"] += ", " + goal.text();
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
         result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
@@ -318,21 +374,22 @@ std::map<std::string, std::string> StudySetup::definition() const {
         }
     }
     for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
-    result["command"] = advice(problem->space.default_configuration());
+    result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
     if (file.measured_outside) result["evaluator"] = "outside";
     if (file.replay)
         result["evaluator.replay"] = fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + text_of(file.replay->noise_cv);
     if (file.attach)
-        result["evaluator.attach"] = file.attach->options.url + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
+        result["evaluator.attach"] =
+            without_user_info(file.attach->options.url) + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
     if (file.deploy) {
         const DeployOptions& deploy = file.deploy->options.deploy;
         result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.measure.warm_up_requests) + " gpus=" + deploy.gpus;
-        for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = fingerprint_of(value).text();
+        for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = of_environment(value);
     }
     if (file.command) {
         result["evaluator.command"] = Command{file.command->words}.text();
         for (const auto& [name, value] : file.command->options.environment)
-            result["evaluator.command.environment." + name] = fingerprint_of(value).text();
+            result["evaluator.command.environment." + name] = of_environment(value);
     }
     if (file.simulate) {
         const StepNoise& noise = file.simulate->noise;
@@ -346,6 +403,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
             result["evaluator.simulate.traits." + engine.name] = fingerprint_of(read_file(traits)).text();
         }
     }
+    for (auto& [path, text] : result) text = file.secrets.with_fingerprints(text);
     return result;
 }
 

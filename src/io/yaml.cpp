@@ -3,7 +3,9 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/secrets.hpp"
 #include "servetune/io/utf8.hpp"
 
 #include <yaml-cpp/yaml.h>
@@ -28,6 +30,7 @@ public:
         constexpr int deepest = 100;
         Yaml result;
         result.file_ = file_;
+        result.secrets_ = secrets_;
         result.path_ = path;
         result.line_ = node.Mark().line + 1;
         result.column_ = node.Mark().column + 1;
@@ -67,7 +70,7 @@ public:
     }
 
 private:
-    static std::string expanded(const std::string& text, const Yaml& at) {
+    std::string expanded(const std::string& text, const Yaml& at) {
         std::string result;
         for (std::size_t i = 0; i < text.size();) {
             const auto dollar = std::min(text.find('$', i), text.size());
@@ -82,8 +85,12 @@ private:
                 const std::string inside = text.substr(i + 2, end - i - 2);
                 const auto dash = inside.find(":-");
                 const std::string name = inside.substr(0, dash);
-                if (const char* value = std::getenv(name.c_str())) result += value;
-                else if (dash != std::string::npos) result += inside.substr(dash + 2);
+                if (const char* value = std::getenv(name.c_str())) {
+                    for (std::string_view rest = value; !rest.empty(); rest.remove_prefix(character_length(rest)))
+                        if (character_length(rest) == 0) at.fail("the environment variable '" + name + "' is not UTF-8 text");
+                    keep_secret(value, name);
+                    result += value;
+                } else if (dash != std::string::npos) result += inside.substr(dash + 2);
                 else at.fail("the environment variable '" + name + "' is not set; set it, or write ${" + name + ":-default}");
                 i = end + 1;
             } else if (i < text.size()) result += text[i++];
@@ -91,7 +98,17 @@ private:
         return result;
     }
 
+    /// Whoever reads the file hears of it, and messages about the file do not have it. What would be found by chance is left out (io/secrets.hpp).
+    void keep_secret(const std::string& value, const std::string& name) {
+        constexpr std::size_t long_number = 8;
+        if (!std::holds_alternative<std::string>(value_of(value)) && value.size() < long_number) return;
+        const std::string shown = "${" + name + "}";
+        secrets_->add(value, shown);
+        CollectSecrets::found(value, shown);
+    }
+
     std::shared_ptr<const std::string> file_;
+    std::shared_ptr<Redactor> secrets_ = std::make_shared<Redactor>();
     std::size_t nodes_ = 0;
     std::size_t bytes_ = 0;
 };
@@ -106,7 +123,14 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
         throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) + " bytes, got " + std::to_string(text.size()));
     text = utf8_text(text, name);
     try {
-        return YamlBuilder(name).build(YAML::Load(std::string(text)), "", 0);
+        const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+        YamlBuilder builder(name);
+        if (documents.size() > 1) {
+            const int line = documents[1].Mark().line + 1;
+            throw ParseError(name + ":" + std::to_string(line) +
+                             ": a second YAML document, and a file has one; remove the '---' (or '...') above it, or make two files");
+        }
+        return builder.build(documents.empty() ? YAML::Node() : documents.front(), "", 0);
     } catch (const YAML::Exception& error) {
         throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" + std::to_string(error.mark.column + 1) +
                          ": not YAML: " + error.msg);
@@ -116,7 +140,7 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
 std::string Yaml::place() const { return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_); }
 
 void Yaml::fail(const std::string& message) const {
-    throw ParseError(place() + ": " + (path_.empty() ? "" : "'" + path_ + "': ") + message);
+    throw ParseError((*secrets_)(place() + ": " + (path_.empty() ? "" : "'" + path_ + "': ") + message));
 }
 
 void Yaml::fail_wanted(std::string_view wanted) const {

@@ -95,6 +95,7 @@ struct EventLoop::Transfer {
 
 EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places)
     : task_(task),
+      secrets_(secrets_of(task.endpoint)),
       headers_(headers_for(task.endpoint)),
       epoll_(opened(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
       curl_timer_(opened_timer()),
@@ -387,7 +388,7 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
 /// Counts an ended request; the turn that follows it becomes due, or fails with it.
 void EventLoop::conclude(std::size_t index) {
     RequestRecord& record = task_.records[index];
-    record.error = without_key(std::move(record.error), task_.endpoint);
+    if (!record.error.empty()) record.error = secrets_(record.error);
     ++task_.ended;
     task_.failed += record.succeeded() ? 0 : 1;
     task_.token_chunks += record.chunks;

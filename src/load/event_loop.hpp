@@ -91,6 +91,7 @@ private:
     [[nodiscard]] std::unique_ptr<Transfer> make_transfer();
 
     LoadTask& task_;
+    const Redactor secrets_;  ///< of the endpoint: in no record
     HeaderList headers_;
     Descriptor epoll_, curl_timer_, schedule_timer_, tick_timer_, stop_event_;  // closed after the connections that epoll watches
     std::unique_ptr<CURLM, MultiDeleter> multi_;

@@ -2,10 +2,12 @@
 #include "http.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/url.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <array>
 #include <mutex>
 #include <string_view>
@@ -56,13 +58,14 @@ Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_s
     curl_easy_setopt(easy.get(), CURLOPT_WRITEDATA, &reply.body);
     curl_easy_setopt(easy.get(), CURLOPT_TIMEOUT_MS, static_cast<long>(timeout_seconds * 1000));
     const CURLcode code = give_up ? perform_until(easy.get(), give_up) : curl_easy_perform(easy.get());
-    if (code != CURLE_OK) reply.error = without_key(transfer_error_text(easy.get(), code, words.data()), endpoint);
+    const Redactor secrets = secrets_of(endpoint);
+    if (code != CURLE_OK) reply.error = secrets(transfer_error_text(easy.get(), code, words.data()));
     curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, nullptr);
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
     const char* redirect = nullptr;
     if (curl_easy_getinfo(easy.get(), CURLINFO_REDIRECT_URL, &redirect) == CURLE_OK && redirect != nullptr)
-        reply.redirect = without_key(redirect, endpoint);
-    reply.body = without_key(std::move(reply.body), endpoint);
+        reply.redirect = secrets(redirect);
+    if (!secrets.empty()) reply.body = secrets(reply.body);
     return reply;
 }
 
@@ -114,7 +117,8 @@ std::string trouble_text(const Reply& reply) {
 
 std::string server_url(const std::string& address) {
     if (!address.starts_with("http://") && !address.starts_with("https://"))
-        throw UsageError("a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got '" + address + "'");
+        throw UsageError("a server's address begins with http:// or https://, such as http://127.0.0.1:8000, got '" +
+                         without_user_info(address) + "'");
     std::string url = address;
     const auto without_slashes = [&] {
         while (url.ends_with('/')) url.pop_back();
@@ -134,8 +138,13 @@ HeaderList headers_for(const Endpoint& endpoint) {
     HeaderList list;
     append_header(list, "Content-Type: application/json");
     append_header(list, "Expect:");  // or libcurl waits for a "100 Continue" before large prompts
+    check_header_text("the API key", endpoint.api_key);
     if (!endpoint.api_key.empty()) append_header(list, "Authorization: Bearer " + endpoint.api_key);
-    for (const auto& [name, value] : endpoint.headers) append_header(list, name + ": " + value);
+    for (const auto& [name, value] : endpoint.headers) {
+        check_header_text("the name of a header", name);
+        check_header_text("the header " + name, value);
+        append_header(list, name + ": " + value);
+    }
     return list;
 }
 
@@ -175,11 +184,23 @@ Reply post(const Endpoint& endpoint, const std::string& path, const std::string&
     return perform(endpoint, easy, timeout_seconds, give_up);
 }
 
-std::string without_key(std::string text, const Endpoint& endpoint) {
-    const std::string& key = endpoint.api_key;
-    if (key.empty()) return text;
-    for (auto at = text.find(key); at != std::string::npos; at = text.find(key, at + 3)) text.replace(at, key.size(), "***");
-    return text;
+Redactor secrets_of(const Endpoint& endpoint) {
+    Redactor result;
+    result.add(endpoint.api_key);
+    for (const auto& [name, value] : endpoint.headers) {
+        result.add(value);
+        result.add(value.substr(std::min(value.size(), value.find(' ') + 1)));  // `Bearer KEY`: the key by itself too
+    }
+    add_user_info(result, endpoint.url);
+    return result;
+}
+
+void check_header_text(const std::string& what, std::string_view text) {
+    const auto control = std::find_if(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ' && c != '\t') || c == '\x7F'; });
+    if (control == text.end()) return;
+    throw UsageError(what + ": text without control characters wanted, got byte " + std::to_string(static_cast<int>(*control)) +
+                     " at place " + std::to_string(control - text.begin() + 1) + " of " + std::to_string(text.size()) +
+                     (*control == '\n' || *control == '\r' ? " (a line end; was it read from a file?)" : ""));
 }
 
 std::optional<double> metric_in(std::string_view text, std::string_view metric) {

@@ -3,6 +3,7 @@
 
 // What libcurl needs to be told in the same way everywhere.
 
+#include "servetune/base/redactor.hpp"
 #include "servetune/load/load_generator.hpp"
 
 #include <curl/curl.h>
@@ -22,7 +23,7 @@ struct CurlDeleter {
 using EasyHandle = std::unique_ptr<CURL, CurlDeleter>;
 using HeaderList = std::unique_ptr<curl_slist, CurlDeleter>;
 
-/// The headers of every request to `endpoint`, its key among them.
+/// The headers of every request to `endpoint`, its key among them. Throws UsageError for control characters in them.
 HeaderList headers_for(const Endpoint& endpoint);
 
 /// A handle for `endpoint` + `path`: HTTP/1.1, no redirects, no proxies, no signals, the endpoint's certificates. `headers` must outlive it.
@@ -32,7 +33,7 @@ EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const H
 /// Why a transfer failed: libcurl's own words (`buffer` of CURLOPT_ERRORBUFFER, which may be empty) and the system's.
 std::string transfer_error_text(CURL* easy, CURLcode code, const char* buffer);
 
-/// A whole answer, or why there is none; a key never stands in it.
+/// A whole answer, or why there is none; secrets of the endpoint never stand in it.
 struct Reply {
     long status = 0;
     std::string body{};
@@ -47,8 +48,11 @@ using GiveUp = std::function<bool()>;
 Reply get(const Endpoint& endpoint, const std::string& path, double timeout_seconds, const GiveUp& give_up = {});
 Reply post(const Endpoint& endpoint, const std::string& path, const std::string& body, double timeout_seconds, const GiveUp& give_up = {});
 
-/// `text` with the endpoint's key blotted out.
-std::string without_key(std::string text, const Endpoint& endpoint);
+/// What no message may have: the endpoint's key, the values of its headers, the password of its URL.
+Redactor secrets_of(const Endpoint& endpoint);
+
+/// Throws UsageError, which calls the text `what` and does not show it, for control characters: one line end, and the rest is another header.
+void check_header_text(const std::string& what, std::string_view text);
 
 /// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
 std::optional<double> metric_in(std::string_view text, std::string_view metric);

@@ -4,6 +4,8 @@
 #include "http.hpp"
 #include "request_body.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
+#include "servetune/base/url.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -15,11 +17,11 @@ namespace {
 
 constexpr double patience_seconds = 120;  // for one token; a server under load may take its time
 
-std::string address_of(const Endpoint& endpoint) { return server_url(endpoint.url) + path_of(endpoint.api); }
+std::string address_of(const Endpoint& endpoint) { return without_user_info(server_url(endpoint.url)) + path_of(endpoint.api); }
 
 /// `usage.prompt_tokens` of the answer to a request for one token, where it has that.
 std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
-    const auto object = nlohmann::json::parse(reply.body, nullptr, false);
+    const auto object = nlohmann::json::parse(reply.body, RefuseDeepAndTwice(), false);
     const auto usage = object.is_object() ? object.find("usage") : object.end();
     if (!object.is_object() || usage == object.end() || !usage->is_object()) return std::nullopt;
     const auto count = usage->find("prompt_tokens");
@@ -170,7 +172,7 @@ std::vector<std::string> served_models(const Endpoint& endpoint) {
     const auto object = nlohmann::json::parse(reply.body, nullptr, false);
     const bool no_such_path = reply.error.empty() && (reply.status == 404 || reply.status == 405 || reply.status == 501);
     if (!no_such_path && (!reply.error.empty() || reply.status != 200))
-        throw IoError("GET " + server_url(endpoint.url) + "/v1/models" + trouble_text(reply));
+        throw IoError("GET " + without_user_info(server_url(endpoint.url)) + "/v1/models" + trouble_text(reply));
     if (reply.status != 200 || !object.is_object() || !object.contains("data") || !object["data"].is_array()) return result;
     for (const auto& model : object["data"])
         if (model.is_object() && model.contains("id") && model["id"].is_string()) result.push_back(model["id"].get<std::string>());

@@ -6,7 +6,10 @@
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
 
+#include "../src/load/http.hpp"
+
 #include "servetune/base/error.hpp"
+#include "servetune/base/url.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
 
@@ -277,6 +280,22 @@ TEST_CASE("load: the key goes to the server and nowhere else") {
     CHECK(server.truth().at(0).head.find("Authorization: Bearer sk-secret-0123") != std::string::npos);
     CHECK(run.records[0].error.find("sk-secret") == std::string::npos);
     CHECK(server.truth().at(0).head.find("Expect:") == std::string::npos);
+    endpoint.headers = {{"X-Token", "abcd-1234"}};
+    endpoint.url = "http://me:pass%77ord@" + endpoint.url.substr(7);
+    const Redactor secrets = secrets_of(endpoint);
+    CHECK(secrets("sk-secret-0123 abcd-1234 pass%77ord password " + base64("me:password")) == "*** *** *** *** ***");
+    for (const std::string bad : {"a\r\nX-Evil: 1", "a\nb", "a\x7F", "\x01"}) {
+        Endpoint odd = endpoint_of(server, "");
+        odd.api_key = bad;
+        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }),
+                  "the API key: text without control characters wanted"));
+        odd.api_key.clear();
+        odd.headers = {{"X", bad}};
+        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }), "the header X: text without"));
+        odd.headers = {{bad, "x"}};
+        CHECK(has(message_of<UsageError>([&] { (void)generate_load(odd, plan_of(1), {}); }), "the name of a header: text without"));
+    }
+    CHECK(server.truth().size() == 1);  // nothing was sent
 }
 
 TEST_CASE("load: what cannot be sent is refused before anything is") {

@@ -119,6 +119,17 @@ TEST_CASE("server probe: why there is no answer is said") {
           "GET /v1/models answers 500: engine dead");
 }
 
+TEST_CASE("server probe: one that wants a key is not asked again, wherever it says so") {
+    for (const int status : {401, 403}) {
+        const CannedServer::Answer no{status, "no"};
+        CHECK(asked({{"/health", no}}).state == State::not_allowed);
+        CHECK(asked({{"/health", well}, {models, no}}).state == State::not_allowed);
+        const std::string message = asked({{"/health", well}, {models, lists_m}, {chat, no}}).message;
+        CHECK(message.starts_with("a first POST /v1/chat/completions answers " + std::to_string(status) + " ("));
+        CHECK(message.ends_with("): no; the server wants a key: let `api_key_env` name the environment variable that holds it"));
+    }
+}
+
 TEST_CASE("server probe: one that answers wrongly has failed, and the message says with what") {
     const auto kind = [](const CannedServer::Answer& list, const CannedServer::Answer& completion) {
         const ProbeAnswer answer = asked({{"/health", well}, {models, list}, {chat, completion}});

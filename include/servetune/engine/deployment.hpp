@@ -22,6 +22,7 @@ namespace servetune {
 struct DeployOptions {
     std::filesystem::path folder{};                    ///< of the trial: `engine.log` and the engine's files
     std::map<std::string, std::string> environment{};  ///< the study's; replaces what engine and command say
+    std::string api_key{};                             ///< for our requests, as a bearer token; the engine has its own from its environment
     std::string mark{};                                ///< of the study (`leftovers`)
     std::vector<int> cores{};                          ///< the engine runs on these only; empty: any
     std::string gpus{};                                ///< CUDA_VISIBLE_DEVICES; empty: as it is
@@ -45,7 +46,8 @@ public:
     /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves: its ready path answers 200, its list of models
     /// holds the expected one, and a first completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start is not an
     /// exception: `started().failure` says why, and the engine is ended. `stop` is heard at any moment.
-    /// Throws IoError where the machine is at fault (no such program, disk full).
+    /// Throws IoError where the machine is at fault (no such program, disk full), UsageError where the engine serves but does not accept
+    /// our key (401, 403): then it is ended.
     Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
                DeployOptions options, const std::stop_token& stop = {});
     ~Deployment() override;

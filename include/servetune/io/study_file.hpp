@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/redactor.hpp"
 #include "servetune/engine/attach_evaluator.hpp"
 #include "servetune/engine/command_evaluator.hpp"
 #include "servetune/engine/composition.hpp"
@@ -52,6 +53,7 @@ struct SimulateChoice {
 /// `evaluator: {deploy: ...}`.
 struct DeployChoice {
     EngineEvaluator::Options options{};
+    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
 };
 
 /// `evaluator: {attach: ...}`.
@@ -101,6 +103,7 @@ struct StudyFile {
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::string document;                        ///< published: what it is
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
+    Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
     /// Whether numbers come from something that runs, not from a table or a model.
@@ -143,7 +146,7 @@ struct StudySetup {
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
     /// Everything that decides what the study does, as `path -> text`: parameters, constraints, objective, strategy, knowledge,
-    /// workloads, table. Not the budget: a longer run of the same study is the same study.
+    /// workloads, table. Not the budget: a longer run of the same study is the same study. Secrets are told apart by four digits of a fingerprint.
     [[nodiscard]] std::map<std::string, std::string> definition() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
@@ -151,6 +154,7 @@ struct StudySetup {
     /// Of the Bayesian strategy of this study, with its budget and what is known; whatever strategy it uses.
     [[nodiscard]] BayesianOptions bayesian_options() const;
     /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody else runs: its address.
+    /// Without the secrets: `${NAME}` stands where its value was.
     [[nodiscard]] std::string advice(const Configuration& configuration) const;
 };
 

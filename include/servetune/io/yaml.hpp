@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/redactor.hpp"
 #include "servetune/space/value.hpp"
 
 #include <cstdint>
@@ -27,13 +28,14 @@ struct Key {
 /// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column: 'path':`.
 ///
 /// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a default;
-/// `$${` is a plain `${`). Aliases are resolved; a file has at most 2 MiB and expands to at most a
-/// million nodes, 32 MiB of text, 100 deep.
+/// `$${` is a plain `${`), and messages show `${NAME}` in its place (io/secrets.hpp). Aliases are resolved; a file is one document of at
+/// most 2 MiB and expands to at most a million nodes, 32 MiB of text, 100 deep.
 class Yaml {
 public:
     enum class Kind { null, scalar, sequence, mapping };
 
-    /// Throws IoError when the file cannot be read, ParseError when it is not YAML, not UTF-8, or a key stands twice.
+    /// Throws IoError when the file cannot be read, ParseError when it is not YAML, not UTF-8, has a second document, or a key
+    /// stands twice.
     static Yaml load(const std::filesystem::path& file);
     static Yaml parse(std::string_view text, const std::string& name);
 
@@ -79,6 +81,7 @@ private:
     std::vector<std::pair<std::string, Yaml>> entries_;
     std::vector<Yaml> items_;
     std::shared_ptr<const std::string> file_;
+    std::shared_ptr<const Redactor> secrets_;  ///< what `${NAME}` gave in this file: messages show the name
     std::string path_;
     int line_ = 0;
     int column_ = 0;

@@ -20,12 +20,13 @@ namespace servetune {
 /// A server that speaks OpenAI's HTTP interface, and how to speak to it.
 struct Endpoint {
     enum class Api { chat, completions };
-    std::string url;  ///< `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it (`server_url`)
+    std::string url;  ///< `http://127.0.0.1:8000`, also with `/v1` or a path of the interface behind it (`server_url`). User and password
+                      ///< in it are sent and never shown
     std::string model;
     Api api = Api::chat;
     bool stream = true;
-    std::string api_key{};  ///< sent as a bearer token; never in a record, an error or a log
-    std::vector<std::pair<std::string, std::string>> headers{};
+    std::string api_key{};                                       ///< sent as a bearer token; never in a record, an error or a log
+    std::vector<std::pair<std::string, std::string>> headers{};  ///< their values are as secret as the key
     std::string extra_body{};    ///< a JSON object whose keys are added to every request: `{"temperature": 0}`
     std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
     bool verify_certificate = true;
@@ -77,7 +78,7 @@ struct LoadRun {
 /// Times are CLOCK_MONOTONIC, one stamp for each read of a socket. A failed request is a record with a reason, never an exception.
 /// A turn of a conversation is sent once the one it follows has been answered, and fails with it. Redirects are not followed,
 /// proxies of the environment not used. Throws UsageError for what cannot be sent: no request, a turn before the one it
-/// follows, an extra body that is no JSON object, a URL that is none, more connections than the system lets a process have.
+/// follows, an extra body that is no JSON object, a URL that is none, control characters in a key or a header, more connections than the system lets a process have.
 ///
 ///     const LoadRun run = generate_load({"http://127.0.0.1:8000", "Qwen/Qwen3-8B"}, plan, {.kind = Arrival::Kind::concurrency, .in_flight = 64});
 LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival,

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "output.hpp"
+
+#include "servetune/base/printable.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <exception>
+
+namespace autotune {
+
+using namespace servetune;
+
+Redactor& secrets() {
+    static Redactor known;
+    return known;
+}
+
+void put_controls(std::FILE* to, std::string_view text) noexcept {
+    (void)std::fwrite(text.data(), 1, text.size(), to);  // who wants to know whether it was written asks for ferror at the end
+}
+
+void put_text(std::FILE* to, std::string_view text) noexcept {
+    try {
+        put_controls(to, printable(secrets()(text)));
+    } catch (const std::exception&) {  // no memory: nothing that could be printed
+    }
+}
+
+void put_json(const nlohmann::ordered_json& value) {
+    nlohmann::ordered_json shown = value;
+    redact(shown, secrets());
+    put_controls(stdout, printable(shown.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)) + "\n");
+}
+
+}  // namespace autotune

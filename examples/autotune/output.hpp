@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/redactor.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace autotune {
+
+/// The secrets that this process knows: what `${NAME}` gave in its files, keys, passwords, values of headers. `put` takes them out of all that it
+/// prints. They are added before the first thread starts.
+servetune::Redactor& secrets();
+
+/// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken out, and nothing in it can act on a terminal
+/// (base/printable.hpp). Never throws: a screen that is gone is no reason to lose a trial.
+void put_text(std::FILE* to, std::string_view text) noexcept;
+
+/// The same, formatted.
+template <class... Arguments>
+void put(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    put_text(to, fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// A JSON value and a line end. Secrets are taken out of its texts; bytes that are not UTF-8 become U+FFFD.
+void put_json(const nlohmann::ordered_json& value);
+
+/// Prints words of our own as they are, control characters too (the status line of a terminal).
+void put_controls(std::FILE* to, std::string_view text) noexcept;
+
+}  // namespace autotune

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/redactor.hpp"
+
+#include <string>
+
+namespace servetune {
+
+/// Hears of secrets while it lives: what `${NAME}` gives in the YAML files that this thread reads, and passwords in their URLs. They go to `into`,
+/// which must outlive it. Several may live at once, each made after and ended before the one around it; all of them hear.
+///
+/// Not every value of the environment is a secret, but nothing tells which: all are. Left out are those that would be found by chance in other
+/// text: true, false, a number of less than 8 characters, any text of less than 4.
+class CollectSecrets {
+public:
+    explicit CollectSecrets(Redactor& into);
+    ~CollectSecrets();
+    CollectSecrets(const CollectSecrets&) = delete;
+    CollectSecrets& operator=(const CollectSecrets&) = delete;
+
+    /// Tells all that live in this thread.
+    static void found(const std::string& secret, const std::string& shown);
+    static void found(const Redactor& secrets);
+
+private:
+    Redactor& into_;
+    CollectSecrets* around_;
+};
+
+/// What `run` gives; an error of ours that it throws is thrown without the secrets.
+template <class Run>
+auto without_secrets_in_errors(const Redactor& secrets, const Run& run) {
+    try {
+        return run();
+    } catch (const ParseError& error) {
+        throw ParseError(secrets(error.what()));
+    } catch (const SpaceError& error) {
+        throw SpaceError(secrets(error.what()));
+    } catch (const IoError& error) {
+        throw IoError(secrets(error.what()));
+    } catch (const UsageError& error) {
+        throw UsageError(secrets(error.what()));
+    }
+}
+
+}  // namespace servetune
