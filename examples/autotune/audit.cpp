@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/audit_context.hpp"
@@ -189,7 +190,7 @@ void print_json(const std::vector<Audited>& all) {
                         {"not_checked", skipped},
                         {"metrics", metrics}});
     }
-    fmt::print("{}\n", list.dump(2, ' ', false, OrderedJson::error_handler_t::replace));
+    put_json(list);
 }
 
 void print_table(const std::vector<Audited>& all, bool several_files) {
@@ -197,26 +198,26 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
     std::map<Verdict, std::size_t> counts;
     std::map<std::pair<std::string, std::string>, std::size_t> skipped;
     for (const Audited& one : all) {
-        if (several_files && one.file != file) fmt::print("{}\n", one.file);
+        if (several_files && one.file != file) put(stdout, "{}\n", one.file);
         file = one.file;
         std::vector<std::string> ids;
         for (const Finding& finding : one.validity.findings)
             if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
-        fmt::print("{:>4}  {:7}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), one.block.label,
-                   fmt::join(ids, " "));
+        put(stdout, "{:>4}  {:7}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), one.block.label,
+            fmt::join(ids, " "));
         ++counts[one.validity.verdict];
         for (const NotChecked& missing : one.not_checked) ++skipped[{missing.id, missing.reason}];
     }
     for (const Audited& one : all) {
         if (one.validity.findings.empty()) continue;
-        fmt::print("\n{}{}, {}: {}\n", several_files ? one.file + " " : "", one.block.index, one.block.label,
-                   name_in(verdicts, one.validity.verdict));
+        put(stdout, "\n{}{}, {}: {}\n", several_files ? one.file + " " : "", one.block.index, one.block.label,
+            name_in(verdicts, one.validity.verdict));
         for (const Finding& finding : one.validity.findings)
-            fmt::print("  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right, finding.cause);
+            put(stdout, "  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right, finding.cause);
     }
-    fmt::print("\n{} results: {} sound, {} suspect, {} unsound\n", all.size(), counts[Verdict::sound], counts[Verdict::suspect],
-               counts[Verdict::unsound]);
-    for (const auto& [what, count] : skipped) fmt::print("  not checked in {}: {} ({})\n", count, what.first, what.second);
+    put(stdout, "\n{} results: {} sound, {} suspect, {} unsound\n", all.size(), counts[Verdict::sound], counts[Verdict::suspect],
+        counts[Verdict::unsound]);
+    for (const auto& [what, count] : skipped) put(stdout, "  not checked in {}: {} ({})\n", count, what.first, what.second);
 }
 
 }  // namespace
@@ -233,12 +234,21 @@ int audit(const AuditArguments& arguments) {
     known.launchers = launchers_of(catalogue.engines());
 
     std::vector<Audited> all;
-    for (const std::filesystem::path& file : arguments.files)
-        for (Audited& one : audited(file, known)) all.push_back(std::move(one));
+    std::size_t unreadable = 0;
+    for (const std::filesystem::path& file : arguments.files) {
+        try {
+            for (Audited& one : audited(file, known)) all.push_back(std::move(one));
+        } catch (const Error& error) {  // the others are read all the same
+            ++unreadable;
+            put(stderr, "autotune: {}\n", error.what());
+        }
+    }
     if (arguments.json) print_json(all);
-    else print_table(all, arguments.files.size() > 1);
+    else if (!all.empty()) print_table(all, arguments.files.size() > 1);
+    if (unreadable > 0 && arguments.files.size() > 1)
+        put(stderr, "autotune: {} of {} files without results\n", unreadable, arguments.files.size());
     const bool refused = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unsound; });
-    return refused ? answer_is_no : done;
+    return refused ? answer_is_no : unreadable > 0 ? without_results : done;
 }
 
 }  // namespace autotune

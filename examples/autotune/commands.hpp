@@ -12,7 +12,16 @@
 namespace autotune {
 
 /// What a program that calls `autotune` can rely on.
-enum ExitCode { done = 0, answer_is_no = 1, usage_error = 2, environment_error = 3, nothing_feasible = 4, stopped = 130 };
+/// `without_results`: a file that was to be read has none; the others were read.
+enum ExitCode {
+    done = 0,
+    answer_is_no = 1,
+    usage_error = 2,
+    environment_error = 3,
+    nothing_feasible = 4,
+    without_results = 5,
+    stopped = 130
+};
 
 /// What the commands that work on a study have in common.
 struct StudyArguments {
@@ -73,7 +82,7 @@ struct FitArguments : StudyArguments {
 };
 
 struct ImportArguments {
-    std::filesystem::path document;
+    std::vector<std::filesystem::path> documents;
     std::optional<std::filesystem::path> study{};
     std::optional<std::filesystem::path> output{};  ///< nothing: standard output
     std::optional<std::filesystem::path> rest{};    ///< where the blocks go that the study does not know

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "output.hpp"
 
+#include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/import.hpp"
 #include "servetune/io/result_file.hpp"
@@ -17,8 +19,6 @@ using namespace servetune;
 
 int import_document(const ImportArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
-    const std::string content = read_file(arguments.document);
-    const std::string_view text = utf8_text(content, arguments.document.string());
     std::optional<StudyFile> study;
     std::vector<Engine> engines;
     if (arguments.study) {
@@ -26,14 +26,28 @@ int import_document(const ImportArguments& arguments) {
         engines = study->composition->engines();
     } else engines = catalogue.engines();
 
-    const std::vector<PublishedResult> results = read_results(text, arguments.document.string(), launchers_of(engines));
+    std::vector<PublishedResult> results;
+    std::vector<std::string> unreadable;
+    for (const std::filesystem::path& document : arguments.documents) {
+        try {
+            const std::string content = read_file(document);
+            for (PublishedResult& result : read_results(utf8_text(content, document.string()), document.string(), launchers_of(engines))) {
+                result.index = results.size();  // over all documents
+                results.push_back(std::move(result));
+            }
+        } catch (const Error& error) {  // the others are read all the same
+            unreadable.emplace_back(error.what());
+            put(stderr, "autotune: {}\n", error.what());
+        }
+    }
+    if (results.empty()) return without_results;
     Imported imported;
     if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
         if (file) write_file(*file, csv);
-        else fmt::print("{}", csv);
+        else put(stdout, "{}", csv);
     };
     if (!arguments.json || arguments.output) emit(arguments.output, imported.csv);
     if (arguments.rest) {
@@ -45,23 +59,30 @@ int import_document(const ImportArguments& arguments) {
         nlohmann::ordered_json object{{"blocks", results.size()},
                                       {"rows", imported.rows},
                                       {"unplaced", nlohmann::ordered_json::array()},
-                                      {"unread", nlohmann::ordered_json::array()}};
+                                      {"unread", nlohmann::ordered_json::array()},
+                                      {"without_results", unreadable}};
         for (const Unplaced& unplaced : imported.unplaced)
             object["unplaced"].push_back({{"block", unplaced.result.index}, {"reason", unplaced.reason}});
         for (const PublishedResult& result : results)
             for (const auto& [label, value] : result.unread)
                 object["unread"].push_back({{"block", result.index}, {"label", label}, {"value", value}});
-        fmt::print("{}\n", object.dump(2));
+        put_json(object);
     } else {
-        fmt::print(stderr, "{}: {} result blocks, {} rows\n", arguments.document.string(), results.size(), imported.rows);
+        const std::string name = arguments.documents.size() == 1 ? arguments.documents.front().string()
+                                                                 : fmt::format("{} documents", arguments.documents.size());
+        put(stderr, "{}: {} result blocks, {} rows\n", name, results.size(), imported.rows);
+        for (const PublishedResult& result : results)
+            if (!study && !result.not_recognised.empty())
+                put(stderr, "  block {} has no command: command not recognised: {}\n", result.index, result.not_recognised);
         for (const Unplaced& unplaced : imported.unplaced)
-            fmt::print(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
+            put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         for (const PublishedResult& result : results)
             for (const auto& [label, value] : result.unread)
-                fmt::print(stderr, "  block {}: no figure for '{}: {}'\n", result.index, label, value);
+                put(stderr, "  block {}: no figure for '{}: {}'\n", result.index, label, value);
     }
     // Nothing may be lost silently: blocks that are no rows need a place of their own.
-    return imported.unplaced.empty() || arguments.rest ? done : answer_is_no;
+    if (!imported.unplaced.empty() && !arguments.rest) return answer_is_no;
+    return unreadable.empty() ? done : without_results;
 }
 
 }  // namespace autotune

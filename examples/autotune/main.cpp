@@ -160,9 +160,10 @@ int dispatch(int argc, char** argv) {
     schema_command->add_option("KIND", schema_kind, "Which kind")->required();
 
     ImportArguments import_arguments;
-    CLI::App* import_command = app.add_subcommand("import", "Results of benchmarks into a table of measured configurations");
+    CLI::App* import_command =
+        app.add_subcommand("import", "Results of benchmarks into a table of measured configurations: exit code 5 when a document has none");
     import_command
-        ->add_option("DOCUMENT", import_arguments.document,
+        ->add_option("DOCUMENT", import_arguments.documents,
                      "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with result blocks")
         ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
@@ -171,7 +172,8 @@ int dispatch(int argc, char** argv) {
     import_command->add_flag("--json", import_arguments.json, "Print one JSON object about what was found");
 
     AuditArguments audit_arguments;
-    CLI::App* audit_command = app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound");
+    CLI::App* audit_command =
+        app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound, 5 when a file has none");
     audit_command->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with result blocks, CSV tables")
         ->required();
     audit_command->add_option("--hardware", audit_arguments.hardware,

@@ -6,7 +6,9 @@
 #include "servetune/engine/composition.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstddef>
 #include <utility>
 
 namespace servetune {
@@ -41,6 +43,8 @@ public:
         for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading) result.labels.push_back(heading->second);
         result.arguments = arguments_;
         result.arguments_derived = derived_;
+        result.not_recognised = not_recognised_;
+        result.arguments_unknown = !not_recognised_.empty();
     }
 
 private:
@@ -55,19 +59,64 @@ private:
         arguments_ = base_ = joined;
         command_here_ = true;
         derived_ = false;
+        not_recognised_.clear();
+    }
+
+    /// A command that we do not know is not the one before it either.
+    void forget_command(std::string_view printed) {
+        constexpr std::size_t longest = 200;
+        std::size_t end = std::min(printed.size(), longest);
+        while (end < printed.size() && (static_cast<unsigned char>(printed[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+        not_recognised_ = printed.substr(0, end);
+        arguments_.clear();
+        base_.clear();
+        command_here_ = true;
+        derived_ = false;
+    }
+
+    /// What starts no engine: clients that measure, downloads, what looks around. Their fences say nothing of the serving command.
+    static bool serves_nothing(std::string_view line) {
+        constexpr std::array programs{"apt",  "apt-get",   "cat",    "cd",         "conda",      "curl",
+                                      "echo", "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
+                                      "kill", "ls",        "mkdir",  "modelscope", "nvidia-smi", "pip",
+                                      "pip3", "pkill",     "source", "tar",        "unzip",      "wget"};
+        if (line.find("bench") != std::string_view::npos) return true;
+        const std::string_view program = line.substr(0, line.find(' '));
+        return std::find(programs.begin(), programs.end(), program) != programs.end();
+    }
+
+    /// The first line of a fence that may be a serving command; empty where there is none. Without the name of a shell before it a fence may hold
+    /// anything (tables, logs): there only what says that it serves is taken for a command.
+    static std::string_view unknown_command(std::string_view text, bool is_shell) {
+        std::string_view found;
+        for_each_line(text, [&](std::string_view line) {
+            if (!found.empty() || line.empty() || line.starts_with("#") || serves_nothing(line)) return;
+            bool serves = is_shell;
+            for (const std::string_view word : {" serve", "server", "launch_", "docker run ", "podman run ", " --model", "mindie"})
+                serves = serves || line.find(word) != std::string_view::npos;
+            if (serves) found = line;
+        });
+        // A fence of several commands, one of which measures: `python bench.py \` goes on with lines that are its flags.
+        return serves_nothing(text) && !is_shell ? std::string_view() : found;
     }
 
     /// A fence holds a command, only flags, or comments that introduce the block it goes on to.
     void read_fence(std::string_view text) {
-        for (const std::string_view language : {"bash", "yaml", "shell", "console"})
-            if (text.starts_with(language)) text.remove_prefix(language.size());
+        bool is_shell = false;
+        for (const std::string_view language : {"bash", "yaml", "shell", "console"}) {
+            if (!text.starts_with(language)) continue;
+            text.remove_prefix(language.size());
+            is_shell = language != "yaml";
+        }
         const std::string_view whole = trimmed(text);
         if (whole.starts_with("--") || launches(whole)) return set_command(whole);
+        if (const std::string_view unknown = unknown_command(text, is_shell); !unknown.empty()) forget_command(unknown);
         for_each_line(text, [&](std::string_view line) {
             if (!line.starts_with("# ")) return;
             const std::string_view comment = trimmed(line.substr(2));
-            if (comment.starts_with("--")) replace_flags(comment);
-            else labels_.emplace_back(comment);
+            if (comment.starts_with("--")) {
+                if (not_recognised_.empty()) replace_flags(comment);  // else there is nothing whose flags they are
+            } else labels_.emplace_back(comment);
         });
     }
 
@@ -160,6 +209,7 @@ private:
     std::string base_;       ///< the last command printed (or derived)
     std::string arguments_;  ///< it, with the flags of the last comment
     std::string subject_;
+    std::string not_recognised_;  ///< the command that took its place, where it is none that we know
     bool derived_ = false;
     bool command_here_ = false;
     bool in_fence_ = false;

@@ -250,8 +250,15 @@ TEST_CASE("audit: tables and documents, what is found and what was not checked, 
     CHECK(autotune({"audit", "d.md", "--hardware", "h100-sx"}, folder.path()).err.find("known: h100-sxm, ") != std::string::npos);
     folder.write("empty.md", "nothing");
     const Ran empty = autotune({"audit", "empty.md"}, folder.path());
-    CHECK(empty.code == 2);
+    CHECK(empty.code == 5);
     CHECK(empty.err == "autotune: empty.md: no 'Serving Benchmark Result' block in it, and no JSON\n");
+    const Ran some = autotune({"audit", "empty.md", "d.md", "none.md", "--hardware", "h100-sxm"}, folder.path());
+    CHECK(some.code == 5);  // the others are read all the same
+    CHECK(some.out.find("   0  sound    low, Qwen/Qwen3-8B fp8") != std::string::npos);
+    CHECK(some.err.find("autotune: empty.md: ") == 0);
+    CHECK(some.err.find("\nautotune: cannot read none.md: ") != std::string::npos);
+    CHECK(some.err.find("\nautotune: 2 of 3 files without results\n") != std::string::npos);
+    CHECK(autotune({"audit", "empty.md", "d.md"}, folder.path()).code == 1);  // an unsound result says more
     CHECK(autotune({"audit"}, folder.path()).code == 2);
 }
 
@@ -409,7 +416,13 @@ TEST_CASE("import: every block becomes a row or is reported") {
     const Ran unplaced = autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
     CHECK(unplaced.code == 1);
     CHECK(unplaced.err.find("block 0 is no row: the file does not say how the engine was started") != std::string::npos);
-    CHECK(autotune({"import", results + "expected.json"}, folder.path()).code == 2);
+    CHECK(autotune({"import", results + "expected.json"}, folder.path()).code == 5);
+    const Ran both = autotune({"import", "empty.md", "d.md", "none.md", results + "sglang.jsonl", "--output", "both.csv"}, folder.path());
+    CHECK(both.code == 5);
+    CHECK(read_table(folder.path() / "both.csv").rows.size() == 4);
+    CHECK(both.err.find("autotune: empty.md: ") == 0);
+    CHECK(both.err.find("autotune: cannot read none.md: ") != std::string::npos);
+    CHECK(both.err.find("4 documents: 4 result blocks, 4 rows\n") != std::string::npos);
 }
 
 TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
+#include "servetune/io/catalogue.hpp"
+#include "servetune/io/import.hpp"
 #include "servetune/io/published.hpp"
 
 using namespace servetune;
@@ -101,6 +103,29 @@ TEST_CASE("published: a command that is printed once, other checkpoints of the f
     CHECK(results[2].arguments == "vllm serve /models/Model-8B-FP8 --served-model-name m");
     CHECK(results[2].arguments_derived);
     CHECK(results[3].arguments == "vllm serve /models/Model-8B-FP8 --served-model-name m");  // another family: not guessed
+}
+
+TEST_CASE("published: a fence whose launcher is not known takes the command away, and says which it was") {
+    const std::string document = "```bash\nvllm serve org/Model-8B\n```\n```\n" + block("1") +
+                                 "```\n```bash\nexport VLLM_USE_V1=1\nvllm serve org/Model-70B\n```\n```\n" + block("2") +
+                                 "```\nAgain:\n```\n# --max-num-seqs=512\n" + block("3") +
+                                 "```\n```\ndocker run --gpus all vllm/vllm-openai --model org/Model-8B\n```\n```\n" + block("4") +
+                                 "```\n```bash\npython3 -m sglang.launch_server --model-path org/Model-8B\n```\n```bash\npip install x\n"
+                                 "vllm bench serve --model org/Model-8B\n```\n```\n100%|####| 1000/1000\n" +
+                                 block("5") + "```\n";
+    const auto results = read_published(document, launchers);
+    REQUIRE(results.size() == 5);
+    CHECK(results[0].arguments == "vllm serve org/Model-8B");
+    CHECK_FALSE(results[0].arguments_unknown);
+    for (const std::size_t i : {1, 2, 3}) {
+        CHECK(results[i].arguments.empty());
+        CHECK(results[i].arguments_unknown);
+    }
+    CHECK(results[1].not_recognised == "export VLLM_USE_V1=1");
+    CHECK(results[2].not_recognised == "export VLLM_USE_V1=1");
+    CHECK(results[3].not_recognised == "docker run --gpus all vllm/vllm-openai --model org/Model-8B");
+    CHECK(results[4].arguments == "python3 -m sglang.launch_server --model-path org/Model-8B");  // what measures serves nothing
+    CHECK_FALSE(results[4].arguments_unknown);
 }
 
 TEST_CASE("published: what is cut off, empty or no document") {
@@ -210,4 +235,43 @@ TEST_CASE("published: vLLM's sections that look like others, GPUStack's latency 
     CHECK_FALSE(results[1].result.latency.p99);
     CHECK(results[1].unread == std::map<std::string, std::string>{{"p99 latency(s)", "-1"}});
     CHECK_FALSE(results[1].result.maximum_concurrency);
+}
+
+TEST_CASE("import: a study with one workload takes no blocks of several, and says what tells them apart") {
+    const TemporaryFolder folder;
+    const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
+    const auto study = [&](const std::string& printed_as) {
+        return load_study(folder.write("study.yaml",
+                                       "study: one\nmodel: org/Model-8B\nengine: vllm\n"
+                                       "workloads: [{workload: chat, dataset: {kind: random, input_tokens: 512, output_tokens: 64}" +
+                                           printed_as +
+                                           "}]\nobjective: {maximize: total_tokens_per_second}\n"
+                                           "space: {max_num_seqs: {choice: [engine, 128]}}\nothers: default\nevaluator: {simulate: {}}\n"
+                                           "hardware: h100-sxm\n"),
+                          catalogue);
+    };
+    const auto of = [](const std::string& label, int input_tokens, int in_flight) {
+        return "- " + label + "\n" +
+               block("1", "Maximum request concurrency: " + std::to_string(in_flight) +
+                              "\nTotal input tokens: " + std::to_string(1000 * input_tokens) + "\nTotal generated tokens: 64000\n");
+    };
+    const std::string command = "vllm serve org/Model-8B\n";
+    const auto imported = [&](const std::string& document, const std::string& printed_as = "") {
+        return import_for_study(read_published(command + document, launchers), study(printed_as));
+    };
+    CHECK(imported(of("first", 512, 8) + of("second", 530, 8)).rows == 2);  // another draw of the same
+    for (const std::string& document : {of("short", 512, 8) + of("long", 4096, 8), of("low", 512, 1) + of("high", 512, 64)}) {
+        const Imported mixed = imported(document);
+        CHECK(mixed.rows == 0);
+        REQUIRE(mixed.unplaced.size() == 2);
+        CHECK(has(mixed.unplaced[1].reason,
+                  "blocks without a known label are of several workloads (block 0: 512 input tokens, 64 output tokens"));
+        CHECK(has(mixed.unplaced[1].reason, "say what the document calls the blocks of 'chat' (printed_as)"));
+    }
+    const Imported named = imported(of("short", 512, 8) + of("long", 4096, 8), ", printed_as: short");
+    CHECK(named.rows == 1);
+    CHECK(named.unplaced.size() == 1);
+    const Imported unknown = imported("```bash\nSECRET=1 vllm serve x\n```\n" + of("first", 512, 8));
+    CHECK(unknown.rows == 0);
+    CHECK(unknown.unplaced.at(0).reason == "command not recognised: SECRET=1 vllm serve x");
 }

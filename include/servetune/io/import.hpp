@@ -23,7 +23,7 @@ struct Imported {
 };
 
 /// Turns serving arguments into the study's parameters and labels into its workloads (`printed_as`; a block without a known label
-/// belongs to the only workload that has none, else it is unplaced). Every block becomes a row, in the document's order, but for
+/// belongs to the only workload that has none, where the figures of all such blocks are of one workload; else it is unplaced). Every block becomes a row, in the document's order, but for
 /// those whose arguments the study does not know, or nobody. `success_ratio` is added where the workload says how many requests were
 /// sent and the arguments are printed, not derived.
 Imported import_for_study(const std::vector<PublishedResult>& results, const StudyFile& study);

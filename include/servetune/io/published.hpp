@@ -23,7 +23,8 @@ struct PublishedResult {
     std::vector<std::string> labels;    ///< what it may be called: profile, comment, list item, heading; nearest first
     std::string arguments;              ///< the serving command, or only its flags, as printed
     bool arguments_derived = false;     ///< no command is printed for it: made from an earlier one by the model's name
-    bool arguments_unknown = false;     ///< a file that does not say how the engine was started; not the same as "no flags"
+    bool arguments_unknown = false;     ///< nothing says how the engine was started; not the same as "no flags"
+    std::string not_recognised;  ///< the command in its fence, where it begins with none of the launchers; then the arguments are unknown
     BenchmarkResult result;
     std::map<std::string, std::string> unread;  ///< what no figure has a place for: lines of a block, fields of a file
 };
@@ -32,7 +33,8 @@ struct PublishedResult {
 ///
 /// What belongs to a block is what stands last before it: a fenced or plain serving command (a line beginning with one of
 /// `launchers`, or a fence of flags), changed by a comment of flags (`# --attention-backend=triton`); a profile (`Profile: X`), a
-/// comment, a list item or a heading as labels. A line that is one word and is followed by no command names the served
+/// comment, a list item or a heading as labels. A fence whose command begins with none of the launchers takes the command away from the blocks
+/// that follow it, until the next one that is recognised (`not_recognised`); fences of benchmark clients and of downloads do not. A line that is one word and is followed by no command names the served
 /// model when the model of the last command is of the same family (the same word before the first `-`).
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<std::string>& launchers);
 
