@@ -35,7 +35,7 @@ struct Times {
 
 Times one_trial(const Engine& engine, const std::filesystem::path& folder) {
     const double asked = now();
-    const ReservedPort port(folder);
+    const ReservedPort port;
     const Command command{{SIMENGINE_PROGRAM, "--start-scale", "100000", "--time-scale", "100", "vllm", "serve", model, "--port",
                            std::to_string(port.number())}};
     Deployment deployment(engine, command, model, port, {.folder = folder / "trial"});

@@ -2,6 +2,7 @@
 #include "bench_report.hpp"
 #include "commands.hpp"
 #include "output.hpp"
+#include "screen.hpp"
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
@@ -17,7 +18,6 @@
 #include "servetune/load/probe.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -135,7 +135,7 @@ Endpoint endpoint_of(const BenchArguments& arguments, const Catalogue& catalogue
 /// How far the load test is, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then.
 class LoadProgressLine {
 public:
-    explicit LoadProgressLine(bool shown) : shown_(shown), terminal_(isatty(STDERR_FILENO) == 1) {}
+    explicit LoadProgressLine(bool shown) : shown_(shown), terminal_(screen().terminal()) {}
 
     void show(const LoadProgress& at) {
         constexpr double seconds_between_lines = 30;
@@ -143,12 +143,10 @@ public:
         next_seconds_ = at.seconds + seconds_between_lines;
         const std::string text = fmt::format("{:6.1f} s  {} of {} ended, {} in flight, {} failed, {} token chunks", at.seconds, at.ended,
                                              at.planned, at.sent - at.ended, at.failed, at.token_chunks);
-        put_controls(stderr, (terminal_ ? "\r" : "") + text + (terminal_ ? " " : "\n"));
-        std::fflush(stderr);
+        if (terminal_) screen().status({text});
+        else put_text(stderr, text);
     }
-    void end() {
-        if (shown_ && terminal_) put_controls(stderr, fmt::format("\r{:79}\r", ""));
-    }
+    void end() { screen().status({}); }
 
 private:
     bool shown_;

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "option_checks.hpp"
 #include "output.hpp"
+#include "standard_streams.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/schema.hpp"
@@ -220,14 +221,17 @@ int dispatch(int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    occupy_standard_streams();
+    int code = environment_error;
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
-        return dispatch(argc, argv);
+        code = dispatch(argc, argv);
     } catch (const servetune::Error& error) {
-        put(stderr, "autotune: {}\n", error.what());
-        return usage_error;
+        complain("autotune: {}", error.what());
+        code = usage_error;
     } catch (const std::exception& error) {
-        put(stderr, "autotune: {}\n", error.what());
-        return environment_error;
+        // A failed print throws too: what is wrong with standard output is said below.
+        if (std::ferror(stdout) == 0) complain("autotune: {}", error.what());
     }
+    return with_output_written(code);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "output.hpp"
 
+#include "screen.hpp"
+
 #include "servetune/base/printable.hpp"
 
 #include <nlohmann/json.hpp>
@@ -22,7 +24,9 @@ void put_controls(std::FILE* to, std::string_view text) noexcept {
 
 void put_text(std::FILE* to, std::string_view text) noexcept {
     try {
-        put_controls(to, printable(secrets()(text)));
+        const std::string shown = printable(secrets()(text));
+        if (to != stderr) put_controls(to, shown);
+        else if (!shown.empty()) screen().line(shown);
     } catch (const std::exception&) {  // no memory: nothing that could be printed
     }
 }

@@ -18,13 +18,20 @@ namespace autotune {
 servetune::Redactor& secrets();
 
 /// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken out, and nothing in it can act on a terminal
-/// (base/printable.hpp). Never throws: a screen that is gone is no reason to lose a trial.
+/// (base/printable.hpp). Text for standard error goes through the screen (screen.hpp), a whole line or several. Never throws: a screen that is gone
+/// is no reason to lose a trial.
 void put_text(std::FILE* to, std::string_view text) noexcept;
 
 /// The same, formatted.
 template <class... Arguments>
 void put(std::FILE* to, fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     put_text(to, fmt::format(format, std::forward<Arguments>(arguments)...));
+}
+
+/// One message on standard error.
+template <class... Arguments>
+void complain(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    put_text(stderr, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
 
 /// A JSON value and a line end. Secrets are taken out of its texts; bytes that are not UTF-8 become U+FFFD.

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "progress.hpp"
 
+#include "clocks.hpp"
 #include "output.hpp"
+#include "screen.hpp"
 
 #include "servetune/base/printable.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/study/recommendation.hpp"
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cmath>
 
 namespace autotune {
 
@@ -26,52 +26,56 @@ std::string duration(double seconds) {
     return fmt::format("{:.1f} h", seconds / 3600);
 }
 
-std::size_t width() {
-    winsize size{};
-    return ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
-}
-
 }  // namespace
 
-Progress::Progress(const StudySetup& setup, const Budget& budget, bool terminal) : setup_(setup), budget_(budget), terminal_(terminal) {}
-
-Progress::~Progress() {
-    if (line_open_) std::fputc('\n', stderr);
+double seconds_left(const Budget& budget, const Spent& spent, double now) {
+    double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
+    const double trials_left = static_cast<double>(budget.trials) - static_cast<double>(spent.searched);
+    if (spent.told > 0) left = std::min(left, trials_left * spent.trials_seconds / static_cast<double>(spent.told));
+    return std::max(left, 0.0);
 }
 
-void Progress::show(const std::string& line, bool overwrite) {
-    if (!terminal_) {
-        if (!overwrite) put(stderr, "{}\n", printable_line(line));
-        return;
-    }
-    // \r goes back to the start, ESC [K clears the old line; a line that wraps could not be overwritten.
-    put_controls(stderr, "\r\033[K");
-    put(stderr, "{}{}", printable_line(line).substr(0, width() - 1), overwrite ? "" : "\n");
-    std::fflush(stderr);
-    line_open_ = overwrite;
-}
+Progress::Progress(const StudySetup& setup, const Budget& budget) : setup_(setup), budget_(budget), began_(steady_seconds()) {}
+
+Progress::~Progress() { screen().status({}); }
 
 std::string Progress::subject(const Trial& trial) const {
     const std::string changes = difference_text(trial.configuration, setup_.problem->space.default_configuration());
     return (trial.workload.empty() ? "" : trial.workload + ": ") + (changes.empty() ? "the default" : changes);
 }
 
+std::string Progress::left() const {
+    Spent spent = spent_;
+    spent.run_seconds = steady_seconds() - began_;
+    const double seconds = seconds_left(budget_, spent, unix_seconds());
+    return std::isfinite(seconds) ? "at most " + duration(seconds) + " left" : "";
+}
+
+void Progress::add_up(std::span<const Trial> history) {
+    spent_ = {};
+    for (const Trial& trial : history) {
+        if (!trial.told()) continue;
+        spent_.searched += trial.of_search() ? 1 : 0;
+        ++spent_.told;
+        spent_.trials_seconds += trial.cost_seconds();
+    }
+}
+
 void Progress::resumed(std::span<const Trial> history) {
-    const auto told = std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); });
-    show(fmt::format("going on with {} told trials", told), false);
+    add_up(history);
+    complain("going on with {} told trials", spent_.told);
 }
 
 void Progress::started(const Trial& trial) {
-    show(fmt::format("trial {} of at most {} | {} | {}", trial.id, budget_.trials, subject(trial),
-                     incumbent_.empty() ? "nothing measured yet" : incumbent_),
-         true);
+    const LinePart best = incumbent_.empty() ? LinePart{"nothing measured yet", 2} : LinePart{incumbent_, 0};
+    const LinePart number{fmt::format("trial {} of at most {}", trial.id, budget_.trials), 1};
+    screen().status({fitted({number, {left(), 0}, best}, screen().width() - 1), "  " + subject(trial)});
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
+    add_up(history);
     const Objective& objective = setup_.problem->objective;
     const std::vector<Trial> search = search_history(*setup_.problem, history);
-    double cost = 0;
-    for (const Trial& t : history) cost += t.cost_seconds();
     const Standings standings(search, objective, setup_.problem->decision);
     const Standing* base = standings.find(setup_.problem->space.default_configuration());
     const auto gain = [&](double value) {
@@ -79,8 +83,6 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     };
     if (const Standing* best = standings.best())
         incumbent_ = "best " + figure_text(objective.metric, best->estimate.mean) + gain(best->estimate.mean);
-    const auto told_count = static_cast<double>(std::count_if(search.begin(), search.end(), [](const Trial& t) { return t.told(); }));
-    const double left = static_cast<double>(budget_.trials) - told_count;
     std::string result;
     if (const Failure* failure = trial.failure()) result = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
     else {
@@ -91,10 +93,13 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
                      : figure_text(objective.metric, found->second.value) + (trial.of_search() ? gain(found->second.value) : "");
         if (standing != nullptr && !standing->refused.empty()) result += ", refused: " + standing->refused;
     }
-    show(fmt::format("trial {} | {} | {} | {} | at most {} left", trial.id, subject(trial), result,
-                     incumbent_.empty() ? "nothing passes yet" : incumbent_,
-                     duration(std::max(left, 0.0) * cost / static_cast<double>(history.size()))),
-         false);
+    const std::string number = fmt::format("trial {}", trial.id);
+    const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
+    result = printable_line(secrets()(result));
+    if (!screen().terminal()) return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}}, std::string::npos));
+    // The best and the time left are in the status lines below. A long reason goes on in the next row; what was tried is cut for it.
+    const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
+    put_text(stderr, fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(screen().width() - 1, wanted)));
 }
 
 }  // namespace autotune

@@ -8,16 +8,17 @@
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/engine/process.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/study/study.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
+#include <memory>
 #include <optional>
 
 namespace autotune {
@@ -31,7 +32,7 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
     try {
         return SqliteJournal::open(folder, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, accept_changes);
     } catch (const IoError& error) {
-        put(stderr, "autotune: {}\n", error.what());
+        complain("autotune: {}", error.what());
         return std::nullopt;
     }
 }
@@ -39,11 +40,18 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
 /// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
 void end_what_was_left(const StudySetup& setup) {
     const std::string mark = setup.file.mark();
-    for (const Leftover& left : leftovers(mark)) put(stderr, "autotune: ending what an earlier run left: {} ({})\n", left.id, left.command);
+    for (const Leftover& left : leftovers(mark)) complain("autotune: ending what an earlier run left: {} ({})", left.id, left.command);
     const std::chrono::duration<double> patience(setup.file.deploy ? setup.file.deploy->options.deploy.stop_within_seconds
                                                                    : setup.file.command->options.stop_within_seconds);
     for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
-        put(stderr, "autotune: {} ({}) would not end\n", left.id, left.command);
+        complain("autotune: {} ({}) would not end", left.id, left.command);
+}
+
+/// Engines do not outlive this program, however it ends.
+std::shared_ptr<Watchdog> watchdog_for(double stop_within_seconds) {
+    constexpr double longest_seconds = 3600;  // nobody is there to end the watchdog itself
+    const std::chrono::duration<double> patience(std::min(stop_within_seconds, longest_seconds));
+    return std::make_shared<Watchdog>(std::chrono::ceil<std::chrono::milliseconds>(patience));
 }
 
 void print_conclusion(const StudySetup& setup, const Study& study, const Summary& summary, const std::filesystem::path& folder) {
@@ -72,10 +80,12 @@ int run(const RunArguments& arguments) {
     std::optional<RunLog> log;  // once the folder is ours
     const auto say = [&log, aloud = !arguments.quiet && !arguments.json](const std::string& line) {
         if (log) log->say(line);
-        if (aloud) put(stderr, "{}\n", line);
+        if (aloud) put_text(stderr, line);
     };
     if (file.deploy) file.deploy->options.measure.say = say;
     if (file.attach) file.attach->options.measure.say = say;
+    if (file.deploy) file.deploy->options.deploy.watchdog = watchdog_for(file.deploy->options.deploy.stop_within_seconds);
+    if (file.command) file.command->options.watchdog = watchdog_for(file.command->options.stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder);
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
     for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
@@ -89,7 +99,7 @@ int run(const RunArguments& arguments) {
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;
     {
-        Progress progress(setup, budget, isatty(STDERR_FILENO) == 1);
+        Progress progress(setup, budget);
         log.emplace(folder, arguments.quiet ? nullptr : &progress);
         summary = study.run(*setup.evaluator, budget, signals.token(), &*log);
         log->say(fmt::format("ends: {} {}", name_in(stop_reasons, summary.reason), summary.message));
@@ -97,13 +107,13 @@ int run(const RunArguments& arguments) {
         log.reset();
     }
     if (summary.reason == StopReason::error) {
-        put(stderr, "autotune: {}\n", summary.message);
-        if (journal->in_place()) put(stderr, "what was told is kept in {}; run again to go on\n", folder.string());
+        complain("autotune: {}", summary.message);
+        if (journal->in_place()) complain("what was told is kept in {}; run again to go on", folder.string());
         return environment_error;
     }
     if (!journal->in_place()) {
-        put(stderr, "autotune: {} was removed, moved or replaced while the study ran; put it back to see its report\n",
-            SqliteJournal::file_of(folder).string());
+        complain("autotune: {} was removed, moved or replaced while the study ran; put it back to see its report",
+                 SqliteJournal::file_of(folder).string());
         return environment_error;
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
@@ -112,12 +122,12 @@ int run(const RunArguments& arguments) {
         write_file(folder / "report.md", reports.markdown);
         write_file(folder / "report.json", reports.json + "\n");
     } catch (const IoError& error) {
-        put(stderr, "autotune: {}\nthe journal is complete; 'autotune report' prints the report\n", error.what());
+        complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report", error.what());
         return environment_error;
     }
     if (summary.reason == StopReason::nothing_starts)
-        put(stderr, "autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too\n",
-            summary.message);
+        complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
+                 summary.message);
     if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());

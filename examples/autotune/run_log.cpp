@@ -11,7 +11,6 @@
 #include <spdlog/sinks/rotating_file_sink.h>
 
 #include <algorithm>
-#include <cstdio>
 
 namespace autotune {
 
@@ -41,7 +40,7 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
     const std::filesystem::file_status there = std::filesystem::symlink_status(file, unknown);
     // A FIFO would wait for a reader, a device would be renamed with the older files, a link leads out of the folder.
     if (std::filesystem::exists(there) && !std::filesystem::is_regular_file(there)) {
-        put(stderr, "autotune: there will be no run.log: {} is not a regular file; remove it\n", file.string());
+        complain("autotune: there will be no run.log: {} is not a regular file; remove it", file.string());
         return;
     }
     try {
@@ -50,11 +49,11 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
         logger_->set_pattern("%Y-%m-%dT%H:%M:%S.%e%z %v");
         logger_->flush_on(spdlog::level::info);
         logger_->set_error_handler([said = false](const std::string& why) mutable {
-            if (!said) put(stderr, "autotune: run.log is not complete: {}\n", why);
+            if (!said) complain("autotune: run.log is not complete: {}", why);
             said = true;
         });
     } catch (const spdlog::spdlog_ex& error) {
-        put(stderr, "autotune: there will be no run.log: {}\n", error.what());
+        complain("autotune: there will be no run.log: {}", error.what());
     }
 }
 

@@ -2,34 +2,62 @@
 #include "stop_signals.hpp"
 
 #include "commands.hpp"
+#include "output.hpp"
+#include "screen.hpp"
 
-#include <csignal>
-#include <cstdio>
+#include "servetune/engine/process.hpp"
+
 #include <cstdlib>
 #include <ctime>
 
 namespace autotune {
 namespace {
 
+/// How this program was started may say that a signal is not for it: nohup ignores SIGHUP, a shell without job control SIGINT for what it starts
+/// in the background. A signal that is ignored and blocked would be delivered all the same.
 sigset_t stopping() {
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&set, signal);
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+        struct sigaction inherited {};
+        if (sigaction(signal, nullptr, &inherited) == 0 && inherited.sa_handler != SIG_IGN) sigaddset(&set, signal);
+    }
     return set;
+}
+
+extern "C" void end_engines_and_die(int signal) {
+    servetune::kill_started_groups();
+    (void)std::raise(signal);  // by its usual way: SA_RESETHAND
+}
+
+/// A crash takes the engines with it. What somebody else handles already, such as a sanitizer, stays with them.
+void take_engines_along() {
+    for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT}) {
+        struct sigaction handler {};
+        if (sigaction(signal, nullptr, &handler) != 0 || handler.sa_handler != SIG_DFL) continue;
+        handler.sa_handler = end_engines_and_die;
+        handler.sa_flags = static_cast<int>(SA_RESETHAND | SA_NODEFER);
+        sigaction(signal, &handler, nullptr);
+    }
 }
 
 }  // namespace
 
-StopSignals::StopSignals(const char* promise) {
-    const sigset_t set = stopping();
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
-    std::signal(SIGXFSZ, SIG_IGN);  // a file at its size limit is an error of that write, with a message, not the end of the program
-    waiter_ = std::jthread([this, set, promise](const std::stop_token& over) {
+StopSignals::StopSignals(const char* promise) : signals_(stopping()) {
+    pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
+    // Errors of a write, with a message, and not the end of the program: a file at its size limit, a reader that has gone.
+    for (const int signal : {SIGXFSZ, SIGPIPE}) std::signal(signal, SIG_IGN);
+    take_engines_along();
+    waiter_ = std::jthread([this, promise](const std::stop_token& over) {
         constexpr timespec look_up_interval{0, 50'000'000};  // how soon the end of the program is noticed
         while (!over.stop_requested()) {
-            if (sigtimedwait(&set, nullptr, &look_up_interval) < 0) continue;
-            if (!source_.request_stop()) std::_Exit(stopped);
-            std::fprintf(stderr, "\nstopping; %s. Once more: stop at once.\n", promise);
+            if (sigtimedwait(&signals_, nullptr, &look_up_interval) < 0) continue;
+            if (!source_.request_stop()) {
+                servetune::kill_started_groups();
+                screen().leave();
+                std::_Exit(stopped);
+            }
+            complain("stopping; {}. Once more: stop at once.", promise);
         }
     });
 }
@@ -37,8 +65,7 @@ StopSignals::StopSignals(const char* promise) {
 StopSignals::~StopSignals() {
     waiter_.request_stop();
     waiter_.join();
-    const sigset_t set = stopping();
-    pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+    pthread_sigmask(SIG_UNBLOCK, &signals_, nullptr);
 }
 
 }  // namespace autotune

@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <csignal>
 #include <stop_token>
 #include <thread>
 
 namespace autotune {
 
-/// Turns SIGINT, SIGTERM and SIGHUP into a stop request; a second one ends the program at once with exit code 130. Must be made before
-/// any other thread, so that all inherit the blocked signals; a thread of its own waits for them (no code runs in a handler).
+/// Turns SIGINT, SIGTERM and SIGHUP into a stop request; a second one kills what the program has started and ends it at once with exit code 130.
+/// A signal that was ignored when the program began (nohup, background jobs of scripts) stays ignored. Must be made before any other thread, so that
+/// all inherit the blocked signals; a thread of its own waits for them. A crash kills what was started too, in a signal handler. SIGPIPE is ignored
+/// from here on: a write to a reader that has gone is an error of that write.
 class StopSignals {
 public:
     /// `promise` is printed at the first signal: what happens to the work that is under way.
@@ -19,6 +22,7 @@ public:
     [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
 private:
+    sigset_t signals_;
     std::stop_source source_;
     std::jthread waiter_;
 };

@@ -25,6 +25,7 @@ public:
         if (id_ >= 0) ::close(id_);
         id_ = -1;
     }
+    [[nodiscard]] int release() { return std::exchange(id_, -1); }  ///< it is the caller's to close
 
 private:
     int id_;

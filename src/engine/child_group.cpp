@@ -2,6 +2,7 @@
 #include "child_group.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/engine/process.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -13,6 +14,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <sstream>
@@ -107,7 +109,31 @@ cpu_set_t set_of(const std::vector<int>& cores) {
     return set;
 }
 
+/// The groups that were started and are not reaped, for `kill_started_groups`, which may take no lock. One that finds no place here is left to
+/// the kernel's word and to the watchdog.
+std::array<std::atomic<int>, 1024> started_groups{};
+static_assert(std::atomic<int>::is_always_lock_free);
+
+void remember_group(int group) {
+    for (std::atomic<int>& place : started_groups) {
+        int free = 0;
+        if (place.compare_exchange_strong(free, group)) return;
+    }
+}
+
+void forget_group(int group) {
+    for (std::atomic<int>& place : started_groups) {
+        int mine = group;
+        if (place.compare_exchange_strong(mine, 0)) return;
+    }
+}
+
 }  // namespace
+
+void kill_started_groups() noexcept {
+    for (const std::atomic<int>& place : started_groups)
+        if (const int group = place; group > 0) kill(-group, SIGKILL);
+}
 
 fs::path find_program(const std::string& name, const std::string& path) {
     const auto runnable = [](const fs::path& file) {
@@ -161,6 +187,7 @@ ChildGroup::ChildGroup(const ChildProgram& program, int output, int answer) {
         }
         throw IoError(why(refusal, program));
     }
+    remember_group(id_);
     handle_ = Descriptor(static_cast<int>(syscall(SYS_pidfd_open, id_, 0U)));
 }
 
@@ -200,6 +227,7 @@ void ChildGroup::reap() {
     const std::optional<int> code = exit_code();
     const std::scoped_lock lock(mutex_);
     if (!code || reaped_) return;
+    forget_group(id_);  // first: its id may be somebody else's once it is waited for
     (void)waitpid(id_, nullptr, WNOHANG);
     reaped_ = code;
 }

@@ -160,6 +160,7 @@ private:
         wanted.log_bytes = o_.log_bytes;
         wanted.answer_bytes = o_.answer_bytes;
         wanted.mark = o_.mark;
+        wanted.watchdog = o_.watchdog;
         try {
             return std::make_unique<Process>(std::move(wanted));
         } catch (const IoError& error) {

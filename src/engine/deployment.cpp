@@ -67,6 +67,7 @@ ProcessOptions process_options(const Engine& engine, const Command& command, con
     result.log_bytes = options.log_bytes;
     result.mark = options.mark;
     result.cores = options.cores;
+    result.watchdog = options.watchdog;
     return result;
 }
 

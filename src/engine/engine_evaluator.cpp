@@ -2,7 +2,9 @@
 #include "servetune/engine/engine_evaluator.hpp"
 
 #include "command_texts.hpp"
+#include "process_table.hpp"
 #include "server_measurement.hpp"
+#include "servetune/base/error.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "trial_folders.hpp"
 
@@ -10,6 +12,19 @@
 #include <utility>
 
 namespace servetune {
+namespace {
+
+/// What no engine can be measured without. Where this machine lacks it, that must end the run: told, it would be held against the configuration.
+void require_machine(std::uint64_t trial) {
+    try {
+        require_process_table();
+        require_loopback();
+    } catch (const IoError& error) {
+        throw IoError("trial " + std::to_string(trial) + " cannot be measured here: " + error.what());
+    }
+}
+
+}  // namespace
 
 /// An engine that serves, or did not get so far.
 struct EngineEvaluator::Running {
@@ -119,7 +134,8 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 EngineEvaluator::~EngineEvaluator() = default;
 
 Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
-    return with_retries(options_.measure, context, [&](std::size_t attempt) {
+    require_machine(context.trial);
+    Outcome outcome = with_retries(options_.measure, context, [&](std::size_t attempt) {
         try {
             return OneTrial(*this, configuration, context, attempt).run();
         } catch (...) {
@@ -127,6 +143,10 @@ Outcome EngineEvaluator::evaluate(const Configuration& configuration, const Eval
             throw;
         }
     });
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (failure != nullptr && failure->kind != FailureKind::cancelled)
+        require_machine(context.trial);  // it may have failed for want of that
+    return outcome;
 }
 
 }  // namespace servetune

@@ -6,15 +6,14 @@
 #include "servetune/base/error.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <fstream>
 #include <random>
 #include <system_error>
@@ -22,8 +21,6 @@
 
 namespace servetune {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// Above the well-known services, below the range that Linux gives to connections by itself (32768 on).
 constexpr int first_port = 20'000;
@@ -56,43 +53,62 @@ bool can_be_bound(int port) {
     return bind(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// The lock, or -1 where somebody else has it. Somebody may remove the file between our opening and locking it: then it is not the file any more.
-int locked(const fs::path& file) {
-    const int lock = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
-    if (lock < 0 && errno != EACCES && errno != EPERM && errno != ELOOP)
-        throw IoError("cannot make the lock file " + file.string() + ": " + std::generic_category().message(errno));
-    struct stat ours {};
-    struct stat named {};
-    if (lock >= 0 && flock(lock, LOCK_EX | LOCK_NB) == 0 && fstat(lock, &ours) == 0 && stat(file.c_str(), &named) == 0 &&
-        ours.st_ino == named.st_ino)
-        return lock;
-    if (lock >= 0) close(lock);
-    return -1;
+/// A socket with the port's name in the kernel's own list of names (unix(7), "abstract"), which belongs to the same network namespace as the
+/// port and is free again when its holder ends, however it ends. None where somebody else has it.
+Descriptor port_name_holder(int port) {
+    Descriptor holder(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (holder.id() < 0) throw IoError("cannot reserve a port: " + std::generic_category().message(errno));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string name = "servetune-port-" + std::to_string(port);
+    name.copy(address.sun_path + 1, name.size());  // its first byte stays 0: no file
+    const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+    if (bind(holder.id(), reinterpret_cast<const sockaddr*>(&address), size) == 0) return holder;
+    if (errno == EADDRINUSE) return Descriptor();
+    throw IoError("cannot reserve port " + std::to_string(port) + ": " + std::generic_category().message(errno));
 }
 
 }  // namespace
 
-ReservedPort::ReservedPort(const fs::path& folder) {
+void require_loopback() {
+    const Descriptor server(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const Descriptor client(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* const any = reinterpret_cast<sockaddr*>(&address);
+    int error = 0;
+    if (bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 || getsockname(server.id(), any, &size) != 0) error = errno;
+    else if (connect(client.id(), any, size) != 0) {
+        if (errno != EINPROGRESS) error = errno;
+        else {
+            constexpr int patience_milliseconds = 2000;
+            pollfd waiting{client.id(), POLLOUT, 0};
+            size = sizeof error;
+            if (poll(&waiting, 1, patience_milliseconds) == 0) error = ETIMEDOUT;
+            else getsockopt(client.id(), SOL_SOCKET, SO_ERROR, &error, &size);
+        }
+    }
+    if (error != 0)
+        throw IoError("engines cannot be reached here: the loopback, 127.0.0.1, takes no connections: " +
+                      std::generic_category().message(error) + "; set it up (ip link set lo up) and run again");
+}
+
+ReservedPort::ReservedPort() {
     const std::vector<int> ports = candidates();
     std::random_device chance;  // two tuners that start together must not look at the same ports
     constexpr int tries = 100;
     for (int i = 0; i < tries; ++i) {
         number_ = ports[chance() % ports.size()];
-        file_ = folder / ("servetune-port-" + std::to_string(number_) + ".lock");
-        lock_ = locked(file_);
-        if (lock_ < 0) continue;
-        if (can_be_bound(number_)) return;
-        unlink(file_.c_str());
-        close(lock_);
+        Descriptor holder = port_name_holder(number_);
+        if (holder.id() < 0 || !can_be_bound(number_)) continue;
+        holder_ = holder.release();
+        return;
     }
     throw IoError("no free port: none of " + std::to_string(tries) + " between " + std::to_string(first_port) + " and " +
-                  std::to_string(last_port) + " can be locked in " + folder.string() + " and bound");
+                  std::to_string(last_port) + " can be reserved and bound");
 }
 
-ReservedPort::~ReservedPort() {
-    unlink(file_.c_str());  // before the lock goes
-    close(lock_);
-}
+ReservedPort::~ReservedPort() { close(holder_); }
 
 bool ReservedPort::listening() const {
     const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));

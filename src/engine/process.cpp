@@ -5,6 +5,7 @@
 #include "kept_output.hpp"
 #include "log_file.hpp"
 #include "process_table.hpp"
+#include "signals_blocked.hpp"
 
 #include "servetune/base/error.hpp"
 
@@ -93,50 +94,45 @@ bool read_once(int from, std::vector<char>& buffer, const Take& take) {
     return got != 0;
 }
 
-/// No signal for threads that are made meanwhile: not the program's TERM, and no SIGXFSZ for a log that is too large.
-class SignalsBlocked {
-public:
-    SignalsBlocked() {
-        sigset_t all;
-        sigfillset(&all);
-        pthread_sigmask(SIG_SETMASK, &all, &before_);
-    }
-    ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-    SignalsBlocked(const SignalsBlocked&) = delete;
-    SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
-private:
-    sigset_t before_{};
-};
-
 }  // namespace
 
 struct Process::State {
     explicit State(const ProcessOptions& options)
         : program(program_of(options, token)),
           log((write_files(options), options.log), options.log_bytes),
-          answer_most(options.answer_bytes) {
+          answer_most(options.answer_bytes),
+          watchdog(options.watchdog) {
+        require_process_table();
         if (answer_most > 0) apart.emplace();
+        if (watchdog) watchdog->watch(token);  // before it starts: this program may be killed at any moment
         std::promise<void> started;
         {
-            const SignalsBlocked blocked;
+            const SignalsBlocked
+                blocked;  // for the reader: the program's TERM is not its affair, nor is SIGXFSZ for a log that is too large
             reader = std::thread([&] { live(started); });
         }
         try {
             started.get_future().get();
         } catch (...) {
             reader.join();
+            if (watchdog) watchdog->ended(token);
             throw;
         }
         const auto self = running_process(child->id());
         start_ticks = self ? self->start_ticks : 0;
+        if (watchdog) watchdog->started(token, child->id(), start_ticks);
     }
     ~State() {
-        if (!ended) (void)sweep(SIGKILL, std::chrono::seconds(2));
+        if (!ended && sweep(SIGKILL, std::chrono::seconds(2)).empty()) stop_watching();
         finish_reading();
     }
     State(const State&) = delete;
     State& operator=(const State&) = delete;
+
+    /// What would not go stays watched: the watchdog tries once more when this program has ended.
+    void stop_watching() const {
+        if (watchdog) watchdog->ended(token);
+    }
 
     /// The reader's life. It starts the child, because the kernel tells a child of its parent's end when the thread that made it ends.
     void live(std::promise<void>& started) {
@@ -204,6 +200,8 @@ struct Process::State {
             while (has_no_environment(one) && Clock::now() < deadline) std::this_thread::sleep_for(milliseconds(1));
             return !has_in_environment(one.id, "SERVETUNE_GROUP=" + token);
         });
+        // Where /proc has gone meanwhile, the leader at least is known.
+        if (all.empty() && !child->ended()) all.push_back({.id = child->id(), .group = child->id(), .start_ticks = start_ticks});
         return all;
     }
     std::vector<RunningProcess> sweep(int signal, milliseconds patience) const {
@@ -225,6 +223,7 @@ struct Process::State {
     std::size_t answer_most;
     std::string answer{};  ///< with `answer_printed`: read under `reading`
     std::size_t answer_printed = 0;
+    const std::shared_ptr<Watchdog> watchdog;
     mutable std::mutex reading{};  ///< held from the pipe to what is kept
     Descriptor stop_reading = wake_up_event();
     std::optional<ChildGroup> child{};
@@ -282,7 +281,10 @@ Ended Process::end(milliseconds patience) {
     }
     result.exit_code = exit_code();
     result.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (left.empty()) state_->child->reap();
+    if (left.empty()) {
+        state_->child->reap();
+        state_->stop_watching();
+    }
     state_->finish_reading();
     state_->ended = result;
     state_->over = true;

@@ -3,6 +3,8 @@
 
 #include "child_group.hpp"
 
+#include "servetune/base/error.hpp"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -58,6 +60,16 @@ std::optional<RunningProcess> running_process(int id) {
     if (!(fields >> process.start_ticks)) return std::nullopt;
     process.dead = state == 'Z' || state == 'X';
     return process;
+}
+
+void require_process_table() {
+    std::array<char, 32> self{};
+    const ssize_t got = readlink("/proc/self", self.data(), self.size());
+    const std::string id(self.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (id == std::to_string(getpid()) && running_process(getpid())) return;
+    throw IoError("engines cannot be watched here: /proc " +
+                  std::string(id.empty() ? "is not mounted" : "shows other process ids than ours") +
+                  "; mount it (mount -t proc proc /proc) and run again");
 }
 
 std::vector<RunningProcess> own_processes() {

@@ -20,6 +20,8 @@ struct RunningProcess {
 };
 
 std::optional<RunningProcess> running_process(int id);
+/// Throws IoError where /proc is not mounted, or is that of other process ids (another namespace's): then nothing here can be found again.
+void require_process_table();
 /// Those of this process's user, itself left out.
 std::vector<RunningProcess> own_processes();
 /// Whether its environment, as it was given at its start, has exactly this `NAME=value`.

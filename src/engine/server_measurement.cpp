@@ -59,6 +59,13 @@ void wait(double seconds, const std::stop_token& stop) {
     wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
 }
 
+void say_of_trial(const MeasureOptions& options, const EvaluationContext& context, const std::string& what) {
+    try {
+        if (options.say) options.say("trial " + std::to_string(context.trial) + ": " + what);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): a log that is full must not cost what was measured
+    }
+}
+
 }  // namespace
 
 std::string rounded_seconds(double seconds) { return text_of(std::round(seconds * 10) / 10) + " s"; }
@@ -129,9 +136,7 @@ std::vector<Workload> ServerMeasurement::chosen(const StudyWorkloads& workloads)
     return result;
 }
 
-void ServerMeasurement::say(const std::string& what) const {
-    if (options_.say) options_.say("trial " + std::to_string(context_.trial) + ": " + what);
-}
+void ServerMeasurement::say(const std::string& what) const { say_of_trial(options_, context_, what); }
 
 std::uint64_t ServerMeasurement::salt(const std::string& what) const {
     return derive_seed(derive_seed(context_.trial, 2 * attempt_ + run_ + 1), fingerprint_of(what).bits ^ context_.seed);
@@ -252,7 +257,6 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, std::opt
 
 Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,
                      const std::function<Outcome(std::size_t attempt)>& evaluate) {
-    const std::string trial = "trial " + std::to_string(context.trial);
     for (std::size_t attempt = 0;; ++attempt) {
         Outcome outcome;
         try {
@@ -262,8 +266,9 @@ Outcome with_retries(const MeasureOptions& options, const EvaluationContext& con
         }
         const auto* failure = std::get_if<Failure>(&outcome);
         if (failure == nullptr || failure->kind != FailureKind::infrastructure) return outcome;
-        if (attempt >= options.infrastructure_retries) throw IoError(trial + " cannot be measured here: " + failure->message);
-        if (options.say) options.say(trial + ": tried again, not the configuration's fault: " + failure->message);
+        if (attempt >= options.infrastructure_retries)
+            throw IoError("trial " + std::to_string(context.trial) + " cannot be measured here: " + failure->message);
+        say_of_trial(options, context, "tried again, not the configuration's fault: " + failure->message);
         wait(std::pow(4, static_cast<double>(attempt)), context.stop);
         if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
     }

@@ -92,7 +92,7 @@ public:
 
     DeployOptions options{};
     TemporaryFolder programs_{};
-    ReservedPort port{programs_.path()};
+    ReservedPort port{};
 
 private:
     Engine engine_;

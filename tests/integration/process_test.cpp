@@ -322,7 +322,7 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
                });
     };
     {
-        ChildProcess tuner({HOLD_PROCESS, mark, program.string()}, folder.path());
+        ChildProcess tuner({HOLD_PROCESS, mark, "0", program.string()}, folder.path());
         REQUIRE(comes_true([&] { return tuner.out().find('\n') != std::string::npos; }));
         group = std::stoi(tuner.out());
         REQUIRE(comes_true(all_are_there));
@@ -332,7 +332,7 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     const bool all_left = comes_true(all_are_there);
     for (const Leftover& one : left) UNSCOPED_INFO(one.id << " in " << one.group << ": " << one.command);
     CHECK(all_left);
-    CHECK(end_leftovers(mark, 200ms).empty());
+    CHECK(end_leftovers(mark, 2s).empty());  // they are deaf to TERM; a busy machine takes a while to bury them
     CHECK(leftovers(mark).empty());
     CHECK(group_gone(group));
     for (const Leftover& one : left) CHECK_FALSE(alive(one.id));
@@ -343,30 +343,107 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
 TEST_CASE("process: an engine that hears TERM goes when its tuner is killed") {
     const TemporaryFolder folder;
     const std::string mark = "study-" + folder.path().filename().string();
-    ChildProcess tuner({HOLD_PROCESS, mark, "sleep", "100"}, folder.path());
+    ChildProcess tuner({HOLD_PROCESS, mark, "0", "sleep", "100"}, folder.path());
     REQUIRE(comes_true([&] { return leftovers(mark).size() == 1 && tuner.out().find('\n') != std::string::npos; }));
     tuner.signal(SIGKILL);
     tuner.wait();
     CHECK(comes_true([&] { return leftovers(mark).empty(); }));
 }
 
-TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range, and their locks go") {
+TEST_CASE("watchdog: nothing outlives a tuner that is killed with -9: a wrapper's child, one deaf to TERM, one that left the group") {
     const TemporaryFolder folder;
+    const std::string mark = "study-" + folder.path().filename().string();
+    const fs::path engine = script(folder, "trap '' TERM\nwhile :; do sleep 1; done\n", "engine");
+    const fs::path wrapper =
+        script(folder, "setsid " + engine.string() + " &\nenv -i " + engine.string() + " &\n" + engine.string() + "\n");
+    const Process other({.argv = {"sleep", "100"}, .mark = mark + "-b"});
+    ChildProcess tuner({HOLD_PROCESS, mark, "200", wrapper.string()}, folder.path());
+    REQUIRE(comes_true([&] { return shells(leftovers(mark)) == 4; }));
+    const auto left = leftovers(mark);
+    const int watchdog = std::stoi(tuner.out().substr(tuner.out().find(' ')));
+    CHECK(alive(watchdog));
+    CHECK(getsid(watchdog) == watchdog);  // no terminal's Ctrl-C
+    // It holds nothing of the tuner's: a lock, a port or a pipe would stay with it.
+    CHECK(entries("/proc/" + std::to_string(watchdog) + "/fd") == 4);
+    for (const char* standard : {"0", "1", "2"})
+        CHECK(fs::read_symlink("/proc/" + std::to_string(watchdog) + "/fd/" + standard) == "/dev/null");
+    kill(watchdog, SIGTERM);
+    kill(watchdog, SIGINT);
+    tuner.signal(SIGKILL);
+    tuner.wait();
+    CHECK(comes_true([&] { return leftovers(mark).empty(); }, 10));
+    for (const Leftover& one : left) CHECK(comes_true([&] { return !alive(one.id); }, 10));
+    CHECK(comes_true([&] { return !alive(watchdog); }, 10));  // it does not outlive its work
+    CHECK(other.running());
+}
+
+TEST_CASE("watchdog: starts with the first process, is replaced when it is killed, and ends with its object") {
+    const auto descriptors = entries("/proc/self/fd");
+    auto watchdog = std::make_shared<Watchdog>(100ms);
+    CHECK(watchdog->id() == 0);
+    const Process first({.argv = {"sleep", "100"}, .watchdog = watchdog});
+    const int id = watchdog->id();
+    REQUIRE(id > 0);
+    {
+        Process second({.argv = {"sleep", "100"}, .watchdog = watchdog});
+        CHECK(watchdog->id() == id);
+        CHECK_FALSE(second.end().killed);
+    }
+    kill(id, SIGKILL);
+    REQUIRE(comes_true([&] { return !alive(id); }));
+    Process third({.argv = {"sleep", "100"}, .watchdog = watchdog});
+    const int again = watchdog->id();
+    CHECK(again != id);
+    CHECK(alive(again));
+    CHECK(message_of<IoError>([&] { const Process none({.argv = {"/bin/true"}, .input = "/none", .watchdog = watchdog}); }) != "");
+    CHECK_FALSE(third.end().killed);
+    CHECK(first.running());
+    {
+        // Its end with something left to watch: as when the program died.
+        const Process deaf_one({.argv = {"/bin/sh", "-c", deaf}});
+        REQUIRE(prints(deaf_one, "ready"));
+        {
+            Watchdog alone(100ms);
+            alone.watch("none");
+            alone.started("none", deaf_one.id(), deaf_one.start_ticks());
+        }
+        CHECK(deaf_one.wait(10s));
+        CHECK(deaf_one.exit_code() == 128 + SIGKILL);
+    }
+    watchdog.reset();
+    CHECK(alive(again));  // `first` still has it
+    CHECK(entries("/proc/self/fd") > descriptors);
+}
+
+TEST_CASE("process: on the way out of a program every group that it started is killed at once") {
+    Process process({.argv = {"/bin/sh", "-c", deaf}});
+    REQUIRE(prints(process, "ready"));
+    Process ended({.argv = {"true"}});
+    REQUIRE(ended.wait(5s));
+    CHECK(ended.end().exit_code == 0);
+    kill_started_groups();
+    CHECK(process.wait(5s));
+    CHECK(process.exit_code() == 128 + SIGKILL);
+    kill_started_groups();
+}
+
+TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range, and leave nothing behind") {
     std::ifstream range("/proc/sys/net/ipv4/ip_local_port_range");
     int low = 0;
     int high = 0;
     range >> low >> high;
+    const auto descriptors = entries("/proc/self/fd");
     {
         std::vector<std::unique_ptr<ReservedPort>> ports;
         std::vector<int> numbers;
-        for (int i = 0; i < 50; ++i) {
-            ports.push_back(std::make_unique<ReservedPort>(folder.path()));
+        for (int i = 0; i < 500; ++i) {
+            ports.push_back(std::make_unique<ReservedPort>());
             numbers.push_back(ports.back()->number());
             CHECK((numbers.back() < low || numbers.back() > high || low < 20'000));
         }
         std::sort(numbers.begin(), numbers.end());
         CHECK(std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end());
-        CHECK(entries(folder.path()) == 50);
+        for (const int number : numbers) CHECK_FALSE(fs::exists("/tmp/servetune-port-" + std::to_string(number) + ".lock"));
         const ReservedPort& port = *ports.front();
         CHECK_FALSE(port.listening());
         const Socket server;
@@ -376,6 +453,5 @@ TEST_CASE("port: reserved ports differ, are free, outside of the kernel's range,
         REQUIRE(listen(server.id(), 1) == 0);
         CHECK(port.listening());
     }
-    CHECK(entries(folder.path()) == 0);
-    CHECK(message_of<IoError>([&] { const ReservedPort port(folder.path() / "none"); }).find("cannot make the lock file") == 0);
+    CHECK(entries("/proc/self/fd") == descriptors);
 }

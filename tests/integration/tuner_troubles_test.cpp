@@ -193,6 +193,75 @@ TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend; 
     CHECK(study.left().empty());
 }
 
+TEST_CASE("tuner's troubles: its engines do not outlive it: kill -9, a second Ctrl-C, a crash, a reader that has gone") {
+    // A wrapper that does not exec, and an engine behind it that is deaf to TERM from its start: the kernel's word ends the wrapper only.
+    DeployedStudy::Text text;
+    text.deploy = "ready_within: 60s, stop_within: 500ms, stall_timeout: 1s, trial_within: 90s, warm_up: 1";
+    const DeployedStudy study(text);
+    study.misbehave({{"", "slow_start=50 --misbehave ignore_term"}});
+    const fs::path wrapper = study.folder() / "bin/vllm";
+    const std::string without_exec =
+        replaced(replaced(read_file(wrapper), "\nexec ", "\n(trap '' TERM; "), " vllm \"$@\"\n", " vllm \"$@\")\n");
+    for (const int signal : {SIGKILL, SIGINT, SIGSEGV}) {
+        std::ofstream(wrapper) << without_exec;
+        const std::size_t before = study.engines().size();
+        ChildProcess process(study.words("run", {"--quiet"}), study.folder());
+        REQUIRE(comes_true([&] { return study.engines().size() > before && leftovers(study.mark()).size() >= 2; }));
+        process.signal(signal);
+        if (signal == SIGINT) {
+            REQUIRE(comes_true([&] { return has(process.err(), "stopping"); }));
+            process.signal(signal);
+        }
+        const auto code = process.wait_at_most(20s);
+        INFO("signal " << signal << ": " << process.err());
+        CHECK(code == (signal == SIGINT ? 130 : 128 + signal));
+        CHECK(comes_true([&] { return study.left().empty(); }, 20));
+        CHECK(study.left().empty());
+    }
+    study.misbehave({});
+    goes_on_after(study, told_trials(study));
+}
+
+TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down, ends the run; nothing is held against a configuration") {
+    const auto works = [](const std::vector<std::string>& words) {
+        const TemporaryFolder folder;
+        return ran(words, folder.path()).code == 0;
+    };
+    // Without /proc the program does not know where it is, nor where its catalogue is.
+    const std::string unmounted =
+        "export SERVETUNE_SEARCH_SPACES='" SERVETUNE_SOURCE "/search_spaces' && mount -t tmpfs none /proc && exec \"$@\"";
+    const std::vector<std::string> no_proc{"/usr/bin/env", "unshare", "-m", "/bin/sh", "-c", unmounted, "sh"};
+    const std::vector<std::string> no_network{"/usr/bin/env", "unshare", "-n"};
+    // The loopback goes down in the middle of the second trial.
+    const std::vector<std::string> own_network{"/usr/bin/env", "unshare", "-n", "/bin/sh", "-c", "ip link set lo up && exec \"$@\"", "sh"};
+    for (const auto& [where, before] : {std::pair{"/proc", no_proc}, {"loopback", no_network}, {"later", own_network}}) {
+        std::vector<std::string> probe = before;
+        probe.emplace_back("/bin/true");
+        if (!works(probe)) {
+            std::cout << "skipped (" << where << "): this user may not make namespaces, or there is no ip\n";
+            continue;
+        }
+        const DeployedStudy study;
+        const bool later = std::string(where) == "later";
+        if (later) {
+            const fs::path wrapper = study.folder() / "bin/vllm";
+            const std::string script =
+                replaced(read_file(wrapper), "\nexec ", "\ncase \" $* \" in *' --max-num-seqs=3 '*) ip link set lo down;; esac\nexec ");
+            std::ofstream(wrapper) << script;
+        }
+        const Ran run = study.run({"--quiet"}, before);
+        INFO(where << ": " << run.err);
+        CHECK(run.code == 3);
+        CHECK(has(run.err, std::string("autotune: trial ") + (later ? "1" : "0") + " cannot be measured here: engines cannot be " +
+                               (std::string(where) == "/proc" ? "watched here: /proc is not mounted; mount it"
+                                                              : "reached here: the loopback, 127.0.0.1, takes no connections: ")));
+        CHECK(told_trials(study).size() == (later ? 1 : 0));
+        CHECK(study.left().empty());
+        if (later) study.misbehave({});
+        goes_on_after(study, told_trials(study));
+    }
+}
+
 TEST_CASE("tuner's troubles: status beside a run, a second run, and the lock of one that was killed") {
     const DeployedStudy study;
     const TemporaryFolder elsewhere;  // of what the others print

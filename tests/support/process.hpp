@@ -36,6 +36,8 @@ public:
             if (chdir(folder.c_str()) != 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0) _exit(126);
             const rlimit limit{largest_file, largest_file};
             if (largest_file > 0 && setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(126);
+            // The tests may themselves have been started in the background of a script, where INT is ignored.
+            for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGPIPE}) ::signal(number, SIG_DFL);
             execv(words[0], words.data());
             _exit(127);
         }

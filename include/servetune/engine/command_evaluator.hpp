@@ -2,12 +2,14 @@
 #pragma once
 
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/watchdog.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 
 #include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -42,6 +44,7 @@ public:
         std::filesystem::path working_folder{};            ///< where the program runs; empty: this process's own
         std::map<std::string, std::string> environment{};  ///< added to this process's own, or replacing
         std::string mark{};                                ///< of the study (`leftovers`); empty: leftovers cannot be found
+        std::shared_ptr<Watchdog> watchdog{};              ///< ends it where this program dies first; none: only its leader is told
         std::string model{};                               ///< for the request
         std::vector<std::string> workloads{};              ///< names of the objective's, for the request
         std::vector<std::string> goals{};                  ///< metrics that every measurement must have, each above 0

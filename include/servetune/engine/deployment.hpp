@@ -30,6 +30,7 @@ struct DeployOptions {
     double stop_within_seconds = 20;                   ///< for TERM, then again for KILL
     double failed_line_grace_seconds = 20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
     std::size_t log_bytes = 16UL << 20UL;   ///< of the log file at most
+    std::shared_ptr<Watchdog> watchdog{};   ///< ends the engine where this program dies first; none: only its leader is told
     std::string nvidia_smi = "nvidia-smi";  ///< asked for the GPUs' memory before the start and after the end, where it is there
 };
 

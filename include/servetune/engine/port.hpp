@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
-
 namespace servetune {
 
-/// A TCP port of the loopback that nobody listens on, held for us: no other study on this machine gets it while this object lives (a lock
-/// file; the engine itself must be able to bind it, so it cannot be bound meanwhile). Outside of the range that the kernel gives to
-/// connections, so that none takes it before the engine does.
+/// Throws IoError where this machine's loopback (127.0.0.1) takes no connections, as in a new network namespace: then no engine can be reached.
+void require_loopback();
+
+/// A TCP port of the loopback that nobody listens on, reserved for us: no other study on this machine gets it while this object lives. The
+/// engine itself must be able to bind it, so it cannot be bound meanwhile; a name in the kernel stands for it, which leaves no file behind. The
+/// port is outside of the range that the kernel gives to connections, so that none takes it before the engine does.
 class ReservedPort {
 public:
-    /// Throws IoError where none of a hundred was free, or no lock file can be made. `folder`: where lock files are, shared by all tuners of
-    /// the machine.
-    explicit ReservedPort(const std::filesystem::path& folder = "/tmp");
+    /// Throws IoError where none of a hundred was free.
+    ReservedPort();
     ~ReservedPort();
     ReservedPort(const ReservedPort&) = delete;
     ReservedPort& operator=(const ReservedPort&) = delete;
@@ -21,8 +21,7 @@ public:
 
 private:
     int number_ = 0;
-    int lock_ = -1;
-    std::filesystem::path file_{};
+    int holder_ = -1;  ///< the socket with the name
 };
 
 }  // namespace servetune

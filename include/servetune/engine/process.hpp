@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/engine/watchdog.hpp"
+
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +28,8 @@ struct ProcessOptions {
     std::size_t answer_bytes = 0;
     std::string mark{};        ///< SERVETUNE_STUDY in its environment: who started it (`leftovers`)
     std::vector<int> cores{};  ///< it and its children run on these only; empty: any
+    /// Ends it and all that it has started where this program dies first; none: the kernel tells the leader, and nobody else.
+    std::shared_ptr<Watchdog> watchdog{};
 };
 
 /// How a process group ended.
@@ -38,11 +42,13 @@ struct Ended {
 };
 
 /// A program and everything that it starts: a process group of its own that does not outlive this object. When this process is killed the
-/// leader gets TERM, which is what an engine ends its own children on; `leftovers` finds what does not go by itself. What it prints is read all
-/// the time, by a thread that lives as long as it does, so that it never waits for us. Any thread may ask; one ends it.
+/// leader gets TERM, which is what an engine ends its own children on; a watchdog ends what does not go by itself, and without one `leftovers`
+/// finds it. What it prints is read all the time, by a thread that lives as long as it does, so that it never waits for us. Any thread may ask;
+/// one ends it.
 class Process {
 public:
-    /// Throws IoError where it cannot be started (no such program, no more processes) or its folder cannot be written.
+    /// Throws IoError where it cannot be started (no such program, no more processes, no /proc to find its children in) or its folder cannot be
+    /// written.
     explicit Process(const ProcessOptions& options);
     ~Process();  ///< KILL for what is left
     Process(const Process&) = delete;
@@ -75,6 +81,10 @@ private:
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// KILL, at once, to every process group that this program has started and not ended. For the way out of a program that cannot wait: a second
+/// Ctrl-C, a crash. It may be called from a signal handler. What has left its group is the watchdog's.
+void kill_started_groups() noexcept;
 
 /// A process with our mark, alive.
 struct Leftover {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// What `autotune` shows: on terminals of several widths, into files, and into what cannot be written to.
+#include "support/terminal.hpp"
+#include "support/autotune.hpp"
+#include "support/process.hpp"
+#include "support/test.hpp"
+#include "support/waiting.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace servetune;
+using namespace servetune::test;
+using namespace std::chrono_literals;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::string reason = "CUDA out of memory: tried to allocate 20.00 GiB on GPU 0";
+
+/// A replayed study of six configurations with long names, one of which runs out of memory, slow enough to be watched.
+fs::path watched_study(const TemporaryFolder& folder, const std::string& delay = "150ms") {
+    folder.write("t.csv",
+                 "max_num_batched_tokens,max_num_seqs,status,total_tokens_per_second,message\n"
+                 "2048,128,ok,1000,\n2048,256,ok,1100,\n2048,512,ok,1200,\n8192,128,ok,1300,\n8192,256,out_of_memory,,\"" +
+                     reason + "\"\n8192,512,ok,900,\n");
+    return folder.write("study.yaml",
+                        "study: watched\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\n"
+                        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}]\n"
+                        "objective: {maximize: total_tokens_per_second}\n"
+                        "space: {max_num_batched_tokens: {choice: [2048, 8192], default: 2048}, max_num_seqs: {choice: [128, 256, 512], "
+                        "default: 128}}\n"
+                        "budget: {trials: 10000, wall_clock: 5min}\nevaluator: {replay: {table: t.csv, delay: " +
+                            delay + "}}\n");
+}
+
+std::size_t rows_with(const ShownRows& shown, const std::string& what) {
+    return static_cast<std::size_t>(
+        std::count_if(shown.rows().begin(), shown.rows().end(), [&](const auto& row) { return has(row, what); }));
+}
+
+std::size_t told_in(const fs::path& folder) {
+    try {
+        const auto trials = SqliteJournal::read(folder).trials();
+        return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told(); }));
+    } catch (const Error&) {
+        return 0;  // not there yet
+    }
+}
+
+/// `autotune` with these words in a shell that first does something with its standard streams.
+Ran redirected(const std::string& how, std::vector<std::string> words, const fs::path& folder) {
+    words.insert(words.begin(), {"/bin/sh", "-c", how, "sh", SERVETUNE_PROGRAM});
+    return ran(words, folder);
+}
+
+}  // namespace
+
+TEST_CASE("terminal: log lines stand above the status lines; time left, best and the failure's reason are seen at every width") {
+    for (const unsigned columns : {60U, 80U, 200U}) {
+        const TemporaryFolder folder;
+        OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder).string()}, folder.path(), static_cast<unsigned short>(columns));
+        std::set<std::string> status;  // the last two rows whenever something has come
+        const int code = program.watch([&](const ShownRows& shown) {
+            for (const std::string& row : shown.rows()) CHECK(row.size() <= columns);
+            CHECK(rows_with(shown, " of at most ") <= 1);  // one status, never a second below an old one
+            if (shown.rows().size() > 1) status.insert(shown.rows()[shown.rows().size() - 2]);
+        });
+        INFO(columns << " columns:\n" << program.shown().text());
+        CHECK(code == 0);
+        CHECK(program.shown().unknown().empty());
+        for (int trial = 0; trial < 6; ++trial) CHECK(rows_with(program.shown(), "trial " + std::to_string(trial) + " | ") == 1);
+        CHECK(rows_with(program.shown(), " of at most ") == 0);  // gone at the end
+        std::string whole;                                       // a long line goes on in the next row
+        for (const std::string& row : program.shown().rows()) whole += row;
+        CHECK(has(whole, " | out_of_memory: " + reason));
+        CHECK(has(whole, "Recommended: +30.0 % over the default"));
+        const auto seen = [&](const std::string& one, const std::string& other) {
+            return std::any_of(status.begin(), status.end(), [&](const auto& row) { return has(row, one) && has(row, other); });
+        };
+        // 9999 trials of 0.15 s would be 25 min; the clock allows 5.
+        CHECK(seen("trial 0 of at most 10000", "at most 5 min left"));
+        CHECK(seen("at most 5 min left", "best 1000.00"));
+        CHECK(seen("at most 5 min left", "best 1300.00 (+30.0 %)"));
+        CHECK_FALSE(seen("25 min left", ""));
+    }
+}
+
+TEST_CASE("terminal: into a file go plain lines, without a control character, and with what is left") {
+    const TemporaryFolder folder;
+    const Ran run = autotune({"run", watched_study(folder).string()}, folder.path());
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(std::none_of(run.err.begin(), run.err.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
+    CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 6);
+    CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | at most 5 min left\n"));
+    CHECK(has(run.err, " | out_of_memory: " + reason + " | best 1"));
+    CHECK(has(run.err, " | best 1300.00 (+30.0 %) | at most 5 min left\n"));
+}
+
+TEST_CASE("terminal: a screen that cannot be written to costs no trial") {
+    // Full, closed, and with a reader that has gone.
+    for (const std::string& how :
+         {std::string("exec \"$@\" 2>/dev/full"), std::string("exec \"$@\" 2>&-"), std::string("exec \"$@\" <&- 2>&-"),
+          std::string("{ sleep 0.3; \"$@\" 2>&1 >&3; echo $? >code; } 3>out | true; exit $(cat code)")}) {
+        const TemporaryFolder folder;
+        const Ran run = redirected(how, {"run", watched_study(folder, "30ms").string()}, folder.path());
+        INFO(how << "\n" << run.err);
+        CHECK(run.code == 0);
+        CHECK(told_in(folder.path() / "watched") == 6);
+        const std::string lock = read_file(folder.path() / "watched/study.lock");
+        CHECK_FALSE(has(lock, "trial"));
+    }
+}
+
+TEST_CASE("terminal: a reader that does not read does not hold the study up") {
+    const TemporaryFolder folder;
+    // The pipe's 64 KiB fill with long lines: `sleep` never reads, and the study ends all the same.
+    const std::string study = watched_study(folder, "10ms").string();
+    folder.write("t.csv", replaced(read_file(folder.path() / "t.csv"), reason, std::string(100'000, 'x')));
+    const Ran run = redirected(
+        "{ \"$@\" 2>&1 >/dev/null; echo $? >code; } | { exec 3<&0; while [ ! -e code ]; do sleep 0.1; done; }; "
+        "exit $(cat code)",
+        {"run", study}, folder.path());
+    CHECK(run.code == 0);
+    CHECK(told_in(folder.path() / "watched") == 6);
+}
+
+TEST_CASE("terminal: what cannot be printed on standard output is an error with a message") {
+    const TemporaryFolder folder;
+    const std::string study = watched_study(folder, "0s").string();
+    REQUIRE(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
+    const std::string table = SERVETUNE_SOURCE "/search_spaces/published/qwen3-8b-jetson-thor/other-models.csv";
+    const std::string document = SERVETUNE_SOURCE "/tests/data/results/sglang.jsonl";
+    const std::vector<std::vector<std::string>> commands{
+        {"status", study},    {"status", study, "--json"}, {"report", study},
+        {"explain", study},   {"render", study},           {"validate", study, "--no-installed"},
+        {"engines"},          {"schema", "study"},         {"audit", table},
+        {"import", document}, {"run", study, "--quiet"},   {"--version"},
+        {"run", "--help"}};
+    for (const auto& words : commands) {
+        INFO(words.front());
+        const Ran full = redirected("exec \"$@\" >/dev/full", words, folder.path());
+        CHECK(full.code == 3);
+        CHECK(has(full.err, "autotune: cannot write all of the output to standard output"));
+        const Ran closed = redirected("exec \"$@\" >&-", words, folder.path());
+        CHECK(closed.code == 3);
+        CHECK(has(closed.err, "autotune: cannot write all of the output to standard output"));
+        if (words.front() != "import")  // which tells on standard error what it found
+            CHECK(redirected("exec \"$@\" >/dev/null 2>/dev/full", words, folder.path()).code == 0);
+    }
+}
+
+TEST_CASE("signals: what was ignored when the program began stays ignored, as with nohup and in the background of a script") {
+    const TemporaryFolder folder;
+    {
+        const std::string study = watched_study(folder).string();
+        ChildProcess process({"/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SERVETUNE_PROGRAM, "run", study}, folder.path());
+        REQUIRE(comes_true([&] { return told_in(folder.path() / "watched") >= 1; }));
+        for (const int signal : {SIGHUP, SIGINT, SIGHUP, SIGINT}) process.signal(signal);
+        const auto code = process.wait_at_most(60s);
+        INFO(process.err());
+        CHECK(code == 0);
+        CHECK(told_in(folder.path() / "watched") == 6);
+        CHECK_FALSE(has(process.err(), "stopping"));
+    }
+    {
+        // The others are still heard.
+        ChildProcess process(
+            {"/bin/sh", "-c", "trap '' HUP INT; exec \"$@\"", "sh", SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "other"},
+            folder.path());
+        REQUIRE(comes_true([&] { return told_in(folder.path() / "other") >= 1; }));
+        process.signal(SIGTERM);
+        CHECK(process.wait_at_most(60s) == 130);
+        CHECK(has(process.err(), "stopping; the trial that is running will be repeated by the next run. Once more: stop at once.\n"));
+    }
+}
