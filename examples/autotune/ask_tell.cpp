@@ -22,7 +22,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
-#include <set>
+#include <vector>
 
 namespace autotune {
 
@@ -167,9 +167,7 @@ Outcome outcome_in(const OrderedJson& told, const Objective& objective) {
 class Conversation {
 public:
     Conversation(const StudySetup& setup, const Budget& budget, Journal& journal)
-        : setup_(setup),
-          budget_(budget),
-          study_(*setup.problem, *setup.strategy, journal, {setup.file.seed, {}, unix_seconds, steady_seconds}) {}
+        : setup_(setup), budget_(budget), study_(*setup.problem, *setup.strategy, journal, {setup.file.seed}) {}
 
     /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
     OrderedJson answer(const std::string& line) {
@@ -183,30 +181,20 @@ public:
     }
 
 private:
-    /// Trials that an interrupted run left come first, as in Study::run. Those of configurations that the space no longer has are not offered.
     OrderedJson ask() {
-        std::size_t open = 0;
-        std::size_t told = 0;
-        for (const Trial& trial : study_.trials()) {
-            if (!trial.of_search()) continue;
-            told += trial.told() ? 1 : 0;
-            if (trial.told() || !setup_.problem->space.feasible(trial.configuration)) continue;
-            if (!offered_.contains(trial.id)) return offer(trial.id);
-            ++open;
-        }
         if (const auto reason = study_.spent(budget_, steady_seconds() - began_))
             return {{"finished", "the budget is spent"}, {"stop_reason", name_in(stop_reasons, *reason)}};
-        if (told + open >= budget_.trials) return {{"waiting", true}};
-        if (const auto trial = study_.ask()) return offer(trial->id);
+        const std::vector<Trial>& trials = study_.trials();
+        const auto told = std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.of_search() && trial.told(); });
+        if (static_cast<std::size_t>(told) + study_.in_hand() >= budget_.trials) return {{"waiting", true}};
+        if (const auto trial = study_.ask()) return offer(*trial);
         if (study_.finished_because().empty()) return {{"waiting", true}};
         return {{"finished", study_.finished_because()}, {"stop_reason", name_in(stop_reasons, StopReason::strategy_finished)}};
     }
 
-    OrderedJson offer(std::uint64_t id) {
-        study_.start(id);
-        offered_.insert(id);
-        const Trial& trial = study_.trials()[id];
-        return {{"trial", id}, {"configuration", OrderedJson::parse(json_of(trial.configuration))}, {"why", trial.why}};
+    OrderedJson offer(const Trial& trial) {
+        if (!trial.started_at) study_.start(trial.id);
+        return {{"trial", trial.id}, {"configuration", OrderedJson::parse(json_of(trial.configuration))}, {"why", trial.why}};
     }
 
     OrderedJson tell(const OrderedJson& told) {
@@ -242,7 +230,6 @@ private:
     const StudySetup& setup_;
     const Budget& budget_;
     Study study_;
-    std::set<std::uint64_t> offered_{};  ///< in this process
     double began_ = steady_seconds();
 };
 

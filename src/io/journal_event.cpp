@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal_event.hpp"
 
+#include "json_values.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
 #include "servetune/io/json.hpp"
@@ -54,13 +55,14 @@ void JournalEvent::apply(std::vector<Trial>& trials) const {
 }
 
 std::string asked_body(const Trial& trial) {
+    check_utf8(trial.workload, "the workload of trial " + std::to_string(trial.id));
     nlohmann::ordered_json body;
     body["configuration"] = nlohmann::ordered_json::parse(json_of(trial.configuration));
     body["fingerprint"] = trial.configuration.fingerprint().text();
     body["workload"] = trial.workload;
     body["seed"] = std::to_string(trial.seed);  // 64 bits do not survive as a JSON number everywhere
     body["why"] = trial.why;
-    return body.dump();
+    return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // the reason only: all else is UTF-8
 }
 
 std::string started_body() { return "{}"; }

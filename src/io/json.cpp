@@ -17,6 +17,14 @@ nlohmann::ordered_json to_json(const Value& value) {
     return std::visit(visitor, value);
 }
 
+void check_utf8(const std::string& text, const std::string& what) {
+    try {
+        (void)nlohmann::json(text).dump();
+    } catch (const nlohmann::json::type_error&) {
+        throw UsageError(what + " is not UTF-8: " + nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    }
+}
+
 nlohmann::ordered_json to_json(const Configuration& configuration) {
     auto result = nlohmann::ordered_json::object();
     for (const auto& [name, value] : configuration.entries()) result[name] = to_json(value);
@@ -33,7 +41,13 @@ nlohmann::ordered_json to_json(const Metrics& metrics) {
     return result;
 }
 
-std::string json_of(const Configuration& configuration) { return to_json(configuration).dump(); }
+std::string json_of(const Configuration& configuration) {
+    for (const auto& [name, value] : configuration.entries()) {
+        check_utf8(name, "the name of a parameter");
+        if (const auto* text = std::get_if<std::string>(&value)) check_utf8(*text, "the value of '" + name + "'");
+    }
+    return to_json(configuration).dump();
+}
 
 Configuration configuration_from_json(std::string_view json) {
     const auto object = nlohmann::json::parse(json, nullptr, false);
@@ -57,6 +71,7 @@ std::string json_of(const Outcome& outcome) {
         if (!failure->log_lines.empty()) result["log_lines"] = failure->log_lines;
     } else {
         const auto& measurement = std::get<Measurement>(outcome);
+        for (const auto& [name, metric] : measurement.metrics) check_utf8(name, "the name of a metric");
         result["metrics"] = to_json(measurement.metrics);
         result["verdict"] = name_in(verdicts, measurement.validity.verdict);
         result["findings"] = nlohmann::ordered_json::array();

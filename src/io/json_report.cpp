@@ -82,6 +82,20 @@ void add_front(OrderedJson& object, const ReportView& view) {
 
 }  // namespace
 
+std::string why_not_measured(const ReportView& view, const Configuration& configuration, std::string_view workload,
+                             std::string_view stop_reason) {
+    if (view.measured(configuration, workload) != nullptr) return "";
+    for (const Trial& trial : view.trials)
+        if (trial.workload == workload && trial.configuration == configuration && trial.failure() != nullptr) {
+            const Failure& failure = *trial.failure();
+            return std::string(name_in(failure_kinds, failure.kind)) + (failure.message.empty() ? "" : ": " + failure.message);
+        }
+    if (stop_reason == name_in(stop_reasons, StopReason::deadline)) return "it would not have been over by the deadline (`until`)";
+    if (stop_reason == name_in(stop_reasons, StopReason::wall_clock_spent)) return "the budget's `wall_clock` was spent";
+    if (stop_reason == name_in(stop_reasons, StopReason::stopped_by_user)) return "the run was stopped";
+    return "not yet; run the study again";
+}
+
 std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects) {
     const StudySetup& setup = view.setup;
     const Recommendation& result = view.recommendation;
@@ -170,9 +184,16 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         object["not_distinguishable"] = OrderedJson::array();
         for (const Configuration& tied : result.tied) object["not_distinguishable"].push_back(to_json(tied));
         object["report_workloads"] = OrderedJson::object();
-        for (const Workload& workload : setup.file.report_workloads)
-            object["report_workloads"][workload.name] = {{"default", metrics(result.default_configuration, workload.name)},
-                                                         {"recommended", metrics(result.recommended, workload.name)}};
+        for (const Workload& workload : setup.file.report_workloads) {
+            OrderedJson& row = object["report_workloads"][workload.name];
+            row = {{"default", metrics(result.default_configuration, workload.name)},
+                   {"recommended", metrics(result.recommended, workload.name)},
+                   {"not_measured", OrderedJson::object()}};
+            for (const auto& [name, configuration] :
+                 {std::pair("default", &result.default_configuration), std::pair("recommended", &result.recommended)})
+                if (const std::string why = why_not_measured(view, *configuration, workload.name, stop_reason); !why.empty())
+                    row["not_measured"][name] = why;
+        }
     } else object["recommended"] = nullptr;
     add_deciding_figures(object, view);
     object["refused"] = refused;

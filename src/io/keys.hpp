@@ -208,8 +208,10 @@ inline constexpr std::array stage{
 };
 inline constexpr std::array budget{
     Key{"trials", "integer", "told trials of the search (30)"},
-    Key{"wall_clock", "duration", "of one run; no trial starts after it"},
-    Key{"until", "HH:MM", "local time, the next that comes: no trial starts that would not be over by then, as far as earlier ones tell"},
+    Key{"wall_clock", "duration", "of one run; no trial starts after it, of report workloads neither"},
+    Key{"until", "HH:MM",
+        "local time, the next that comes: no trial starts that would not be over by then, as far as earlier ones tell, of report workloads "
+        "neither"},
 };
 inline constexpr std::array evaluator{
     Key{"replay", "file or mapping", "answer from a table of measured configurations"},

@@ -407,6 +407,25 @@ private:
         if (any) out_ += '\n';
     }
 
+    /// Nobody should take an empty cell for a measurement that showed nothing.
+    void not_measured() {
+        if (!result_.best) return;
+        for (const Workload& workload : file_.report_workloads) {
+            const auto why = [&](const Configuration& configuration) {
+                return why_not_measured(view_, configuration, workload.name, stop_reason_);
+            };
+            const std::string of_default = why(result_.default_configuration);
+            const std::string of_recommended = why(result_.recommended);
+            if (!of_default.empty() && (of_default == of_recommended || result_.keep_default))
+                line("- The report workload {} was not measured: {}.", workload.name, of_default);
+            else {
+                if (!of_default.empty()) line("- The report workload {} was not measured with the default: {}.", workload.name, of_default);
+                if (!of_recommended.empty())
+                    line("- The report workload {} was not measured with the recommendation: {}.", workload.name, of_recommended);
+            }
+        }
+    }
+
     void notes() {
         line("## Notes\n");
         const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
@@ -432,6 +451,7 @@ private:
                 line("- Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.",
                      name, text_of(value));
         }
+        not_measured();
         for (const std::string& limit : result_.unknown)
             line("- The limit {} could not be judged: the recommended configuration's result does not have that metric.", limit);
         std::size_t suspect = 0;

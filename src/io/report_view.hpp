@@ -49,6 +49,10 @@ struct ReportView {
     Recommendation recommendation;
 };
 
+/// Why a report workload was not measured on a configuration, as far as trials and the end of the run tell; empty: it was.
+std::string why_not_measured(const ReportView& view, const Configuration& configuration, std::string_view workload,
+                             std::string_view stop_reason);
+
 /// The two renderings; `effects` as `effects_report` gives them, null in the JSON: not asked for.
 std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects);
 std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects);

@@ -429,7 +429,7 @@ void SqliteJournal::started(std::uint64_t id, double at) {
 }
 
 void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at) {
-    check_open(database_->trials_, id);
+    check_told(database_->trials_, id, outcome);
     database_->append(id, "told", at, told_body(*outcome));
     database_->trials_[id].outcome = outcome;
     database_->trials_[id].told_at = at;

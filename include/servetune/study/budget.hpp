@@ -9,11 +9,12 @@ namespace servetune {
 /// When a run ends by itself. Trials that a resumed study has already told count.
 struct Budget {
     std::size_t trials = 30;  ///< told trials of the search; the report's own measurements do not count
-    double wall_clock_seconds =
-        std::numeric_limits<double>::infinity();  ///< of this run, by the steady clock; no trial is started after it
+    double wall_clock_seconds = std::numeric_limits<
+        double>::infinity();  ///< of this run, by the steady clock; no trial is started after it, of report workloads neither
     /// So many first trials of a run that all fail the same way, before any has ever succeeded, end it: it is not the flags. 0: never.
     std::size_t same_failures = 0;
-    /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then, were it as long as the longest so far.
+    /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then, were it as long as the longest so
+    /// far, of report workloads neither.
     double until = std::numeric_limits<double>::infinity();
 };
 

@@ -4,18 +4,20 @@
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/study/budget.hpp"
+#include "servetune/study/clocks.hpp"
 #include "servetune/study/observer.hpp"
 #include "servetune/study/recommendation.hpp"
+#include "servetune/study/summary.hpp"
 #include "servetune/trial/journal.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -23,94 +25,99 @@
 
 namespace servetune {
 
-/// Why a run came back.
-enum class StopReason { strategy_finished, trials_spent, wall_clock_spent, deadline, nothing_starts, stopped_by_user, error };
-
-inline constexpr std::array<std::pair<StopReason, std::string_view>, 7> stop_reasons{{{StopReason::strategy_finished, "strategy_finished"},
-                                                                                      {StopReason::trials_spent, "trials_spent"},
-                                                                                      {StopReason::wall_clock_spent, "wall_clock_spent"},
-                                                                                      {StopReason::deadline, "deadline"},
-                                                                                      {StopReason::nothing_starts, "nothing_starts"},
-                                                                                      {StopReason::stopped_by_user, "stopped_by_user"},
-                                                                                      {StopReason::error, "error"}}};
-
-/// What a run did.
-struct Summary {
-    StopReason reason = StopReason::error;
-    std::string message{};  ///< the strategy's last word, how the first trials failed, or the error
-    Recommendation recommendation{};
-};
-
 /// Tuning, from the first trial to the recommendation: it owns trial ids and seeds, and every step goes through the journal.
 ///
 /// By hand:
 ///     Study study(problem, strategy, journal);
 ///     while (const auto trial = study.ask()) study.tell(trial->id, measure(trial->configuration));
 ///     use(study.recommendation());
-/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: what is told stays told, a trial that was
-/// asked or started but not told is evaluated again. Because strategies are pure functions of the history, a study that was
+/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: what is told stays told, and both ways first hand out again the
+/// trials that an earlier process has asked or started but not told. Because strategies are pure functions of the history, a study that was
 /// killed ends as one that was not. Problem, strategy and journal must outlive the study. Not thread safe.
 class Study {
 public:
     struct Options {
         std::uint64_t seed = 0;
-        std::vector<std::string> report_workloads{};       ///< measured for default and recommendation once the search is over
-        std::function<double()> now = [] { return 0.0; };  ///< seconds since 1970 UTC; the core has no clock of its own
-        /// Seconds, from any beginning, of a clock that nobody sets: how long a run and its trials have taken is read here, so that a
-        /// wall clock that is put right meanwhile spends no budget and makes no trial longer. Empty: `now`.
+        std::vector<std::string> report_workloads{};  ///< measured for default and recommendation once the search is over
+        std::function<double()> now{};                ///< seconds since 1970 UTC; empty: the system's clock (`unix_seconds`)
+        /// Monotonic seconds, arbitrary epoch. The lengths of a run and of its trials are read here, so that setting the wall clock meanwhile spends no
+        /// budget and makes no trial longer. Empty: `now` where that is given, else the system's (`steady_seconds`).
         std::function<double()> steady{};
     };
 
     Study(const Problem& problem, const Strategy& strategy, Journal& journal) : Study(problem, strategy, journal, Options{}) {}
     Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
-        : problem_(problem), strategy_(strategy), journal_(journal), options_(std::move(options)), trials_(journal.trials()) {}
+        : problem_(problem), strategy_(strategy), journal_(journal), options_(std::move(options)), trials_(journal.trials()) {
+        if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
+        if (!options_.now) options_.now = unix_seconds;
+        take_up_open_trials();
+    }
 
-    /// The next trial, recorded as asked; nothing when the strategy has finished or waits for pending trials.
+    /// The next trial, recorded as asked; nothing when the strategy has finished or waits for trials that were asked and not told yet. First come the trials
+    /// that an earlier process left open, oldest first, but for those whose configurations the space no longer has. Such a trial that had been started
+    /// is recorded as started again: its length is not counted from the process that died.
     std::optional<Trial> ask();
     /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants measured. A study without trials gets
     /// the default configuration as trial 0 all the same. Throws SpaceError for what is no feasible configuration of the space.
     Trial propose(Configuration configuration, std::string why);
     void start(std::uint64_t id);
-    /// Throws UsageError for an unknown or already told trial. A number that is none becomes Failure{invalid_result}.
+    /// Throws UsageError for an unknown or already told trial. A measurement with a value or standard error that is not finite, or a negative standard
+    /// error, becomes Failure{invalid_result}.
     void tell(std::uint64_t id, Outcome outcome);
 
-    /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads. An exception
-    /// of the evaluator, the strategy, the journal or the recommendation ends the run with StopReason::error; `run` never throws
-    /// a std::exception. The trial that was interrupted stays pending.
+    /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads, as far as the budget's time allows:
+    /// where it ends them, that is the run's reason. An exception of the evaluator, the strategy, the journal or the recommendation ends the run with
+    /// StopReason::error; `run` never throws a std::exception. The trial that was interrupted stays open.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
     [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
+    /// Trials of the search that were handed out here and are not told.
+    [[nodiscard]] std::size_t in_hand() const;
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
     /// The strategy's word when the last `ask` found it finished; empty: it waits.
     [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
 
 private:
-    [[nodiscard]] double steady_now() const { return options_.steady ? options_.steady() : options_.now(); }
     [[nodiscard]] std::size_t told_in_search() const;
     [[nodiscard]] double longest_trial_seconds() const;
+    /// The part of `spent` that looks at the clocks.
+    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds) const;
     /// The failure that all trials from this id on share, where nothing ever succeeded and there are `enough` of them.
     [[nodiscard]] const Failure* common_failure(std::size_t since, std::size_t enough) const;
+    [[nodiscard]] bool open(const Trial& trial) const {
+        return trial.of_search() && !trial.told() && problem_.space.feasible(trial.configuration);
+    }
+    void take_up_open_trials();
     const Trial& add(Configuration configuration, std::string workload, std::string why);
-    [[nodiscard]] const Trial* pending() const;
-    /// False: stopped by the user during the trial, which then stays pending.
+    /// The trial to evaluate next, for `ask` and `run`; null as `ask`.
+    const Trial* next();
+    /// False: stopped by the user during the trial, which then stays open.
     bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
-    StopReason search(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer);
-    bool measure_report_workloads(Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
+    StopReason search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer);
+    /// Why it ended before all were measured; nothing: they are.
+    std::optional<StopReason> measure_report_workloads(Evaluator& evaluator, const Budget& budget, double began,
+                                                       const std::stop_token& stop, Observer* observer);
 
     const Problem& problem_;
     const Strategy& strategy_;
     Journal& journal_;
     Options options_;
     std::vector<Trial> trials_;
-    std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: `steady_now` at their start
+    std::set<std::uint64_t> unoffered_{};      ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
+    std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: the steady clock at their start
     std::string finished_because_;
 };
 
 inline std::size_t Study::told_in_search() const {
     return static_cast<std::size_t>(
         std::count_if(trials_.begin(), trials_.end(), [](const Trial& t) { return t.of_search() && t.told(); }));
+}
+
+inline std::size_t Study::in_hand() const {
+    return static_cast<std::size_t>(
+        std::count_if(trials_.begin(), trials_.end(), [&](const Trial& t) { return !unoffered_.contains(t.id) && open(t); }));
 }
 
 inline double Study::longest_trial_seconds() const {
@@ -146,59 +153,69 @@ inline const Trial& Study::add(Configuration configuration, std::string workload
     return trials_.back();
 }
 
-inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
-    if (told_in_search() >= budget.trials) return StopReason::trials_spent;
+inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds) const {
     if (seconds >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
     if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
     return std::nullopt;
+}
+
+inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
+    if (told_in_search() >= budget.trials) return StopReason::trials_spent;
+    return time_spent(budget, seconds);
+}
+
+inline void Study::take_up_open_trials() {
+    for (const Trial& trial : trials_)
+        if (open(trial)) unoffered_.insert(trial.id);
 }
 
 inline Trial Study::propose(Configuration configuration, std::string why) {
     const std::vector<std::string> violations = problem_.space.violations(configuration);
     if (!violations.empty()) throw SpaceError(configuration.text() + ": " + violations.front());
     if (trials_.empty() && configuration != problem_.space.default_configuration())
-        add(problem_.space.default_configuration(), "", "the default configuration");
+        unoffered_.insert(add(problem_.space.default_configuration(), "", "the default configuration").id);
     return add(std::move(configuration), "", std::move(why));
 }
 
-inline std::optional<Trial> Study::ask() {
+inline const Trial* Study::next() {
     finished_because_.clear();
+    if (!unoffered_.empty()) return &trials_[unoffered_.extract(unoffered_.begin()).value()];
     const std::vector<Trial> history = search_history(problem_, trials_);
-    if (history.empty()) return add(problem_.space.default_configuration(), "", "the default configuration");
+    if (history.empty()) return &add(problem_.space.default_configuration(), "", "the default configuration");
     Rng rng(derive_seed(options_.seed, history.size()));
     Answer answer = strategy_.ask(problem_, history, rng);
-    if (auto* proposal = std::get_if<Proposal>(&answer)) return add(std::move(proposal->configuration), "", std::move(proposal->why));
+    if (auto* proposal = std::get_if<Proposal>(&answer)) return &add(std::move(proposal->configuration), "", std::move(proposal->why));
     if (const auto* finished = std::get_if<Finished>(&answer)) finished_because_ = finished->why;
-    return std::nullopt;
+    return nullptr;
+}
+
+inline std::optional<Trial> Study::ask() {
+    const Trial* trial = next();
+    if (trial == nullptr) return std::nullopt;
+    if (trial->started_at) start(trial->id);
+    return *trial;
 }
 
 inline void Study::start(std::uint64_t id) {
     const double at = options_.now();
     journal_.started(id, at);
     trials_[id].started_at = at;
-    if (options_.steady) began_[id] = options_.steady();
+    began_[id] = options_.steady();
 }
 
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
     if (const auto* measurement = std::get_if<Measurement>(&outcome))
-        for (const auto& [name, metric] : measurement->metrics)
-            if (!std::isfinite(metric.value)) {
-                outcome = Failure{FailureKind::invalid_result, "metric '" + name + "' is not a number"};
-                break;
-            }
+        if (std::string message = unfit_number_in(*measurement); !message.empty())
+            outcome = Failure{FailureKind::invalid_result, std::move(message)};
+    if (unoffered_.contains(id) && trials_[id].started_at) start(id);  // told without a new ask: its length is not known
     const auto began = began_.find(id);
     const double at = began == began_.end() ? options_.now() : *trials_[id].started_at + (options_.steady() - began->second);
     const ToldOutcome told(std::move(outcome));
     journal_.told(id, told, at);
     began_.erase(id);
+    unoffered_.erase(id);
     trials_[id].outcome = told;
     trials_[id].told_at = at;
-}
-
-inline const Trial* Study::pending() const {
-    const auto found = std::find_if(trials_.begin(), trials_.end(),
-                                    [&](const Trial& trial) { return !trial.told() && problem_.space.feasible(trial.configuration); });
-    return found == trials_.end() ? nullptr : &*found;
 }
 
 inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {
@@ -213,50 +230,50 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
     return true;
 }
 
-inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
-    const double began = steady_now();
+inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer) {
     const std::size_t first_of_run = trials_.size();
+    take_up_open_trials();  // also those that were asked by hand before
     for (;;) {
         if (stop.stop_requested()) return StopReason::stopped_by_user;
-        if (const auto reason = spent(budget, steady_now() - began)) return *reason;
+        if (const auto reason = spent(budget, options_.steady() - began)) return *reason;
         if (const Failure* failure = common_failure(first_of_run, budget.same_failures)) {
             finished_because_ =
                 "the first trials all failed the same way, " + std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;
             return StopReason::nothing_starts;
         }
-        const Trial* next = pending();
-        if (next == nullptr) {
-            const auto asked = ask();
-            if (!asked) return StopReason::strategy_finished;
-            next = &trials_[asked->id];
-        }
-        if (!evaluate(*next, evaluator, stop, observer)) return StopReason::stopped_by_user;
+        const Trial* trial = next();
+        if (trial == nullptr) return StopReason::strategy_finished;
+        if (!evaluate(*trial, evaluator, stop, observer)) return StopReason::stopped_by_user;
     }
 }
 
-inline bool Study::measure_report_workloads(Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {
+inline std::optional<StopReason> Study::measure_report_workloads(Evaluator& evaluator, const Budget& budget, double began,
+                                                                 const std::stop_token& stop, Observer* observer) {
     const Recommendation result = recommendation();
-    if (!result.best) return true;
+    if (!result.best) return std::nullopt;
     for (const std::string& workload : options_.report_workloads)
         for (const Configuration& configuration : {result.default_configuration, result.recommended}) {
             const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
                 return trial.workload == workload && trial.configuration == configuration;
             });
             if (found != trials_.end() && found->told()) continue;
+            if (stop.stop_requested()) return StopReason::stopped_by_user;
+            if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
             const Trial& trial = found != trials_.end() ? *found : add(configuration, workload, "report: " + workload);
-            if (stop.stop_requested() || !evaluate(trial, evaluator, stop, observer)) return false;
+            if (!evaluate(trial, evaluator, stop, observer)) return StopReason::stopped_by_user;
         }
-    return true;
+    return std::nullopt;
 }
 
 inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
     Summary summary;
     try {
+        const double began = options_.steady();
         if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
-        summary.reason = search(evaluator, budget, stop, observer);
+        summary.reason = search(evaluator, budget, began, stop, observer);
         summary.message = finished_because_;
-        if (summary.reason != StopReason::stopped_by_user && !measure_report_workloads(evaluator, stop, observer))
-            summary.reason = StopReason::stopped_by_user;
+        if (summary.reason != StopReason::stopped_by_user)
+            summary.reason = measure_report_workloads(evaluator, budget, began, stop, observer).value_or(summary.reason);
     } catch (const std::exception& error) {
         summary.reason = StopReason::error;
         summary.message = error.what();

@@ -4,17 +4,19 @@
 #include "servetune/base/error.hpp"
 #include "servetune/trial/trial.hpp"
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace servetune {
 
 /// Where trials are kept. Each call is one durable step: when it returns, the event survives the death of the process.
 ///
-/// A trial is asked once, started any number of times (a started trial whose process died is started again), told once. Anything
-/// else throws UsageError. Implementations: `MemoryJournal` below, `SqliteJournal` (io/sqlite_journal.hpp); all run
+/// A trial is asked once, started any number of times (a started trial whose process died is started again), told once, with finite numbers and no
+/// negative standard error. Anything else throws UsageError and keeps nothing: what a journal has taken, it can read again. Implementations: `MemoryJournal` below, `SqliteJournal` (io/sqlite_journal.hpp); all run
 /// tests/contract/journal_contract.hpp.
 class Journal {
 public:
@@ -38,6 +40,24 @@ inline void check_open(const std::vector<Trial>& trials, std::uint64_t id) {
     if (trials[id].told()) throw UsageError("trial " + std::to_string(id) + " is already told");
 }
 
+/// Which number of a measurement no journal keeps, in words; empty: all are fit.
+inline std::string unfit_number_in(const Measurement& measurement) {
+    for (const auto& [name, metric] : measurement.metrics) {
+        if (!std::isfinite(metric.value)) return "metric '" + name + "' is not a number";
+        if (metric.standard_error && !(std::isfinite(*metric.standard_error) && *metric.standard_error >= 0))
+            return "the standard error of metric '" + name + "' is " + text_of(*metric.standard_error) +
+                   "; it must be finite and at least 0";
+    }
+    return "";
+}
+inline void check_told(const std::vector<Trial>& trials, std::uint64_t id, const ToldOutcome& outcome) {
+    check_open(trials, id);
+    if (!outcome) throw UsageError("trial " + std::to_string(id) + " is told without an outcome");
+    if (const auto* measurement = std::get_if<Measurement>(&*outcome))
+        if (const std::string unfit = unfit_number_in(*measurement); !unfit.empty())
+            throw UsageError("trial " + std::to_string(id) + " cannot be told: " + unfit);
+}
+
 /// Keeps trials as long as it lives: for tests, and for tools that keep their own books.
 class MemoryJournal : public Journal {
 public:
@@ -50,7 +70,7 @@ public:
         trials_[id].started_at = at;
     }
     void told(std::uint64_t id, const ToldOutcome& outcome, double at) override {
-        check_open(trials_, id);
+        check_told(trials_, id, outcome);
         trials_[id].outcome = outcome;
         trials_[id].told_at = at;
     }

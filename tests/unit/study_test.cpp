@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// A study by hand and by `run`: resuming after a crash, clocks, report workloads, what a journal must be able to read again.
+#include "servetune/study/study.hpp"
+
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/strategy/exhaustive.hpp"
+#include "servetune/strategy/staged.hpp"
+
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <limits>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+SearchSpace two_flags() {
+    return SearchSpace({Parameter::integer("mode", 0, 1), Parameter::choice("seqs", {std::int64_t{256}, std::int64_t{512}})});
+}
+
+Measurement rate_of(const Configuration& flags) {
+    const bool mode = *flags.find("mode") == Value(std::int64_t{1});
+    const bool seqs = *flags.find("seqs") == Value(std::int64_t{512});
+    return Measurement{{{"total_tokens_per_second", {1000.0 + (mode ? 100 : 0) + (seqs ? 50 : 0)}}}};
+}
+
+class Measuring : public Evaluator {
+public:
+    explicit Measuring(std::function<void(const EvaluationContext&)> meanwhile = [](const EvaluationContext&) {})
+        : meanwhile_(std::move(meanwhile)) {}
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        meanwhile_(context);
+        return rate_of(configuration);
+    }
+
+private:
+    std::function<void(const EvaluationContext&)> meanwhile_;
+};
+
+/// The loop of README.md and of Study's own header.
+void loop_by_hand(Study& study) {
+    while (const auto trial = study.ask()) study.tell(trial->id, rate_of(trial->configuration));
+}
+
+std::vector<std::string> configurations_of(const Journal& journal) {
+    std::vector<std::string> result;
+    for (const Trial& trial : journal.trials()) result.push_back(trial.configuration.text());
+    return result;
+}
+
+const StudyIdentity hand_study{"study", {{"seed", "0"}}, "0.1.0"};
+
+/// Texts as logs, programs and attackers write them.
+std::string any_text(Rng& rng) {
+    static const std::vector<std::string> parts{
+        "",     "out of memory", std::string(1, '\0'), "\xff\xfe", "\xc3", "\xed\xa0\x80",        "\n",
+        "\"\\", "\x1b[31m",      "\xf0\x9f\x98\x80",   "null",     "{}",   std::string(5000, 'x')};
+    std::string text;
+    for (std::size_t i = rng.index(4); i > 0; --i) text += parts[rng.index(parts.size())];
+    return text;
+}
+
+double any_number(Rng& rng) {
+    static const std::vector<double> numbers{0,
+                                             -0.0,
+                                             1,
+                                             -1,
+                                             0.1,
+                                             1e308,
+                                             -1e308,
+                                             std::numeric_limits<double>::max(),
+                                             5e-324,
+                                             1e22,
+                                             1e-22,
+                                             1e16,
+                                             3e15,
+                                             812.5,
+                                             std::numeric_limits<double>::quiet_NaN(),
+                                             std::numeric_limits<double>::infinity(),
+                                             -std::numeric_limits<double>::infinity()};
+    const std::size_t which = rng.index(2 * numbers.size());
+    return which < numbers.size() ? numbers[which] : std::exp(1400 * (rng.uniform() - 0.5));
+}
+
+Outcome any_outcome(Rng& rng) {
+    if (rng.index(3) == 0) {
+        Failure failure{failure_kinds[rng.index(failure_kinds.size())].first, any_text(rng), any_text(rng)};
+        for (std::size_t i = rng.index(3); i > 0; --i) failure.log_lines.push_back(any_text(rng));
+        return failure;
+    }
+    Measurement measurement;
+    for (std::size_t i = rng.index(4); i > 0; --i) {
+        Metric& metric = measurement.metrics[rng.index(3) == 0 ? any_text(rng) : "metric" + std::to_string(i)];
+        metric.value = any_number(rng);
+        if (rng.index(2) == 0) metric.standard_error = any_number(rng);
+    }
+    measurement.validity.verdict = verdicts[rng.index(verdicts.size())].first;
+    for (std::size_t i = rng.index(3); i > 0; --i)
+        measurement.validity.findings.push_back({any_text(rng), any_text(rng), any_text(rng), any_text(rng)});
+    return measurement;
+}
+
+}  // namespace
+
+TEST_CASE("study by hand: a trial that was asked or started and never told is offered again, oldest first, before the strategy is asked") {
+    const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});
+    const Staged staged({{{"mode", {"mode"}}, {"seqs", {"seqs"}}}});
+    const Exhaustive exhaustive;
+    for (const Strategy* strategy : {static_cast<const Strategy*>(&staged), static_cast<const Strategy*>(&exhaustive)}) {
+        MemoryJournal whole;
+        {
+            Study study(problem, *strategy, whole, {7});
+            loop_by_hand(study);
+        }
+        REQUIRE(whole.trials().size() >= 3);
+        for (std::size_t cut = 0; cut < whole.trials().size(); ++cut)
+            for (const bool was_started : {false, true}) {
+                INFO(strategy->name() << " interrupted in trial " << cut << (was_started ? ", started" : ", asked"));
+                MemoryJournal journal;
+                {
+                    Study study(problem, *strategy, journal, {7});
+                    for (std::size_t i = 0; i < cut; ++i) {
+                        const auto trial = study.ask();
+                        study.tell(trial->id, rate_of(trial->configuration));
+                    }
+                    const auto interrupted = study.ask();
+                    REQUIRE(interrupted);
+                    if (was_started) study.start(interrupted->id);
+                }
+                Study resumed(problem, *strategy, journal, {7});
+                CHECK(resumed.in_hand() == 0);
+                const auto again = resumed.ask();
+                REQUIRE(again);
+                CHECK(again->id == cut);
+                CHECK(resumed.in_hand() == 1);
+                resumed.tell(again->id, rate_of(again->configuration));
+                loop_by_hand(resumed);
+                CHECK(configurations_of(journal) == configurations_of(whole));
+                CHECK(resumed.recommendation().default_passes);
+                CHECK(resumed.recommendation().recommended.text() == "mode=1 seqs=512");
+            }
+    }
+}
+
+TEST_CASE(
+    "study by hand: trials asked here stay with whoever asked, those of a dead process and the default beside a proposal are offered") {
+    const Problem problem(two_flags(), {}, {});
+    const Exhaustive strategy;
+    MemoryJournal journal;
+    double now = 1000;
+    const Study::Options options{0, {}, [&] { return now; }};
+    {
+        Study study(problem, strategy, journal, options);
+        CHECK(study.ask()->id == 0);
+        CHECK(study.ask()->id == 1);  // two at once
+        study.start(0);
+        CHECK(study.in_hand() == 2);
+    }
+    now = 90'000;  // a day later
+    Study study(problem, strategy, journal, options);
+    const auto first = study.ask();
+    CHECK(first->id == 0);
+    CHECK(first->started_at == 90'000);  // started again: the day between is no part of the trial
+    CHECK(study.ask()->id == 1);
+    CHECK(study.ask()->id == 2);
+    now += 10;
+    study.tell(0, rate_of(first->configuration));
+    CHECK(study.trials()[0].cost_seconds() == 10);
+    CHECK(study.in_hand() == 2);
+    CHECK(study.run(*std::make_unique<Measuring>()).reason == StopReason::strategy_finished);  // `run` measures what is still open
+    for (const Trial& trial : journal.trials()) CHECK(trial.told());
+
+    MemoryJournal other;
+    Study proposed(problem, strategy, other, options);
+    const Trial own = proposed.propose(problem.space.completed({{"mode", std::int64_t{1}}}), "mine");
+    CHECK(own.id == 1);
+    CHECK(proposed.in_hand() == 1);
+    CHECK(proposed.ask()->id == 0);
+    CHECK(proposed.ask()->id == 2);
+}
+
+TEST_CASE("study by hand: an open trial whose configuration the space has lost is not offered") {
+    const Problem before(SearchSpace({Parameter::integer("mode", 0, 3)}), {}, {});
+    const Problem after(SearchSpace({Parameter::integer("mode", 0, 1)}), {}, {});
+    const Exhaustive strategy;
+    MemoryJournal journal;
+    Study(before, strategy, journal).propose(before.space.completed({{"mode", std::int64_t{3}}}), "gone soon");
+    Study study(after, strategy, journal);
+    CHECK(study.ask()->id == 0);
+    CHECK(study.ask()->id == 2);
+}
+
+TEST_CASE("study: clocks are real by default, so that budgets of time work in a library") {
+    const Problem problem(two_flags(), {}, {});
+    const Exhaustive strategy;
+    const double before = std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+    MemoryJournal journal;
+    Study study(problem, strategy, journal);
+    const auto trial = study.ask();
+    CHECK(trial->asked_at >= before - 1);
+    study.start(trial->id);
+    const auto begin = std::chrono::steady_clock::now();
+    while (std::chrono::steady_clock::now() - begin < std::chrono::milliseconds(20)) {
+    }
+    study.tell(trial->id, rate_of(trial->configuration));
+    CHECK(study.trials()[0].cost_seconds() >= 0.02);
+    Measuring evaluator;
+    Budget past;
+    past.until = before - 3600;
+    CHECK(study.run(evaluator, past).reason == StopReason::deadline);
+    Budget none;
+    none.wall_clock_seconds = 0;
+    CHECK(study.run(evaluator, none).reason == StopReason::wall_clock_spent);
+    CHECK(journal.trials().size() == 1);
+}
+
+TEST_CASE("study: a deadline and a wall-clock budget hold for report workloads too, and are the reason that a run gives") {
+    const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});
+    const Exhaustive strategy;
+    double now = 0;
+    Measuring evaluator([&](const EvaluationContext&) { now += 100; });
+    const Study::Options options{0, {"long", "short"}, [&] { return now; }};
+    const auto reported = [](const Journal& journal) {
+        std::vector<std::string> result;
+        for (const Trial& trial : journal.trials())
+            if (!trial.of_search()) result.push_back(trial.workload);
+        return result;
+    };
+    for (const bool deadline : {true, false}) {
+        now = 0;
+        Budget budget;
+        if (deadline) budget.until = 500;  // four trials of the search and one more
+        else budget.wall_clock_seconds = 401;
+        MemoryJournal journal;
+        Study study(problem, strategy, journal, options);
+        const Summary summary = study.run(evaluator, budget);
+        CHECK(summary.reason == (deadline ? StopReason::deadline : StopReason::wall_clock_spent));
+        CHECK(reported(journal) == std::vector<std::string>{"long"});
+        CHECK(summary.recommendation.recommended.text() == "mode=1 seqs=512");
+        // The next run, with time, measures the rest.
+        CHECK(study.run(evaluator).reason == StopReason::strategy_finished);
+        CHECK(reported(journal) == std::vector<std::string>{"long", "long", "short", "short"});
+    }
+}
+
+TEST_CASE("study: a standard error that is no number, or negative, makes the result invalid") {
+    const Problem problem(two_flags(), {}, {});
+    const Exhaustive strategy;
+    for (const double wrong : {std::nan(""), std::numeric_limits<double>::infinity(), -1.0}) {
+        MemoryJournal journal;
+        Study study(problem, strategy, journal);
+        study.tell(study.ask()->id, Measurement{{{"total_tokens_per_second", {100, wrong}}}});
+        REQUIRE(study.trials()[0].failure() != nullptr);
+        CHECK(study.trials()[0].failure()->kind == FailureKind::invalid_result);
+        CHECK(study.trials()[0].failure()->message.starts_with("the standard error of metric 'total_tokens_per_second' is "));
+    }
+    MemoryJournal direct;
+    direct.asked({0, problem.space.default_configuration()});
+    CHECK(message_of<UsageError>([&] {
+              direct.told(0, Measurement{{{"x", {std::nan("")}}}}, 1);
+          }) == "trial 0 cannot be told: metric 'x' is not a number");
+    CHECK(message_of<UsageError>([&] { direct.told(0, ToldOutcome(), 1); }) == "trial 0 is told without an outcome");
+    CHECK_FALSE(direct.trials()[0].told());
+}
+
+TEST_CASE("study: whatever tell accepts, the journal reads again; whatever it refuses leaves the trial open") {
+    const Problem problem(two_flags(), {}, {});
+    const Exhaustive strategy;
+    Rng rng(20261122);
+    std::size_t accepted = 0;
+    std::size_t refused = 0;
+    for (int round = 0; round < 20; ++round) {
+        const TemporaryFolder folder;
+        std::vector<Trial> kept;
+        {
+            SqliteJournal journal = SqliteJournal::open(folder.path(), hand_study);
+            Study study(problem, strategy, journal);
+            for (int i = 0; i < 30; ++i) {
+                const std::uint64_t id = study.propose(problem.space.default_configuration(), any_text(rng)).id;
+                try {
+                    study.tell(id, any_outcome(rng));
+                    ++accepted;
+                } catch (const UsageError& error) {
+                    CHECK(has(error.what(), "is not UTF-8"));
+                    CHECK_FALSE(study.trials()[id].told());
+                    study.tell(id, Failure{FailureKind::invalid_result, error.what()});
+                    ++refused;
+                }
+            }
+            kept = study.trials();
+        }
+        const std::vector<Trial> read = SqliteJournal::open(folder.path(), hand_study).trials();
+        REQUIRE(read.size() == kept.size());
+        for (std::size_t i = 0; i < read.size(); ++i) {
+            REQUIRE(read[i].told());
+            REQUIRE((read[i].failure() != nullptr) == (kept[i].failure() != nullptr));
+            if (read[i].failure() != nullptr) CHECK(read[i].failure()->kind == kept[i].failure()->kind);
+            else {
+                CHECK(read[i].measurement()->metrics == kept[i].measurement()->metrics);  // every bit of every number, every name
+                CHECK(read[i].measurement()->validity.verdict == kept[i].measurement()->validity.verdict);
+                CHECK(read[i].measurement()->validity.findings.size() == kept[i].measurement()->validity.findings.size());
+            }
+        }
+    }
+    CHECK(accepted > 400);
+    CHECK(refused > 5);
+}
+
+TEST_CASE("study: what tells configurations apart must be UTF-8, else the journal refuses it and stays whole") {
+    const Problem problem(SearchSpace({Parameter::choice("path", {"\xff", "\xfe"})}), {}, {});
+    const Exhaustive strategy;
+    const TemporaryFolder folder;
+    {
+        SqliteJournal journal = SqliteJournal::open(folder.path(), hand_study);
+        Study study(problem, strategy, journal);
+        CHECK(message_of<UsageError>([&] { (void)study.ask(); }).starts_with("the value of 'path' is not UTF-8: "));
+        CHECK(message_of<UsageError>([&] {
+                  journal.asked({0, Configuration(), "work\xff"});
+              }).starts_with("the workload of trial 0 is not UTF-8: "));
+    }
+    CHECK(SqliteJournal::open(folder.path(), hand_study).trials().empty());
+}
