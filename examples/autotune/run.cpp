@@ -41,8 +41,7 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
 void end_what_was_left(const StudySetup& setup) {
     const std::string mark = setup.file.mark();
     for (const Leftover& left : leftovers(mark)) complain("autotune: ending what an earlier run left: {} ({})", left.id, left.command);
-    const std::chrono::duration<double> patience(setup.file.deploy ? setup.file.deploy->options.deploy.stop_within_seconds
-                                                                   : setup.file.command->options.stop_within_seconds);
+    const std::chrono::duration<double> patience(setup.file.stop_within_seconds());
     for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
         complain("autotune: {} ({}) would not end", left.id, left.command);
 }
@@ -94,7 +93,7 @@ int run(const RunArguments& arguments) {
     if (!journal) return environment_error;
     if (setup.file.starts_processes()) end_what_was_left(setup);
 
-    Study::Options options{setup.file.seed, {}, unix_seconds, steady_seconds};
+    Study::Options options{setup.file.seed};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;

@@ -231,3 +231,19 @@ TEST_CASE("what takes memory is said by the engine's file, unless the study says
     CHECK(grows("{choice: [8, 16]}"));
     CHECK_FALSE(grows("{choice: [8, 16], grows_memory: false}"));
 }
+
+TEST_CASE("an evaluator that starts processes says how long they get to end; the others start none") {
+    const TemporaryFolder folder;
+    folder.write("toy.yaml", engine_yaml);
+    folder.write("t.csv", table_csv);
+    const auto patience = [&](const std::string& evaluator) {
+        const auto file = folder.write("study.yaml", replaced(study_yaml, "{replay: t.csv}", evaluator));
+        const StudyFile study = load_study(file, Catalogue(folder.path()));
+        CHECK((study.stop_within_seconds() > 0) == study.starts_processes());
+        return study.stop_within_seconds();
+    };
+    CHECK(patience("{deploy: {stop_within: 7s}}") == 7);
+    CHECK(patience("{command: {run: [./measure], stop_within: 9s}}") == 9);
+    CHECK(patience("{command: [./measure]}") == CommandEvaluator::Options{}.stop_within_seconds);
+    CHECK(patience("{replay: t.csv}") == 0);
+}

@@ -112,6 +112,10 @@ struct StudyFile {
     [[nodiscard]] bool starts_processes() const { return deploy || command; }
     /// Their mark, once the study is set up (`leftovers`).
     [[nodiscard]] std::string mark() const { return deploy ? deploy->options.deploy.mark : command ? command->options.mark : ""; }
+    /// Seconds that they get to end by themselves once they were told; 0 where it starts none.
+    [[nodiscard]] double stop_within_seconds() const {
+        return deploy ? deploy->options.deploy.stop_within_seconds : command ? command->options.stop_within_seconds : 0;
+    }
     /// Whether its configurations are commands of an engine; a study that somebody else measures may have a space of its own.
     [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
     /// `combined` metrics need names: those of the search workloads with their weights.
