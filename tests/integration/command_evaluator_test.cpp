@@ -20,6 +20,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <sstream>
 #include <thread>
 
@@ -30,6 +31,20 @@ using namespace std::chrono_literals;
 namespace {
 
 namespace fs = std::filesystem;
+
+/// The watchdog's process of a tuner: proc(5), "pid (name) state parent ..."; 0: it has none.
+int watchdog_of(int tuner) {
+    for (const auto& entry : fs::directory_iterator("/proc")) {
+        std::ifstream stream(entry.path() / "stat");
+        std::string text;
+        if (!std::getline(stream, text) || text.find("(servetune-watch)") == std::string::npos) continue;
+        std::istringstream fields(text.substr(text.rfind(')') + 1));
+        std::string state;
+        int parent = 0;
+        if (fields >> state >> parent && parent == tuner) return std::stoi(text);
+    }
+    return 0;
+}
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
@@ -424,6 +439,17 @@ TEST_CASE("command: autotune finds the best of a function that a script measures
     CHECK(leftovers(study.directory().string()).empty());
 }
 
+TEST_CASE("command: kill -9 leaves nothing, not even what has left the group: the watchdog ends it") {
+    const StudyInFolder study("setsid sleep 600 >/dev/null 2>&1 &\ncase \"$request\" in '{\"trial\":1,'*) sleep 600 ;; esac\n");
+    const std::string mark = study.directory().string();
+    ChildProcess run(study.command(), study.folder.path());
+    REQUIRE(comes_true([&] { return study.measured().size() == 2; }, 60));
+    REQUIRE(comes_true([&] { return !leftovers(mark).empty(); }));
+    run.signal(SIGKILL);
+    run.wait();
+    CHECK(comes_true([&] { return leftovers(mark).empty(); }));
+}
+
 TEST_CASE("command: after kill -9 a study goes on, no told trial is measured again, and what was left is ended") {
     const StudyInFolder study(
         "setsid sleep 600 >/dev/null 2>&1 &\n[ -e go ] || case \"$request\" in '{\"trial\":3,'*) sleep 600 ;; esac\n");
@@ -432,6 +458,9 @@ TEST_CASE("command: after kill -9 a study goes on, no told trial is measured aga
         ChildProcess first(study.command(), study.folder.path());
         REQUIRE(comes_true([&] { return study.measured().size() == 4; }, 60));
         REQUIRE(comes_true([&] { return !leftovers(mark).empty(); }));
+        const int watchdog = watchdog_of(first.id());  // it is killed as well, as by `systemctl kill -s KILL`
+        REQUIRE(watchdog > 0);
+        kill(watchdog, SIGKILL);
         first.signal(SIGKILL);
         first.wait();
     }
