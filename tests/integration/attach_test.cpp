@@ -130,7 +130,7 @@ TEST_CASE("attach: autotune finds the load that a running server bears, and says
     CHECK(engine->get("/health").status == 200);
 }
 
-TEST_CASE("attach: what cannot be is said before anything runs; a key stays secret") {
+TEST_CASE("attach: what cannot be is said before anything runs, a key stays secret") {
     const auto engine = served();
     const TemporaryFolder folder;
     const Run flags = autotune(folder, study_of(engine->url(), "space: {max_num_seqs: {choice: [64, 128]}}\n"));

@@ -246,7 +246,7 @@ TEST_CASE("command: a failure is what the program says it is, whatever its exit 
         4095);  // 4 KiB at most, no half of a character
 }
 
-TEST_CASE("command: an exit code other than 0 is told with the last lines of standard error; metrics printed before it do not count") {
+TEST_CASE("command: an exit code other than 0 is told with the last lines of standard error, metrics printed before it do not count") {
     Setting setting("echo one >&2\n" + good + "\necho two >&2\nexit 7\n");
     CHECK(failure_of(setting.measure(), FailureKind::other).message == "exit code 7; its last lines: one / two");
     CHECK(read_file(setting.trial("command.log")) == "one\ntwo\n");
@@ -256,7 +256,7 @@ TEST_CASE("command: an exit code other than 0 is told with the last lines of sta
           "it was ended by signal 11; it printed nothing on standard error");
 }
 
-TEST_CASE("command: a program that is not over in time is hung, one that the user stops is cancelled; both are ended") {
+TEST_CASE("command: a program that is not over in time is hung, one that the user stops is cancelled, both are ended") {
     Setting slow("echo working >&2\nsleep 300\n");
     slow.options.within_seconds = 0.5;
     const auto begin = Clock::now();

@@ -355,7 +355,7 @@ TEST_CASE("machine watch: an nvidia-smi that hangs is left alone after its time"
     CHECK(scene.said == Words{"the GPUs cannot be watched: nvidia-smi: it did not answer in time"});
 }
 
-TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found; one that it had lost before is said") {
+TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found, one that it had lost before is said") {
     const std::string words =
         "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.  Reboot the system to recover this GPU";
     Scene scene;
@@ -389,7 +389,7 @@ TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found; one th
     CHECK(scene.said == Words{"the GPUs cannot be watched: nvidia-smi: " + words});
 }
 
-TEST_CASE("machine watch: nonsense is said and no finding; without an nvidia-smi nothing is asked") {
+TEST_CASE("machine watch: nonsense is said and no finding, without an nvidia-smi nothing is asked") {
     Scene scene;
     for (const std::string& garbage : {std::string("\x01\xff,,,\n,,,,,,,\nNVIDIA-SMI has failed because it couldn't communicate\n"),
                                        std::string("1e99, a, b, c, d, e, f, g\n"), std::string(3'000'000, 'x')}) {

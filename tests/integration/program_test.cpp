@@ -273,7 +273,7 @@ TEST_CASE("published: the tables hold every block of their documents") {
     CHECK_FALSE(std::get<Measurement>(table.rows[7].outcome).metrics.contains("success_ratio"));
 }
 
-TEST_CASE("a finished study is not run again; one with a larger budget goes on") {
+TEST_CASE("a finished study is not run again, one with a larger budget goes on") {
     const TemporaryFolder folder;
     const std::vector<std::string> base{"run", (published / "qwen3-14b-h100/study.yaml").string(), "--directory", "d", "--json"};
     auto with = [&](const char* trials) {
@@ -348,7 +348,7 @@ TEST_CASE("exit codes: usage and files 2, environment 3, nothing feasible 4, val
           "Nothing can be recommended. No measured configuration passes. See what failed or was refused, and why.\nreport: s/report.md\n");
 }
 
-TEST_CASE("validate says what the space is; status and report read a study that ran") {
+TEST_CASE("validate says what the space is, status and report read a study that ran") {
     const TemporaryFolder folder;
     const std::string study = (published / "qwen3-14b-h100/study.yaml").string();
     const Ran valid = autotune({"validate", study}, folder.path());
@@ -425,7 +425,7 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(both.err.find("4 documents: 4 result blocks, 4 rows\n") != std::string::npos);
 }
 
-TEST_CASE("Ctrl-C stops cleanly and the study goes on; twice stops at once") {
+TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     const TemporaryFolder folder;
     const std::string study = slow_study(folder, "400ms").string();
     {

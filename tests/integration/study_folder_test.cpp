@@ -33,7 +33,7 @@ std::size_t trials_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a study's folder that is moved in mid-run ends the run with an error; put back, it goes on") {
+TEST_CASE("a study's folder that is moved in mid-run ends the run with an error, put back, it goes on") {
     const TemporaryFolder folder;
     const fs::path study =
         folder.write("slow.yaml", "use: " + fast_study.string() + "\nstudy: slow\nevaluator: {replay: {table: " +

@@ -61,7 +61,7 @@ Ran redirected(const std::string& how, std::vector<std::string> words, const fs:
 
 }  // namespace
 
-TEST_CASE("terminal: log lines stand above the status lines; time left, best and the failure's reason are seen at every width") {
+TEST_CASE("terminal: log lines stand above the status lines, time left, best and the failure's reason are seen at every width") {
     for (const unsigned columns : {60U, 80U, 200U}) {
         const TemporaryFolder folder;
         OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder).string()}, folder.path(), static_cast<unsigned short>(columns));

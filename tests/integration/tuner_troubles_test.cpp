@@ -168,7 +168,7 @@ TEST_CASE("tuner's troubles: 256 descriptors and a load of 230 streams") {
     CHECK(study.left().empty());
 }
 
-TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend; mended, it goes on") {
+TEST_CASE("tuner's troubles: nothing starts, so it stops and says what to mend, mended, it goes on") {
     DeployedStudy::Text text;
     text.space = "{max_num_seqs: {choice: [4, 3, 5, 32], default: 4}}";
     const DeployedStudy study(text);
@@ -223,7 +223,7 @@ TEST_CASE("tuner's troubles: its engines do not outlive it: kill -9, a second Ct
     goes_on_after(study, told_trials(study));
 }
 
-TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down, ends the run; nothing is held against a configuration") {
+TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down, ends the run, nothing is held against a configuration") {
     const auto works = [](const std::vector<std::string>& words) {
         const TemporaryFolder folder;
         return ran(words, folder.path()).code == 0;

@@ -92,7 +92,7 @@ TEST_CASE("times: the first and last token, gaps between reads, chunks that came
     CHECK(answer.record.done == 6);  // at [DONE], not when the connection ended
 }
 
-TEST_CASE("token text is found wherever an engine puts it; the role is none") {
+TEST_CASE("token text is found wherever an engine puts it, the role is none") {
     const auto chunks = [](const std::string& delta) {
         return read_parts({event(chat(delta)), event(chat("{}", R"("stop")", usage))}).record.chunks;
     };
@@ -162,7 +162,7 @@ TEST_CASE("an answer that is not streamed is read whole") {
     CHECK(read_parts({"{\"choices\":"}, {.stream = false}, 200, "application/json").record.end == RequestEnd::malformed);
 }
 
-TEST_CASE("the body of a request: conversation, length, what the user adds; bytes that are no UTF-8 do not stop it") {
+TEST_CASE("the body of a request: conversation, length, what the user adds, bytes that are no UTF-8 do not stop it") {
     using Json = nlohmann::json;
     Endpoint endpoint{"http://x", "m"};
     endpoint.extra_body = R"({"temperature":0})";

@@ -334,7 +334,7 @@ TEST_CASE("cost model: a cache of a given size, and one that does not fit") {
     CHECK(plan.text().find("missing                           1.86 GiB") != std::string::npos);
 }
 
-TEST_CASE("cost model: the cache of a latent attention is one, whatever the devices; of heads it is cut") {
+TEST_CASE("cost model: the cache of a latent attention is one, whatever the devices, of heads it is cut") {
     ServingSettings settings = settings_for("fp8");
     settings.tensor_parallel = 8;
     const auto per_token = [&](const char* model) {

@@ -254,7 +254,7 @@ TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run
     CHECK(common_start(words_of(plan.requests[0].text), words_of(other.requests[0].text)) <= 3);
 }
 
-TEST_CASE("multi_turn: a turn follows the one before; in a closed loop as many conversations go on as there are places") {
+TEST_CASE("multi_turn: a turn follows the one before, in a closed loop as many conversations go on as there are places") {
     Workload workload{.name = "w",
                       .dataset = {.kind = Dataset::Kind::multi_turn, .input_tokens = 16, .output_tokens = 8, .turns = 3},
                       .requests = 14,

@@ -563,7 +563,7 @@ TEST_CASE("engine: steps vary as much as they are told to") {
     CHECK(jump < 0.001);
 }
 
-TEST_CASE("engine: same seed and calls, same steps; another seed, others") {
+TEST_CASE("engine: same seed and calls, same steps, another seed, others") {
     const auto run = [](std::uint64_t seed) {
         ServingSettings settings = small_settings(640);
         settings.speculation = {.method = "ngram", .tokens = 2};

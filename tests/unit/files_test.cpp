@@ -114,7 +114,7 @@ TEST_CASE("symbolic links are followed where the user's file is one, and nowhere
           "cannot write " + circle.string() + ": Too many levels of symbolic links");
 }
 
-TEST_CASE("a FIFO is written, not replaced; one that nobody reads is an error, not a wait") {
+TEST_CASE("a FIFO is written, not replaced, one that nobody reads is an error, not a wait") {
     const TemporaryFolder folder;
     const fs::path fifo = fifo_in(folder);
     {

@@ -143,7 +143,7 @@ TEST_CASE("CSV: a row of one empty cell and a cell that begins with a byte order
     }
 }
 
-TEST_CASE("documents from other systems: CRLF changes nothing; a failed count without a successful one is no ratio") {
+TEST_CASE("documents from other systems: CRLF changes nothing, a failed count without a successful one is no ratio") {
     const std::string text =
         "# Runs\n\n```bash\nvllm serve org/m \\\n  --max-num-seqs 512\n```\n"
         "============ Serving Benchmark Result ============\nFailed requests:   3\nTotal Token throughput (tok/s):   5\n"

@@ -122,7 +122,7 @@ TEST_CASE("events that make no sense are reported, not skipped") {
           }).starts_with("journal " + file.string() + ": the 'told' event of trial 14 cannot be read: not an outcome"));
 }
 
-TEST_CASE("an event that was changed, or is missing, is named; rescue keeps the others") {
+TEST_CASE("an event that was changed, or is missing, is named, rescue keeps the others") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "study.db";
     {
@@ -322,7 +322,7 @@ TEST_CASE("the view for people shows one row a trial") {
     sqlite3_close(handle);
 }
 
-TEST_CASE("configurations and outcomes survive JSON; bytes that are no UTF-8 do not stop a study") {
+TEST_CASE("configurations and outcomes survive JSON, bytes that are no UTF-8 do not stop a study") {
     const Configuration configuration({{"a", Unset{}}, {"b", 1.0}, {"c", std::int64_t{1}}, {"d", 0.1}});
     CHECK(configuration_from_json(json_of(configuration)) == configuration);
     CHECK(json_of(configuration) == R"({"a":null,"b":1.0,"c":1,"d":0.1})");

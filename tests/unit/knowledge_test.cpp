@@ -167,7 +167,7 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
     CHECK(memory_margin(plan, 10) == -3);
 }
 
-TEST_CASE("knowledge: an earlier study is matched by concept and by name; what it does not know makes no difference") {
+TEST_CASE("knowledge: an earlier study is matched by concept and by name, what it does not know makes no difference") {
     const TuningTask task;
     const Problem earlier(TuningTask::space(), {metric}, {});
     const std::vector<Trial> trials = task.searched(earlier, Random(), 60, 3);

@@ -356,7 +356,7 @@ TEST_CASE("result files: hostile ones end with our errors") {
     }
 }
 
-TEST_CASE("import: a file that does not say how the engine was started is no row of a study; one that does is") {
+TEST_CASE("import: a file that does not say how the engine was started is no row of a study, one that does is") {
     const StudyFile study = load_study(search_spaces / "published/qwen3-14b-h100/study.yaml", Catalogue(search_spaces));
     std::vector<PublishedResult> results = sample("gpustack.json");
     results.push_back(sample("vllm-new.json").front());

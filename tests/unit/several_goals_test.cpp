@@ -67,7 +67,7 @@ std::string level_of(const Configuration& configuration) { return text_of(*confi
 
 }  // namespace
 
-TEST_CASE("front: a point stays that no other beats in everything; equal ones stay together") {
+TEST_CASE("front: a point stays that no other beats in everything, equal ones stay together") {
     CHECK(non_dominated({}).empty());
     CHECK(non_dominated({{1, 1}}) == std::vector<std::size_t>{0});
     CHECK(non_dominated({{1, 3}, {2, 2}, {2, 1}, {3, 0}, {2, 2}}) == std::vector<std::size_t>{0, 1, 3, 4});
@@ -248,7 +248,7 @@ TEST_CASE("several goals: thirty noisy trials find more of the front than one go
     CHECK(above >= 7);
 }
 
-TEST_CASE("several goals: an ask is a function of the history alone, beside what is pending; the end confirms the front") {
+TEST_CASE("several goals: an ask is a function of the history alone, beside what is pending, the end confirms the front") {
     Objective objective = TwoGoalTask::objective();
     const auto answer = [](const Configuration& configuration, Rng& rng) -> Outcome {
         Outcome outcome = TwoGoalTask::measured(configuration, 0.02, rng);

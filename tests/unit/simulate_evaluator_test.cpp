@@ -66,7 +66,7 @@ std::string refused(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("simulate evaluator: the same question has the same answer; without noise, whatever the trial") {
+TEST_CASE("simulate evaluator: the same question has the same answer, without noise, whatever the trial") {
     const Ready quiet(study_text(small_space_yaml));
     CHECK_FALSE(quiet.evaluator->replicates_inform());
     CHECK(quiet.of({}, {1, 2, "", {}}) == quiet.of({}, {3, 4, "", {}}));

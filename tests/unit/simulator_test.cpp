@@ -358,7 +358,7 @@ TEST_CASE("simulator: an engine that runs out of memory in a step ends") {
     CHECK(simulate(CostModel(target, settings), at_once(10, 100, 5)).death.empty());
 }
 
-TEST_CASE("simulator: same arguments, same records; another seed, others") {
+TEST_CASE("simulator: same arguments, same records, another seed, others") {
     ServingSettings settings = small_settings(3200);
     settings.speculation = {.method = "ngram", .tokens = 3};
     settings.data_parallel = 1;

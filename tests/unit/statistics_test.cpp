@@ -177,7 +177,7 @@ TEST_CASE("intervals of positive quantities are positive, and too wide ones are 
     for (const auto& [metric, one] : wide.intervals) CHECK(one.low > 0);
 }
 
-TEST_CASE("tokens that the server did not count: pieces, or the text where pieces hold several; prompts as planned") {
+TEST_CASE("tokens that the server did not count: pieces, or the text where pieces hold several, prompts as planned") {
     const auto uncounted = [](double text) {
         RequestRecord record = success(0, 0, 1, {0.5F, 0.5F, 0.5F}, 10, 4);
         record.input_tokens.reset();
@@ -360,7 +360,7 @@ TEST_CASE("neighbours that are alike widen the interval") {
     CHECK(with <= 297);
 }
 
-TEST_CASE("closed loop: batch means cover the true throughput; short loops say that they cannot") {
+TEST_CASE("closed loop: batch means cover the true throughput, short loops say that they cannot") {
     int tokens = 0;
     int requests = 0;
     constexpr int rounds = 300;

@@ -232,7 +232,7 @@ TEST_CASE("what takes memory is said by the engine's file, unless the study says
     CHECK_FALSE(grows("{choice: [8, 16], grows_memory: false}"));
 }
 
-TEST_CASE("an evaluator that starts processes says how long they get to end; the others start none") {
+TEST_CASE("an evaluator that starts processes says how long they get to end, the others start none") {
     const TemporaryFolder folder;
     folder.write("toy.yaml", engine_yaml);
     folder.write("t.csv", table_csv);

@@ -85,7 +85,7 @@ TEST_CASE("no flag counts as the engine's own value in rules and conditions") {
     CHECK(has(command_of(guesses, {{"speculative_method", "ngram"}}), "\"num_speculative_tokens\":2"));
 }
 
-TEST_CASE("a parameter of the study's own passes every value that is chosen; its default is that of trial 0") {
+TEST_CASE("a parameter of the study's own passes every value that is chosen, its default is that of trial 0") {
     const StudyFile study = study_of("llama.cpp", "space: {tp: {flag: -tp, choice: [engine, 4, 8], default: 8}}\nothers: default\n");
     CHECK(command_of(study) == "llama-server --model org/m --metrics -tp 8");
     CHECK(command_of(study, {{"tp", std::int64_t{4}}}) == "llama-server --model org/m --metrics -tp 4");
@@ -111,7 +111,7 @@ TEST_CASE("values with the same command are one configuration, and the study is 
     }
 }
 
-TEST_CASE("values that a chip refuses are not searched; a study that names one is told") {
+TEST_CASE("values that a chip refuses are not searched, a study that names one is told") {
     const auto backends = [](const std::string& hardware) {
         const StudyFile study = study_of("sglang", "hardware: " + hardware + "\npreset: quick\n");
         return space_of(study).at("attention_backend").domain_text();

@@ -268,7 +268,7 @@ TEST_CASE("study: a standard error that is no number, or negative, makes the res
     CHECK_FALSE(direct.trials()[0].told());
 }
 
-TEST_CASE("study: whatever tell accepts, the journal reads again; whatever it refuses leaves the trial open") {
+TEST_CASE("study: whatever tell accepts, the journal reads again, whatever it refuses leaves the trial open") {
     const Problem problem(two_flags(), {}, {});
     const Exhaustive strategy;
     Rng rng(20261122);
