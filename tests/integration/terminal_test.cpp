@@ -21,14 +21,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string reason = "CUDA out of memory: tried to allocate 20.00 GiB on GPU 0";
+const std::string failure_reason = "CUDA out of memory: tried to allocate 20.00 GiB on GPU 0";
 
 /// A replayed study of six configurations with long names, one of which runs out of memory, slow enough to be watched.
 fs::path watched_study(const TemporaryFolder& folder, const std::string& delay = "150ms") {
     folder.write("t.csv",
                  "max_num_batched_tokens,max_num_seqs,status,total_tokens_per_second,message\n"
                  "2048,128,ok,1000,\n2048,256,ok,1100,\n2048,512,ok,1200,\n8192,128,ok,1300,\n8192,256,out_of_memory,,\"" +
-                     reason + "\"\n8192,512,ok,900,\n");
+                     failure_reason + "\"\n8192,512,ok,900,\n");
     return folder.write("study.yaml",
                         "study: watched\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\n"
                         "workloads: [{workload: w, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}]\n"
@@ -78,7 +78,7 @@ TEST_CASE("terminal: log lines stand above the status lines, time left, best and
         CHECK(rows_with(program.shown(), " of at most ") == 0);  // gone at the end
         std::string whole;                                       // a long line goes on in the next row
         for (const std::string& row : program.shown().rows()) whole += row;
-        CHECK(has(whole, " | out_of_memory: " + reason));
+        CHECK(has(whole, " | out_of_memory: " + failure_reason));
         CHECK(has(whole, "Recommended: +30.0 % over the default"));
         const auto seen = [&](const std::string& one, const std::string& other) {
             return std::any_of(status.begin(), status.end(), [&](const auto& row) { return has(row, one) && has(row, other); });
@@ -99,7 +99,7 @@ TEST_CASE("terminal: into a file go plain lines, without a control character, an
     CHECK(std::none_of(run.err.begin(), run.err.end(), [](char c) { return static_cast<unsigned char>(c) < 0x20 && c != '\n'; }));
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 6);
     CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | at most 5 min left\n"));
-    CHECK(has(run.err, " | out_of_memory: " + reason + " | best 1"));
+    CHECK(has(run.err, " | out_of_memory: " + failure_reason + " | best 1"));
     CHECK(has(run.err, " | best 1300.00 (+30.0 %) | at most 5 min left\n"));
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("terminal: a reader that does not read does not hold the study up") {
     const TemporaryFolder folder;
     // The pipe's 64 KiB fill with long lines: `sleep` never reads, and the study ends all the same.
     const std::string study = watched_study(folder, "10ms").string();
-    folder.write("t.csv", replaced(read_file(folder.path() / "t.csv"), reason, std::string(100'000, 'x')));
+    folder.write("t.csv", replaced(read_file(folder.path() / "t.csv"), failure_reason, std::string(100'000, 'x')));
     const Ran run = redirected(
         "{ \"$@\" 2>&1 >/dev/null; echo $? >code; } | { exec 3<&0; while [ ! -e code ]; do sleep 0.1; done; }; "
         "exit $(cat code)",

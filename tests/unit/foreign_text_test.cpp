@@ -89,7 +89,7 @@ TEST_CASE("secrets: user and password of a URL are known and not shown") {
 
 namespace {
 
-const std::string key = "sk-4711-not-to-be-seen";
+const std::string secret_key = "sk-4711-not-to-be-seen";
 
 const char* const study_with_secrets = R"(
 study: secret
@@ -107,7 +107,7 @@ evaluator: {deploy: {environment: {VLLM_API_KEY: "${SERVETUNE_TEST_SECRET}"}, ap
 
 struct SecretEnvironment {
     SecretEnvironment() {
-        setenv("SERVETUNE_TEST_SECRET", key.c_str(), 1);
+        setenv("SERVETUNE_TEST_SECRET", secret_key.c_str(), 1);
         setenv("SERVETUNE_TEST_NUMBER", "64", 1);
     }
     ~SecretEnvironment() {
@@ -124,23 +124,23 @@ TEST_CASE("secrets: what ${} gave stands in the command that runs, and in no def
     const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
     const StudySetup setup = set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue), folder.path() / "study");
     const Configuration usual = setup.problem->space.default_configuration();
-    CHECK(has(setup.command(usual).text(), key));  // what is started has it
-    CHECK(setup.file.deploy->options.deploy.api_key == key);
+    CHECK(has(setup.command(usual).text(), secret_key));  // what is started has it
+    CHECK(setup.file.deploy->options.deploy.api_key == secret_key);
     CHECK(has(setup.advice(usual), "--api-key ${SERVETUNE_TEST_SECRET} --size 64"));
     std::string all;
     for (const auto& [path, text] : setup.definition()) all += path + "=" + text + "\n";
     CHECK(has(all, "${SERVETUNE_TEST_SECRET}#"));
     Trial failed{0, usual, "", 0, "the default"};
-    failed.outcome = Failure{FailureKind::other, "engine says: bad key " + key, "", {"log: " + key}};
+    failed.outcome = Failure{FailureKind::other, "engine says: bad key " + secret_key, "", {"log: " + secret_key}};
     const std::vector<Trial> trials{failed};
     all += markdown_report(setup, trials, "") + json_report(setup, trials, "", false);
     CHECK(has(all, "bad key ${SERVETUNE_TEST_SECRET}"));
-    CHECK_FALSE(has(all, key));
+    CHECK_FALSE(has(all, secret_key));
 
     const std::string wrong = replaced(study_with_secrets, "strategy: exhaustive", "strategy: \"${SERVETUNE_TEST_SECRET}\"");
     const std::string message = message_of<ParseError>([&] { (void)load_study(folder.write("wrong.yaml", wrong), catalogue); });
     CHECK(has(message, "'${SERVETUNE_TEST_SECRET}' is no strategy"));
-    CHECK_FALSE(has(message, key));
+    CHECK_FALSE(has(message, secret_key));
 }
 
 TEST_CASE("foreign text: what a study, a server and a log say is plain text in the report") {
@@ -190,12 +190,12 @@ TEST_CASE("secrets: a key with a line end, which would be a header of its own, i
     const SecretEnvironment environment;
     const TemporaryFolder folder;
     const Catalogue catalogue(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces");
-    setenv("SERVETUNE_TEST_SECRET", (key + "\r\nX-Evil: 1").c_str(), 1);
+    setenv("SERVETUNE_TEST_SECRET", (secret_key + "\r\nX-Evil: 1").c_str(), 1);
     const std::string message = message_of<UsageError>(
         [&] { (void)set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue), folder.path() / "study"); });
     CHECK(has(message, "the key in SERVETUNE_TEST_SECRET"));
     CHECK(has(message, "got byte 13 at place 23 of 33 (a line end"));
-    CHECK_FALSE(has(message, key));
+    CHECK_FALSE(has(message, secret_key));
 }
 
 TEST_CASE("secrets: an environment variable that is not UTF-8 is refused where the file names it") {
