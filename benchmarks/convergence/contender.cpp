@@ -18,9 +18,10 @@ using Belief = std::shared_ptr<const PriorMean>;
 using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget, std::uint64_t seed)>;
 
 Maker bayesian(FailureLesson failures, bool additive) {
-    return [=](const Problem&, const Belief&, std::size_t budget, std::uint64_t) {
+    return [=](const Problem&, const Belief&, std::size_t budget, std::uint64_t seed) {
         Bayesian::Options options;
         options.trials = budget;
+        options.learning.seed = seed;
         options.learning.failures = failures;
         options.learning.additive = additive;
         return std::make_unique<Bayesian>(options);
@@ -55,6 +56,7 @@ Maker knowing(Told told) {
         if (!belief) throw UsageError("the task has no cost model to know");
         Bayesian::Options options;
         options.trials = budget;
+        options.learning.seed = seed;
         options.beliefs = Beliefs({std::make_shared<Retold>(belief, told, seed)});
         return std::make_unique<Bayesian>(options);
     };
@@ -66,7 +68,8 @@ constexpr const char* knows_memory = "bayesian_monotone";
 const std::map<std::string, Maker>& makers() {
     static const std::map<std::string, Maker> map{
         {"random", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<Random>(); }},
-        {"quasi_random", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<QuasiRandom>(); }},
+        {"quasi_random",
+         [](const Problem&, const Belief&, std::size_t, std::uint64_t seed) { return std::make_unique<QuasiRandom>(seed); }},
         {"local_search", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<LocalSearch>(); }},
         {"staged", [](const Problem& problem, const Belief&, std::size_t, std::uint64_t) { return staged_over(problem.space); }},
         {"bayesian",

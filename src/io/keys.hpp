@@ -155,7 +155,7 @@ inline constexpr std::array study{
     Key{"audit", "enforce | report | off", "whether unsound results may win"},
     Key{"budget", "mapping", "when to stop"},
     Key{"evaluator", "mapping", "who measures", true},
-    Key{"seed", "integer", "of the study (0)"},
+    Key{"seed", "integer", "of the study: what is drawn, and which of equals is asked first (0)"},
     Key{"notes", "list of text", "printed at the end of the report"},
     Key{"published", "mapping", "what a published document printed, shown beside ours"},
 };

@@ -144,6 +144,7 @@ BayesianOptions StudySetup::bayesian_options() const {
     BayesianOptions options = file.strategy.bayesian;
     options.trials = file.budget.trials;
     options.beliefs = beliefs;
+    options.learning.seed = file.seed;
     return options;
 }
 
@@ -154,7 +155,7 @@ std::unique_ptr<Strategy> strategy_of(const StudySetup& setup) {
     if (choice.name == "bayesian") return std::make_unique<Bayesian>(setup.bayesian_options());
     if (choice.name == "random") return std::make_unique<Random>();
     if (choice.name == "exhaustive") return std::make_unique<Exhaustive>();
-    if (choice.name == "quasi_random") return std::make_unique<QuasiRandom>();
+    if (choice.name == "quasi_random") return std::make_unique<QuasiRandom>(setup.file.seed);
     if (choice.name == "local_search") return std::make_unique<LocalSearch>();
     return std::make_unique<Staged>(choice.staged);
 }

@@ -8,7 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <random>
+#include <utility>
+#include <vector>
 
 namespace servetune {
 
@@ -23,6 +26,9 @@ constexpr std::uint64_t mix64(std::uint64_t x) {
 
 /// A seed of its own for each (seed, stream): the seed of trial 7 does not depend on what trials 0..6 drew.
 constexpr std::uint64_t derive_seed(std::uint64_t seed, std::uint64_t stream) { return mix64(seed ^ mix64(stream)); }
+
+/// The seed of a stream as a study's seed changes it: seed 0 leaves the stream's own.
+constexpr std::uint64_t reseeded(std::uint64_t stream, std::uint64_t seed) { return seed == 0 ? stream : derive_seed(seed, stream); }
 
 /// The source of all randomness in servetune; it comes in as an argument, never from a global.
 ///
@@ -47,5 +53,15 @@ public:
 private:
     std::mt19937_64 engine_;
 };
+
+/// The indices 0 .. count - 1 in an order that the seed draws (Fisher and Yates); seed 0: in their own.
+inline std::vector<std::size_t> ordered_by(std::uint64_t seed, std::size_t count) {
+    std::vector<std::size_t> order(count);
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    if (seed == 0) return order;
+    Rng rng(seed);
+    for (std::size_t left = count; left > 1; --left) std::swap(order[left - 1], order[rng.index(left)]);
+    return order;
+}
 
 }  // namespace servetune

@@ -144,7 +144,7 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
     const auto may_work = [&](const Configuration& one) {
         return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
     };
-    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work);
+    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, options_.learning.seed);
     const auto seen = [&](const Configuration& configuration) {
         return std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; });
     };
@@ -154,7 +154,7 @@ inline std::optional<Proposal> Bayesian::start(const Problem& problem, const Can
         const double by_margin = margins ? 0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)) : 1;
         chances.push_back(out[i] ? std::min(by_margin, RanOut::chance) : by_margin);
     }
-    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances));
+    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
     if (seen(configuration)) return std::nullopt;
     return Proposal{std::move(configuration), "far from all that was tried"};
 }

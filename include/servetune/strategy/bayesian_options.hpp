@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 #include <utility>
 
@@ -30,6 +31,9 @@ struct LearningOptions {
     FailureLesson failures = FailureLesson::classifier;
     bool additive = false;  ///< an additive part in the kernel of the objective
     HyperparameterSearch search{};
+    /// Of where the fits start, of what is drawn from the models, of the sample of candidates and of which of equals comes first. Two seeds of one study ask differently where what is
+    /// known leaves a choice.
+    std::uint64_t seed = 0;
 };
 
 struct CandidateOptions {

@@ -7,6 +7,7 @@
 #include "servetune/strategy/strategy.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <utility>
@@ -14,12 +15,13 @@
 
 namespace servetune {
 
-/// What can be proposed: the whole space where it can be listed, else an even sample of it, always the same one; and what is believed of each.
+/// What can be proposed: the whole space where it can be listed, else an even sample of it, the same one for one seed; and what is believed of each.
 class Candidates {
 public:
     using Options = CandidateOptions;
 
-    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options) : geometry_(problem.space), pool_(geometry_) {
+    Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options, std::uint64_t seed = 0)
+        : geometry_(problem.space), pool_(geometry_) {
         const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
@@ -31,7 +33,7 @@ public:
             });
             return;
         }
-        Rng rng(fingerprint_of(key_of(problem)).bits);
+        Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
         std::set<Configuration> drawn;
         for (std::size_t i = 0; i < 2 * options.sample && drawn.size() < options.sample; ++i) drawn.insert(problem.feasible.sample(rng));
         for (const Configuration& configuration : drawn) {

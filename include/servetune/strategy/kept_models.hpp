@@ -13,24 +13,24 @@
 
 namespace servetune {
 
-/// Start points of the fits depend on space and amount told.
-inline std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings) {
+/// Start points of the fits depend on the study's seed, the space and the amount told.
+inline std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed) {
     std::size_t told = 0;
     for (const Standing& standing : standings.all()) told += standing.told() ? 1 : 0;
-    return derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told);
+    return reseeded(derive_seed(fingerprint_of(Candidates::key_of(problem)).bits, told), seed);
 }
 
 /// The models of what was told; `geometry` must outlive them.
 inline std::shared_ptr<const ToldModels> told_models(const Problem& problem, const Standings& standings, const std::vector<Lesson>& lessons,
                                                      const LevelGeometry& geometry, const LearningOptions& options) {
     return std::make_shared<const ToldModels>(problem, told_of(lessons), geometry, standings.noise(), options,
-                                              seed_of_fits(problem, standings));
+                                              seed_of_fits(problem, standings, options.seed));
 }
 
 /// The same with what is under way among the lessons.
 inline LearnedModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const ToldModels> told,
                                  std::vector<Lesson> lessons, const LearningOptions& options) {
-    return {problem, std::move(told), std::move(lessons), standings.noises(), options, seed_of_fits(problem, standings)};
+    return {problem, std::move(told), std::move(lessons), standings.noises(), options, seed_of_fits(problem, standings, options.seed)};
 }
 
 /// What one ask leaves for the next: the list of candidates while the space is the same, the models and the ranking while nothing was told. Everything is what it would be
@@ -41,7 +41,7 @@ public:
         if (std::string key = identity_of(problem); !candidates_ || space_ != key) {
             ranking_.reset();
             told_.reset();
-            candidates_ = std::make_unique<const Candidates>(problem, options.beliefs, options.candidates);
+            candidates_ = std::make_unique<const Candidates>(problem, options.beliefs, options.candidates, options.learning.seed);
             space_ = std::move(key);
         }
         return *candidates_;

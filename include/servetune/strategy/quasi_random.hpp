@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/rng.hpp"
 #include "servetune/strategy/strategy.hpp"
 
 #include <boost/random/sobol.hpp>
 
 #include <cmath>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <vector>
@@ -17,10 +19,11 @@ namespace servetune {
 ///
 /// Coordinate k of a point chooses among the completions of the k-th decision in proportion to how many configurations lie
 /// below each choice, so the points are uniform over canonical feasible configurations, never over the product. All points are
-/// shifted modulo 1 by one random vector, a function of the space (Cranley and Patterson 1976), because the sequence itself begins
-/// in the corner. A configuration that was asked is passed over.
+/// shifted modulo 1 by one random vector, a function of the seed and the space (Cranley and Patterson 1976), because the sequence itself
+/// begins in the corner. A configuration that was asked is passed over.
 class QuasiRandom : public Strategy {
 public:
+    explicit QuasiRandom(std::uint64_t seed = 0) : seed_(seed) {}
     [[nodiscard]] std::string name() const override { return "quasi_random"; }
 
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng&) const override {
@@ -31,7 +34,7 @@ public:
             return Finished{"all " + text_of(feasible.size()) + " configurations are measured"};
 
         const std::size_t dimensions = problem.space.parameters().size();
-        Rng shift_rng(problem.space.default_configuration().fingerprint().bits);
+        Rng shift_rng(reseeded(problem.space.default_configuration().fingerprint().bits, seed_));
         std::vector<double> shift(dimensions);
         for (double& coordinate : shift) coordinate = shift_rng.uniform();
         boost::random::sobol sequence(dimensions);
@@ -56,6 +59,9 @@ public:
         if (!left) return Finished{"no new configuration in " + std::to_string(most_points) + " points"};
         return Proposal{std::move(*left), "the first one that is left"};
     }
+
+private:
+    std::uint64_t seed_;
 };
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/acquisition/candidate_pool.hpp"
+#include "servetune/base/rng.hpp"
 #include "servetune/model/level_geometry.hpp"
 #include "servetune/space/search_space.hpp"
 
@@ -30,10 +31,10 @@ inline std::size_t start_trials(std::size_t dimensions, std::size_t budget) {
 /// value, the default 70 %, and the search stayed beside the default for ten trials more).
 ///
 /// Greedy: one change after the other, categories that nothing tried has before numbers, of which a quarter of the scale from all that was tried is far enough; of
-/// several the level nearest to the default. `may_work`: what need not be tried. Nothing where every such point was tried. O(changes levels tried).
+/// several the level nearest to the default, of equals the parameter that `seed` puts first. `may_work`: what need not be tried. Nothing where every such point was tried. O(changes levels tried).
 template <class MayWork>
 std::optional<Configuration> start_point(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<EncodedPoint>& tried,
-                                         std::size_t trials, const MayWork& may_work) {
+                                         std::size_t trials, const MayWork& may_work, std::uint64_t seed = 0) {
     constexpr double far_enough = 0.0625;
     constexpr double another_category = 0.25;
     const auto news = [&](const EncodedPoint& point) {
@@ -53,13 +54,15 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
         return sum;
     };
     const std::size_t changes = (geometry.dimensions() + trials - 1) / std::max<std::size_t>(trials, 1);
+    const std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
     Configuration place = usual;
     double known = news(centre);
     for (std::size_t change = 0; change < changes; ++change) {
         std::optional<Configuration> best;
         double best_news = known;
         double best_distance = 0;
-        for (const Parameter& parameter : space.parameters()) {
+        for (const std::size_t index : order) {
+            const Parameter& parameter = space.parameters()[index];
             const Value* here = place.find(parameter.name);
             const Value* usually = usual.find(parameter.name);
             if (here == nullptr || (usually != nullptr && *here != *usually)) continue;  // inactive, or changed already
@@ -92,16 +95,18 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
 
 /// The next point of a design that fills the space: the candidate that brings most levels that nothing tried has, then the farthest
 /// from what was tried (maximin; Johnson, Moore, Ylvisaker 1990), by the mean distance over the dimensions, weighted by its chance to work.
-/// `chances`: one for each candidate. Ties: the first. O(candidates tried D).
+/// `chances`: one for each candidate. Ties: the first, from a place on that `seed` draws. O(candidates tried D).
 inline std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
-                            const std::vector<double>& chances) {
+                            const std::vector<double>& chances, std::uint64_t seed = 0) {
     const std::size_t dimensions = geometry.dimensions();
     std::vector<std::set<std::uint32_t>> seen(dimensions);
     for (const EncodedPoint& point : tried)
         for (std::size_t d = 0; d < dimensions; ++d) seen[d].insert(point.levels[d]);
     std::size_t best = 0;
     double best_score = -std::numeric_limits<double>::infinity();
-    for (std::size_t i = 0; i < pool.size(); ++i) {
+    const std::size_t from = seed == 0 || pool.size() == 0 ? 0 : Rng(seed).index(pool.size());
+    for (std::size_t k = 0; k < pool.size(); ++k) {
+        const std::size_t i = (from + k) % pool.size();
         const EncodedPoint candidate = pool.point(i);
         double fresh = 0;
         for (std::size_t d = 0; d < dimensions; ++d) fresh += seen[d].contains(candidate.levels[d]) ? 0 : 1;
