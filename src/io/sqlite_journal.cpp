@@ -5,6 +5,7 @@
 #include "journal_snapshot.hpp"
 #include "servetune/base/error.hpp"
 #include "sqlite_connection.hpp"
+#include "study_definition.hpp"
 #include "study_lock.hpp"
 
 #include <sys/stat.h>
@@ -61,13 +62,15 @@ Fingerprint fingerprint_of_definition(const Definition& definition) {
 
 std::string changes_between(const Definition& before, const Definition& after) {
     std::string changes;
+    const auto later = [](const std::string& path) { return path.starts_with(of_later_versions); };
+    const bool earlier_version = std::none_of(before.begin(), before.end(), [&](const auto& entry) { return later(entry.first); });
     for (const auto& [path, text] : before) {
         const auto now = after.find(path);
         if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
         else if (now->second != text) changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
     }
     for (const auto& [path, text] : after)
-        if (!before.contains(path)) changes += "\n  " + path + ": is new: '" + text + "'";
+        if (!before.contains(path) && !(earlier_version && later(path))) changes += "\n  " + path + ": is new: '" + text + "'";
     return changes;
 }
 
@@ -247,7 +250,7 @@ private:
         const std::string last = last_fingerprint(*connection_);
         if (last == identity.fingerprint().text()) return;
         const std::string changes = changes_between(definition_named(*connection_, last), identity.definition);
-        if (!accept_changes)
+        if (!accept_changes && !changes.empty())
             throw UsageError("the study has changed since " + file_.string() + " was written:" + changes +
                              "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
         SqliteTransaction transaction(*connection_);

@@ -10,6 +10,7 @@
 #include "servetune/io/secrets.hpp"
 #include "servetune/io/yaml.hpp"
 #include "space_reader.hpp"
+#include "study_definition.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -406,6 +407,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
                     value.fail("there is no stage '" + stage + "'");
         }
     }
+    study.written = written_settings(root, study);
     return study;
 }
 

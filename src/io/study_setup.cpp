@@ -114,30 +114,6 @@ void check_strategy(const StudyFile& file) {
                          " compares one number, and there are several goals; bayesian, quasi_random, random and exhaustive take them");
 }
 
-std::string text_of_workload(const Workload& workload) {
-    std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) + " path=" + workload.dataset.path;
-    const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
-        if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
-    };
-    add("input", workload.dataset.input_tokens);
-    add("output", workload.dataset.output_tokens);
-    add("min", workload.dataset.min_tokens);
-    add("max_prompt", workload.dataset.max_prompt_tokens);
-    add("max_total", workload.dataset.max_total_tokens);
-    add("prefix", workload.dataset.prefix_tokens);
-    add("groups", workload.dataset.prefix_groups);
-    add("turns", workload.dataset.turns);
-    add("requests", workload.requests);
-    const Arrival& arrival = workload.arrival;
-    result += " range_ratio=" + text_of(workload.dataset.range_ratio) + " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) +
-              "," + text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
-              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
-              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + text_of(workload.weight);
-    return result;
-}
-
-std::string text_of_assignment(const Assignment& assignment) { return Configuration::of(assignment).text(); }
-
 }  // namespace
 
 BayesianOptions StudySetup::bayesian_options() const {
@@ -318,93 +294,6 @@ std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem
                              : "none of " + std::to_string(tries) + " configurations of this study, drawn evenly, would start";
     result += "; the default: " + first;
     if (nearest) result += "\nwhere the least memory is missing:\n" + nearest->text();
-    return result;
-}
-
-namespace {
-
-std::string advice_with_secrets(const StudySetup& setup, const Configuration& configuration) {
-    const StudyFile& file = setup.file;
-    const std::string load = load_level_text(configuration);
-    const std::string server = file.attach            ? "# the server at " + without_user_info(file.attach->options.url) + " as it is"
-                               : !file.has_commands() ? "# " + configuration.text()
-                                                      : setup.command(configuration).text();
-    return server + (load.empty() ? "" : "\n# under " + load);
-}
-
-}  // namespace
-
-std::string StudySetup::advice(const Configuration& configuration) const { return file.secrets(advice_with_secrets(*this, configuration)); }
-
-std::map<std::string, std::string> StudySetup::definition() const {
-    std::map<std::string, std::string> result{{"study", file.name},
-                                              {"model", file.model},
-                                              {"hardware", file.hardware},
-                                              {"seed", std::to_string(file.seed)},
-                                              {"audit", file.audit},
-                                              {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
-                                              {"min_gain", text_of(file.decision.min_gain)},
-                                              {"noise_cv", text_of(file.decision.noise_cv)},
-                                              {"objective", file.objective.leading().text()},
-                                              {"strategy", file.strategy.name}};
-    // A whole fingerprint would let somebody try passwords; four digits of it do not.
-    const auto of_environment = [&](const std::string& value) { return fingerprint_of(file.secrets.with_fingerprints(value)).text(); };
-    for (const Goal& goal : file.objective.further) result["objective"] += ", " + goal.text();
-    for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
-        result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
-    for (const Parameter& parameter : problem->space.parameters()) {
-        std::string text = parameter.domain_text() + ", default " + text_of(parameter.default_value);
-        for (const Condition& condition : parameter.active_when) {
-            text += ", when " + condition.parent + "=";
-            for (std::size_t i = 0; i < condition.values.size(); ++i) text += (i == 0 ? "" : "|") + text_of(condition.values[i]);
-        }
-        result["space." + parameter.name] = text;
-    }
-    const auto& constraints = problem->space.constraints();
-    for (std::size_t i = 0; i < constraints.size(); ++i) result["constraints[" + std::to_string(i) + "]"] = text_of(constraints[i]);
-    for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
-    for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of_workload(workload);
-    if (file.strategy.name == "staged") {
-        result["strategy.replicates"] = std::to_string(file.strategy.staged.replicates);
-        for (std::size_t i = 0; i < file.strategy.staged.stages.size(); ++i) {
-            const Stage& stage = file.strategy.staged.stages[i];
-            std::string text = stage.carried ? "carried:" : "not carried:";
-            for (const std::string& name : stage.product) text += " " + name;
-            for (const Assignment& candidate : stage.candidates) text += " {" + text_of_assignment(candidate) + "}";
-            result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
-        }
-    }
-    for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
-    result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
-    if (file.measured_outside) result["evaluator"] = "outside";
-    if (file.replay)
-        result["evaluator.replay"] = fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + text_of(file.replay->noise_cv);
-    if (file.attach)
-        result["evaluator.attach"] =
-            without_user_info(file.attach->options.url) + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
-    if (file.deploy) {
-        const DeployOptions& deploy = file.deploy->options.deploy;
-        result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.measure.warm_up_requests) + " gpus=" + deploy.gpus;
-        for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = of_environment(value);
-    }
-    if (file.command) {
-        result["evaluator.command"] = Command{file.command->words}.text();
-        for (const auto& [name, value] : file.command->options.environment)
-            result["evaluator.command.environment." + name] = of_environment(value);
-    }
-    if (file.simulate) {
-        const StepNoise& noise = file.simulate->noise;
-        result["evaluator.simulate"] = "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
-                                       " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
-        const Catalogue catalogue(file.search_spaces);
-        for (const Engine& engine : file.composition->engines()) {
-            const auto own = file.simulate->traits.find(engine.name);
-            const auto traits =
-                catalogue.find("traits", own != file.simulate->traits.end() ? own->second : engine.name, catalogue.root() / "traits");
-            result["evaluator.simulate.traits." + engine.name] = fingerprint_of(read_file(traits)).text();
-        }
-    }
-    for (auto& [path, text] : result) text = file.secrets.with_fingerprints(text);
     return result;
 }
 

@@ -77,12 +77,9 @@ private:
     /// For kinds whose file ends somewhere.
     std::size_t at_most() const { return workload_.requests ? count() : static_cast<std::size_t>(most_requests); }
 
-    /// Where the data set's file is: beside the file that names it, else as the current folder sees it.
     std::string path() const {
         if (dataset_.path.empty()) fail("a data set of this kind needs a path");
-        const std::filesystem::path beside = std::filesystem::path(dataset_.folder) / dataset_.path;
-        std::error_code unknown;
-        return (std::filesystem::exists(beside, unknown) ? beside : std::filesystem::path(dataset_.path)).string();
+        return file_of(dataset_).string();
     }
 
     /// Before any prompt is made: a line of YAML can ask for more than there is memory.
@@ -334,6 +331,12 @@ private:
 };
 
 }  // namespace
+
+std::filesystem::path file_of(const Dataset& dataset) {
+    std::filesystem::path beside = std::filesystem::path(dataset.folder) / dataset.path;
+    std::error_code unknown;
+    return std::filesystem::exists(beside, unknown) ? beside : std::filesystem::path(dataset.path);
+}
 
 Plan plan_requests(const Workload& workload, const PlanOptions& options) { return Planner(workload, options).plan(); }
 

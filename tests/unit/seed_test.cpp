@@ -18,7 +18,8 @@ using namespace servetune::test;
 namespace {
 
 /// What a study of this strategy and seed asks first; each trial is told a number of its own.
-std::vector<Configuration> asked(const TemporaryFolder& folder, const std::string& strategy, const std::string& seed, std::size_t trials) {
+std::vector<Configuration> first_asks(const TemporaryFolder& folder, const std::string& strategy, const std::string& seed,
+                                      std::size_t trials) {
     std::string text = "objective: {maximize: total_tokens_per_second}\nspace:\n  n: {int: {low: 1, high: 64}, default: 8}\n";
     for (const char name : {'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'}) text += std::string("  ") + name + ": {choice: [x, y]}\n";
     text += "strategy: " + strategy + "\n" + seed;
@@ -40,16 +41,17 @@ TEST_CASE("seed: bayesian and quasi_random ask otherwise for another seed, and t
     for (const std::string strategy : {"bayesian", "quasi_random"}) {
         INFO(strategy);
         std::vector<std::vector<Configuration>> of_seeds;
-        for (const int seed : {1, 2, 3, 4, 5, 6}) of_seeds.push_back(asked(folder, strategy, "seed: " + std::to_string(seed) + "\n", 5));
-        CHECK(of_seeds.front() == asked(folder, strategy, "seed: 1\n", 5));
-        CHECK(asked(folder, strategy, "", 5) == asked(folder, strategy, "seed: 0\n", 5));
+        for (const int seed : {1, 2, 3, 4, 5, 6})
+            of_seeds.push_back(first_asks(folder, strategy, "seed: " + std::to_string(seed) + "\n", 5));
+        CHECK(of_seeds.front() == first_asks(folder, strategy, "seed: 1\n", 5));
+        CHECK(first_asks(folder, strategy, "", 5) == first_asks(folder, strategy, "seed: 0\n", 5));
         std::sort(of_seeds.begin(), of_seeds.end());
         const auto different = std::unique(of_seeds.begin(), of_seeds.end()) - of_seeds.begin();
         CHECK(different >= 4);  // of six; some may agree by chance
     }
 }
 
-TEST_CASE("seed: of equals in a start, the first is the seed's; without a seed it is the first there is") {
+TEST_CASE("seed: of equals in a start, the first is the seed's, and without a seed it is the first there is") {
     std::vector<Parameter> flags;
     for (const char* name : {"a", "b", "c", "d", "e", "f"}) flags.push_back(Parameter::choice(name, {"off", "on"}));
     const SearchSpace space(flags);

@@ -237,7 +237,7 @@ TEST_CASE("a model that is a path must be there before an engine is started") {
               .size() == 1);
 }
 
-TEST_CASE("~ and ~user are homes wherever a path is read") {
+TEST_CASE("paths: ~ and ~user are homes wherever a path is read") {
     const TemporaryFolder home;
     const char* before = std::getenv("HOME");
     const std::string kept = before != nullptr ? before : "";

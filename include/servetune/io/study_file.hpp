@@ -103,6 +103,7 @@ struct StudyFile {
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::string document;                        ///< published: what it is
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
+    std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
     Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
@@ -149,8 +150,9 @@ struct StudySetup {
     Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
-    /// Everything that decides what the study does, as `path -> text`: parameters, constraints, objective, strategy, knowledge,
-    /// workloads, table. Not the budget: a longer run of the same study is the same study. Secrets are told apart by four digits of a fingerprint.
+    /// Everything that decides what the study does, as `path -> text`: what the file's keys come to (parameters, flags, constraints, objective,
+    /// strategy, knowledge, workloads), fingerprints of what stands in tables and data sets, and whatever else the file says, as it is written. Not the
+    /// budget: a longer run of the same study is the same study. Secrets are told apart by four digits of a fingerprint.
     [[nodiscard]] std::map<std::string, std::string> definition() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});

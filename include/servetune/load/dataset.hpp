@@ -7,6 +7,7 @@
 #include "servetune/traffic/workload.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -51,5 +52,8 @@ struct Plan {
 ///
 ///     Plan plan = plan_requests(workload, {.salt = 7, .calibration = calibrate(count)});
 Plan plan_requests(const Workload& workload, const PlanOptions& options = {});
+
+/// Where a data set's file is: beside the file that names it, else as the current folder sees it.
+std::filesystem::path file_of(const Dataset& dataset);
 
 }  // namespace servetune
