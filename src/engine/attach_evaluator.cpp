@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/attach_evaluator.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "../load/http.hpp"
 #include "server_measurement.hpp"
@@ -53,6 +54,8 @@ private:
 
 AttachEvaluator::AttachEvaluator(Engine engine, std::string model, StudyWorkloads workloads, Options options)
     : engine_(std::move(engine)), model_(std::move(model)), workloads_(std::move(workloads)), options_(std::move(options)) {
+    check_options("attaching", options_.why_invalid());
+    check_options("attaching", workloads_.why_invalid());
     options_.url = server_url(options_.url);
     check_header_text("the API key", options_.api_key);
 }

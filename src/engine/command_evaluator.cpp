@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/command_evaluator.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "command_answer.hpp"
 
@@ -208,8 +209,7 @@ private:
 };
 
 CommandEvaluator::CommandEvaluator(Options options) : options_(std::move(options)) {
-    if (options_.argv.empty() || options_.argv.front().empty())
-        throw UsageError("the command that measures needs a program: its argument vector is empty");
+    check_options("the command that measures", options_.why_invalid());
     for (const std::string& word : options_.argv) check_word(word);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/engine_evaluator.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "command_texts.hpp"
 #include "process_table.hpp"
@@ -129,7 +130,10 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
       workloads_(std::move(workloads)),
       options_(std::move(options)),
       has_load_levels_(std::any_of(composition.parameters().begin(), composition.parameters().end(),
-                                   [](const Parameter& parameter) { return is_load_level(parameter.name); })) {}
+                                   [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
+    check_options("deploying", options_.why_invalid());
+    check_options("deploying", workloads_.why_invalid());
+}
 
 EngineEvaluator::~EngineEvaluator() = default;
 

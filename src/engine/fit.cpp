@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/fit.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -142,6 +143,7 @@ void summarise(Fit& result) {
 }  // namespace
 
 Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
+    check_options("fitting", options.why_invalid());
     if (rows.empty()) throw UsageError("there is no sound row to fit to");
     const EngineTraits shipped = rows.front().serving.target.traits;
     Point start;

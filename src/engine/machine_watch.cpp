@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/machine_watch.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "cpu_use.hpp"
 #include "nvidia_smi.hpp"
@@ -273,7 +274,7 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
 }
 
 MachineWatch::MachineWatch(const WatchedProcesses& ours, MachineWatchOptions options)
-    : state_(std::make_unique<State>(ours, std::move(options))) {}
+    : state_((check_options("the watch over the machine", options.why_invalid()), std::make_unique<State>(ours, std::move(options)))) {}
 MachineWatch::~MachineWatch() = default;
 
 void MachineWatch::stop() { state_->stop(); }

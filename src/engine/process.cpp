@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/process.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "child_group.hpp"
 #include "kept_output.hpp"
@@ -233,7 +234,10 @@ struct Process::State {
     std::thread reader{};
 };
 
-Process::Process(const ProcessOptions& options) : state_(std::make_unique<State>(options)) {}
+Process::Process(const ProcessOptions& options) {
+    check_options("a process", options.why_invalid());
+    state_ = std::make_unique<State>(options);
+}
 Process::~Process() = default;
 
 int Process::id() const { return state_->child->id(); }

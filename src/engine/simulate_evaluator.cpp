@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/simulate_evaluator.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
@@ -46,6 +47,7 @@ SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string
       readers_(std::move(readers)),
       workloads_(std::move(workloads)),
       options_(std::move(options)) {
+    check_options("simulating", options_.why_invalid());
     for (const Engine& engine : composition_.engines()) (void)reader_of(engine);
     if (options_.weights.empty())
         for (const SimulatedWorkload& workload : workloads_) options_.weights.emplace_back(workload.workload.name, 1.0);

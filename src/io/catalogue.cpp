@@ -77,7 +77,7 @@ Engine read_engine(const Yaml& file) {
     if (const Yaml* ready = file.find("ready")) {
         ready->check_keys(keys::ready);
         engine.ready_path = ready->find("http_get")->text();
-        engine.ready_within_seconds = ready->find("within")->seconds();
+        engine.ready_within_seconds = ready->find("within")->positive_seconds();
     }
     if (const Yaml* api = file.find("api")) engine.api = read_texts(*api);
     if (const Yaml* counters = file.find("counters")) engine.counters = read_texts(*counters);
@@ -167,6 +167,10 @@ Dataset read_dataset(const Yaml& node) {
     return result;
 }
 
+void check_rate(const Yaml& node, double rate) {
+    if (rate < slowest_rate || rate > fastest_rate) node.fail("a rate of 1e-6 to 1e9 requests a second wanted");
+}
+
 Arrival read_arrival(const Yaml& node) {
     node.check_keys(keys::arrival);
     Arrival result;
@@ -175,10 +179,12 @@ Arrival read_arrival(const Yaml& node) {
         result.kind = Arrival::Kind::rate;
         result.requests_per_second = rate->real();
         if (!(result.requests_per_second > 0)) rate->fail_wanted("a positive number or inf");
+        check_rate(*rate, result.requests_per_second);
     }
     if (const auto concurrency = positive_count(node, "concurrency")) {
         ++given;
         result.kind = Arrival::Kind::concurrency;
+        if (*concurrency > most_concurrency) node.find("concurrency")->fail_wanted("an integer of at most a million");
         result.in_flight = *concurrency;
     }
     if (const Yaml* trace = node.find("trace")) {
@@ -195,6 +201,7 @@ Arrival read_arrival(const Yaml& node) {
         if (!(result.requests_per_second >= 0) || !(result.to_requests_per_second >= 0) ||
             !(result.requests_per_second + result.to_requests_per_second > 0))
             ramp->fail("rates of at least 0 wanted, one of them positive");
+        check_rate(*ramp, std::max(result.requests_per_second, result.to_requests_per_second));
     }
     if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp");
     if (const Yaml* burstiness = node.find("burstiness")) {
@@ -215,11 +222,14 @@ Workload read_workload(const Yaml& node, Workload result) {
     if (const auto tokens = positive_count(node, "output_tokens")) result.dataset.output_tokens = tokens;
     if (const auto requests = positive_count(node, "requests")) result.requests = requests;
     if (const Yaml* arrival = node.find("arrival")) result.arrival = read_arrival(*arrival);
-    if (const Yaml* seed = node.find("seed")) result.seed = static_cast<std::uint64_t>(seed->integer());
+    if (const Yaml* seed = node.find("seed")) {
+        if (seed->integer() < 0) seed->fail_wanted("an integer of at least 0");
+        result.seed = static_cast<std::uint64_t>(seed->integer());
+    }
     if (const Yaml* ignore = node.find("ignore_eos")) result.ignore_eos = ignore->boolean();
     if (const Yaml* weight = node.find("weight")) {
         result.weight = weight->real();
-        if (!(result.weight > 0)) weight->fail_wanted("a positive number");
+        if (!(result.weight > 0 && result.weight <= most_weight)) weight->fail_wanted("a positive number, at most a million,");
     }
     if (const Yaml* printed = node.find("printed_as"))
         result.printed_as = printed->is_sequence() ? words(*printed) : std::vector{printed->text()};

@@ -26,7 +26,7 @@ using Statement = SqliteConnection::Statement;
 constexpr int application_id = 0x53545545;  // "STUE"
 constexpr int first_with_checksums = 3;
 
-constexpr const char* tables = R"(
+constexpr const char* journal_tables = R"(
 CREATE TABLE study (name TEXT NOT NULL, created_by TEXT NOT NULL);
 CREATE TABLE definitions (fingerprint TEXT NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (fingerprint, path));
 CREATE TABLE events (
@@ -191,7 +191,7 @@ private:
     [[nodiscard]] std::array<fs::path, 2> own_files() const { return {file_, file_.string() + "-wal"}; }
 
     void make_tables() {
-        connection_->run(tables);
+        connection_->run(journal_tables);
         connection_->run(view);
         connection_->run("PRAGMA application_id = " + std::to_string(application_id));
         connection_->run("PRAGMA user_version = " + std::to_string(schema_version));

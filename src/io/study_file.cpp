@@ -115,8 +115,17 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
     return stage;
 }
 
+/// The largest number of a core: a set of cores has CPU_SETSIZE places.
+constexpr std::int64_t most_core = 1023;
+
 std::size_t read_count(const Yaml& node) {
     if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
+    return static_cast<std::size_t>(node.integer());
+}
+
+std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high) {
+    if (node.integer() < low || node.integer() > high)
+        node.fail_wanted("an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
     return static_cast<std::size_t>(node.integer());
 }
 
@@ -161,9 +170,9 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         bool baseline = false;
         if (const Yaml* compare = staged->find("compare_with")) baseline = choice_of_two(*compare, "baseline", "incumbent");
         if (const Yaml* replicates = staged->find("replicates")) {
-            if (replicates->integer() < 1) replicates->fail_wanted("an integer of at least 1");
-            result.staged.replicates = static_cast<std::size_t>(replicates->integer());
+            result.staged.replicates = read_integer(*replicates, 1, 1000);
         }
+        if (staged->find("stages")->items().empty()) staged->find("stages")->fail("at least one stage wanted");
         for (const Yaml& stage : staged->find("stages")->items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
     } else if (result.name == "staged") {
         // Without stages: every parameter that can vary, one after the other, in the space's order.
@@ -204,16 +213,16 @@ SimulateChoice read_simulate(const Yaml& node) {
     if (const Yaml* noise = node.find("noise")) result.noise.run_cv = noise->fraction();
     if (const Yaml* noise = node.find("step_noise")) result.noise.step_cv = noise->fraction();
     if (const Yaml* drift = node.find("drift")) result.noise.drift_cv = drift->fraction();
-    if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->seconds();
+    if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->positive_seconds();
     if (const Yaml* traits = node.find("traits"))
         for (const auto& [engine, file] : traits->entries()) result.traits[engine] = fs::absolute(path_of(file)).string();
     return result;
 }
 
 void read_measure(const Yaml& node, MeasureOptions& options) {
-    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->seconds();
-    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->seconds();
-    if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_count(*requests);
+    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->positive_seconds();
+    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->positive_seconds();
+    if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_integer(*requests, 0, 1'000'000);
 }
 
 void hide_user_info(const std::string& url) {
@@ -250,10 +259,9 @@ DeployChoice read_deploy(const Yaml& node) {
     if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
     if (const Yaml* cores = node.find("cores"))
         for (const Yaml& core : cores->items()) {
-            if (core.integer() < 0) core.fail_wanted("an integer of at least 0");
-            options.deploy.cores.push_back(static_cast<int>(core.integer()));
+            options.deploy.cores.push_back(static_cast<int>(read_integer(core, 0, most_core)));
         }
-    if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->seconds();
+    if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->positive_seconds();
     if (const Yaml* within = node.find("stop_within")) options.deploy.stop_within_seconds = within->seconds();
     if (const Yaml* bytes = node.find("log_bytes")) options.deploy.log_bytes = read_count(*bytes);
     if (const Yaml* bytes = node.find("all_logs_bytes")) options.all_logs_bytes = read_count(*bytes);
@@ -284,13 +292,10 @@ CommandChoice read_command(const Yaml& node) {
     if (program.empty()) words.items().front().fail_wanted("a program");
     if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
     if (!node.is_mapping()) return result;
-    if (const Yaml* within = node.find("within")) options.within_seconds = within->seconds();
+    if (const Yaml* within = node.find("within")) options.within_seconds = within->positive_seconds();
     if (const Yaml* within = node.find("stop_within")) options.stop_within_seconds = within->seconds();
     if (const Yaml* environment = node.find("environment")) options.environment = read_texts(*environment);
-    if (const Yaml* bytes = node.find("log_bytes")) {
-        if (bytes->integer() < 0) bytes->fail_wanted("an integer of at least 0");
-        options.log_bytes = static_cast<std::size_t>(bytes->integer());
-    }
+    if (const Yaml* bytes = node.find("log_bytes")) options.log_bytes = read_count(*bytes);
     return result;
 }
 
@@ -387,7 +392,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (const Yaml* deploy = evaluator.find("deploy")) study.deploy = read_deploy(*deploy);
     if (const Yaml* command = evaluator.find("command")) study.command = read_command(*command);
     if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
-    if (const Yaml* seed = root.find("seed")) study.seed = static_cast<std::uint64_t>(seed->integer());
+    if (const Yaml* seed = root.find("seed")) study.seed = read_count(*seed);
     if (const Yaml* notes = root.find("notes")) study.notes = read_text_list(*notes);
     study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);
     const Yaml* named = root.find("strategy");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/yaml.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -208,19 +209,28 @@ double Yaml::real() const {
 double Yaml::seconds() const {
     static constexpr std::array<std::pair<std::string_view, double>, 5> units{
         {{"ms", 1e-3}, {"min", 60}, {"s", 1}, {"h", 3600}, {"d", 86400}}};
-    if (is_scalar())
-        for (const auto& [unit, factor] : units)
-            if (scalar_.ends_with(unit))
-                if (const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size())); number && *number >= 0)
-                    return *number * factor;
+    for (const auto& [unit, factor] : units) {
+        if (!is_scalar() || !scalar_.ends_with(unit)) continue;
+        const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - unit.size()));
+        if (!number || *number < 0) continue;
+        if (*number * factor > longest_seconds) fail_wanted("a duration of at most a hundred years");
+        return *number * factor;
+    }
     fail_wanted("a duration such as 500ms, 90s, 20min, 8h or 2d");
+}
+
+double Yaml::positive_seconds() const {
+    const double result = seconds();
+    if (!(result > 0)) fail_wanted("a duration of more than 0");
+    return result;
 }
 
 double Yaml::fraction() const {
     if (is_scalar()) {
-        const bool percent = scalar_.ends_with('%');
-        if (const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - (percent ? 1 : 0))); number && *number >= 0)
-            return percent ? *number / 100 : *number;
+        const double one = scalar_.ends_with('%') ? 100 : 1;
+        const auto number = real_of(std::string_view(scalar_).substr(0, scalar_.size() - (one > 1 ? 1 : 0)));
+        if (number && *number > one) fail_wanted("a share of at most 100 %");
+        if (number && *number >= 0) return *number / one;
     }
     fail_wanted("a share such as 1% or 0.01");
 }

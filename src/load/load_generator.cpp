@@ -27,8 +27,8 @@ constexpr double progress_seconds = 0.5;
 void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
     if (plan.empty()) throw UsageError("a load test needs at least one request");
     (void)server_url(endpoint.url);
-    if (options.loops == 0) throw UsageError("a load test needs at least one loop");
-    if (options.most_in_flight == std::size_t{0} || (arrival.kind == Arrival::Kind::concurrency && arrival.in_flight < 1))
+    check_options("the load test", options.why_invalid());
+    if (arrival.kind == Arrival::Kind::concurrency && arrival.in_flight < 1)
         throw UsageError("a load test needs at least one request in flight");
     std::vector<bool> followed(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i) {

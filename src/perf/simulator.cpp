@@ -348,6 +348,7 @@ SimulatedRun Simulation::result() {
 }  // namespace
 
 SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options) {
+    check_options("the simulation", options.why_invalid());
     return Simulation(cost, traffic, options).run();
 }
 

@@ -117,7 +117,7 @@ TEST_CASE("published: a fence whose launcher is not known takes the command away
     REQUIRE(results.size() == 5);
     CHECK(results[0].arguments == "vllm serve org/Model-8B");
     CHECK_FALSE(results[0].arguments_unknown);
-    for (const std::size_t i : {1, 2, 3}) {
+    for (const std::size_t i : {1U, 2U, 3U}) {
         CHECK(results[i].arguments.empty());
         CHECK(results[i].arguments_unknown);
     }

@@ -21,6 +21,9 @@ public:
         std::string served_model{};  ///< the name that clients ask for; empty: the study's model
         std::string api_key{};       ///< sent as a bearer token; never in a log, a journal or a report
         MeasureOptions measure{};    ///< its machine is not ours to watch
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const;
     };
 
     /// `model`: what is served, for the audit's physics. Throws UsageError where the options cannot be: no url, control

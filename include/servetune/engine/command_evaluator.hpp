@@ -54,9 +54,12 @@ public:
         double stop_within_seconds = 20;          ///< for TERM, then again for KILL: an engine that it started has to go too
         std::size_t log_bytes = 16UL << 20UL;     ///< of the log at most: the first half and the last half are kept
         std::size_t answer_bytes = 16UL << 20UL;  ///< of standard output; a program that prints more is ended: Failure{invalid_result}
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const;
     };
 
-    /// Throws UsageError where `argv` is empty or a word has an unknown placeholder.
+    /// Throws UsageError where the options cannot be: no program, an unknown placeholder in a word, times that are none.
     explicit CommandEvaluator(Options options);
 
     /// Throws IoError where the machine is at fault, not the configuration: no such program, a folder that cannot be written, or the program itself

@@ -32,6 +32,9 @@ struct DeployOptions {
     std::size_t log_bytes = 16UL << 20UL;   ///< of the log file at most
     std::shared_ptr<Watchdog> watchdog{};   ///< ends the engine where this program dies first; none: only its leader is told
     std::string nvidia_smi = "nvidia-smi";  ///< asked for the GPUs' memory before the start and after the end, where it is there
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 /// How a deployment began.

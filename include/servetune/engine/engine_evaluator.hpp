@@ -36,9 +36,12 @@ public:
         DeployOptions deploy{};          ///< its folder is the trial's own
         MeasureOptions measure{};
         std::size_t all_logs_bytes = 1UL << 30UL;  ///< of all trials together; over it the oldest go
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const;
     };
 
-    /// The composition must outlive this.
+    /// The composition must outlive this. Throws UsageError where the options cannot be.
     EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads, Options options);
     ~EngineEvaluator() override;
 

@@ -28,6 +28,9 @@ struct FitOptions {
     std::vector<std::string> metrics{"total_tokens_per_second"};
     std::size_t folds = 5;          ///< for the held-out rows; as many as rows where there are fewer
     std::size_t evaluations = 200;  ///< of the whole table, for one fit
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 /// How one figure of one row came out.

@@ -47,6 +47,9 @@ struct MachineWatchOptions {
 
     std::filesystem::path proc = "/proc";           ///< another one in tests
     std::function<void(const std::string&)> say{};  ///< what could not be watched, a line each, from within `stop`
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 /// Which processes are ours, beside this one and its children: the engine's group, all that descends from it, and all with its mark.

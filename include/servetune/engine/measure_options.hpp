@@ -20,6 +20,9 @@ namespace servetune {
 struct StudyWorkloads {
     std::vector<Workload> searched;
     std::vector<Workload> reported{};
+
+    /// What cannot be in them, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 /// How a server that serves is measured, whoever started it.
@@ -34,6 +37,9 @@ struct MeasureOptions {
     std::optional<MachineWatchOptions> watch{};  ///< over the machine, where the server is ours; nothing: not watched
     /// One line for the user's log: `trial 7: serves after 61 s`. What it throws is ignored: no measurement is lost for a line.
     std::function<void(const std::string&)> say{};
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 }  // namespace servetune

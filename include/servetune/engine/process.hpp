@@ -30,6 +30,9 @@ struct ProcessOptions {
     std::vector<int> cores{};  ///< it and its children run on these only; empty: any
     /// Ends it and all that it has started where this program dies first; none: the kernel tells the leader, and nobody else.
     std::shared_ptr<Watchdog> watchdog{};
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
 };
 
 /// How a process group ended.

@@ -34,6 +34,9 @@ public:
     struct Options {
         std::vector<std::pair<std::string, double>> weights{};  ///< workloads of the objective; empty: all, equally
         StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const;
     };
 
     /// One reader for each engine of the composition, which must outlive this. Throws UsageError where one is missing.

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/space/constraint.hpp"
 #include "servetune/space/search_space.hpp"
+#include "servetune/traffic/workload.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <algorithm>
@@ -44,9 +46,18 @@ public:
     struct Options {
         std::vector<std::pair<std::string, double>> workloads{};  ///< those of the objective with weights; empty: the table has none
         double noise_cv = 0;                                      ///< added multiplicative noise, for experiments
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const {
+            OptionCheck check;
+            check.within("noise_cv", noise_cv, 0, 1);
+            for (const auto& [name, weight] : workloads)
+                check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'", "a positive number", std::to_string(weight));
+            return check.text();
+        }
     };
 
-    /// Throws SpaceError when the space varies a parameter that the table does not have, or the table one that the space does not.
+    /// Throws UsageError where the options cannot be, SpaceError when the space varies a parameter that the table does not have, or the table one that the space does not.
     ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space, Options options);
 
     inline Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
@@ -92,6 +103,7 @@ inline std::vector<std::optional<Value>> ReplayEvaluator::parsed(const MeasuredT
 
 inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space, Options options)
     : parameters_(table.parameters), options_(std::move(options)), source_(table.source) {
+    check_options("replay", options_.why_invalid());
     for (const Parameter& parameter : space.parameters()) {
         const bool varies = parameter.continuous() || parameter.level_count() > 1;
         if (varies && std::find(parameters_.begin(), parameters_.end(), parameter.name) == parameters_.end())

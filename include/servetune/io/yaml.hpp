@@ -60,8 +60,9 @@ public:
     [[nodiscard]] bool boolean() const;
     [[nodiscard]] std::int64_t integer() const;
     [[nodiscard]] double real() const;
-    [[nodiscard]] double seconds() const;             ///< `8h`, `20min`, `90s`, `500ms`
-    [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`
+    [[nodiscard]] double seconds() const;             ///< `8h`, `20min`, `90s`, `500ms`; at most a hundred years
+    [[nodiscard]] double positive_seconds() const;    ///< the same, and more than nothing
+    [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`; at most 1
     [[nodiscard]] std::vector<Value> values() const;  ///< a list, or one value
 
     /// Copies of this mapping with `over`'s keys in place of its own; the mappings under `merged` are merged key by key.

@@ -52,6 +52,8 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
     check(std::isfinite(from) && from >= 0, "a rate of 0 or more requests per second", from);
     check(std::isfinite(to) && to >= 0, "a rate of 0 or more requests per second", to);
     check(from + to > 0, "a positive rate", from);
+    check(std::max(from, to) >= slowest_rate && std::max(from, to) <= fastest_rate, "a rate of 1e-6 to 1e9 requests per second",
+          std::max(from, to));
     check(arrival.burstiness > 0, "a positive burstiness", arrival.burstiness);
     std::vector<double> times = arrival_detail::unit_arrivals(count, arrival.burstiness, rng);
     if (arrival.kind == Arrival::Kind::rate) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/option_check.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
 #include "servetune/traffic/request_record.hpp"
 #include "servetune/traffic/workload.hpp"
@@ -59,6 +60,16 @@ struct LoadOptions {
     bool ignore_eos = false;                              ///< ask for exactly `output_tokens`; an answer of another length has failed
     bool warm_connections = true;                         ///< connect before the clock starts
     std::function<void(const LoadProgress&)> progress{};  ///< about twice a second, from a thread of the run
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        return OptionCheck()
+            .within("loops", static_cast<double>(loops), 1, 1024)
+            .at_least("most_in_flight", most_in_flight.value_or(1), 1)
+            .seconds("request_timeout_seconds", request_timeout_seconds)
+            .seconds("stall_timeout_seconds", stall_timeout_seconds)
+            .text();
+    }
 };
 
 /// What a run gave.

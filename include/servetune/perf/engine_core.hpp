@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/option_check.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/perf/cost_model.hpp"
 
@@ -48,6 +49,16 @@ struct StepNoise {
     double step_cv = 0;   ///< each step by itself
     double drift_cv = 0;  ///< a slow wave over the steps: clocks, temperature
     double drift_period_seconds = 600;
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        return OptionCheck()
+            .within("run_cv", run_cv, 0, 1)
+            .within("step_cv", step_cv, 0, 1)
+            .within("drift_cv", drift_cv, 0, 1)
+            .seconds("drift_period_seconds", drift_period_seconds)
+            .text();
+    }
 };
 
 /// Counters as engines publish them.

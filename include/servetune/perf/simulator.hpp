@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/option_check.hpp"
 #include "servetune/perf/engine_core.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
 #include "servetune/traffic/request_record.hpp"
@@ -51,6 +52,15 @@ struct SimulationOptions {
     std::optional<double> dies_after_seconds{};  ///< of load: the engine ends then and what runs fails (LoadDefect)
     bool hangs = false;                          ///< then it does not end but says nothing more: requests stall
     double stall_timeout_seconds = 300;          ///< without a byte until the client gives up on a hung engine (LoadOptions)
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        return OptionCheck()
+            .part("noise", noise.why_invalid())
+            .within("dies_after_seconds", dies_after_seconds.value_or(0), 0, longest_seconds)
+            .seconds("stall_timeout_seconds", stall_timeout_seconds)
+            .text();
+    }
 };
 
 /// What a simulated load test gave: records as a load generator would have written them, with a client that costs nothing.

@@ -34,7 +34,8 @@ class Bayesian : public Strategy {
 public:
     using Options = BayesianOptions;
 
-    explicit Bayesian(Options options = {}) : options_(std::move(options)) {}
+    /// Throws UsageError where the options cannot be.
+    explicit Bayesian(Options options = {}) : options_(std::move(options)) { check_options("bayesian", options_.why_invalid()); }
     [[nodiscard]] std::string name() const override { return "bayesian"; }
     [[nodiscard]] const Options& options() const { return options_; }
     [[nodiscard]] inline Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;

@@ -3,12 +3,14 @@
 
 // What can be said of the Bayesian strategy, without its algebra: whoever only passes options on does not compile Eigen.
 
+#include "servetune/base/option_check.hpp"
 #include "servetune/model/hyperparameter_search.hpp"
 #include "servetune/model/prior_mean.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -59,6 +61,24 @@ struct BayesianOptions {
     LearningOptions learning{};
     CandidateOptions candidates{};
     Beliefs beliefs{};
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        const HyperparameterSearch& search = learning.search;
+        return OptionCheck()
+            .at_least("trials", trials, 1)
+            .within("least_chance", least_chance, 0, 1)
+            .within("first_chance", first_chance, 0, 1)
+            .at_least("rescored", rescored, 1)
+            .at_least("places", places, 1)
+            .at_least("places_of_many", places_of_many, 1)
+            .at_least("learning.search.starts", search.starts, 1)
+            .at_least("learning.search.modes", search.modes, 1)
+            .at_least("learning.search.fitted_to", search.fitted_to, 2)
+            .at_least("learning.search.starts_of_many", search.starts_of_many, 1)
+            .at_least("candidates.sample", candidates.sample, 1)
+            .text();
+    }
 };
 
 }  // namespace servetune

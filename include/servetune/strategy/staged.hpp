@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/option_check.hpp"
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/trial/standings.hpp"
 
@@ -37,9 +38,20 @@ public:
     struct Options {
         std::vector<Stage> stages;
         std::size_t replicates = 3;  ///< most measurements of one configuration to settle a comparison
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const {
+            OptionCheck check;
+            check.within("replicates", static_cast<double>(replicates), 1, 1000);
+            for (const Stage& stage : stages)
+                check.that(stage.product.empty() != stage.candidates.empty(), "stage '" + stage.name + "'", "a product or candidates",
+                           stage.product.empty() ? "neither" : "both");
+            return check.text();
+        }
     };
 
-    explicit Staged(Options options) : options_(std::move(options)) {}
+    /// Throws UsageError where the options cannot be.
+    explicit Staged(Options options) : options_(std::move(options)) { check_options("staged", options_.why_invalid()); }
 
     [[nodiscard]] std::string name() const override { return "staged"; }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng&) const override {

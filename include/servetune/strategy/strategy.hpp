@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/space/search_space.hpp"
@@ -22,9 +23,12 @@ namespace servetune {
 /// What is to be solved; the same for every ask of a study.
 class Problem {
 public:
-    /// Throws SpaceError when the space is empty or its default configuration, which is always trial 0, is not feasible.
+    /// Throws SpaceError when the space is empty or its default configuration, which is always trial 0, is not feasible; UsageError where the
+    /// objective or the decision cannot be.
     Problem(SearchSpace search_space, Objective what_for, Decision how_decided)
         : space(std::move(search_space)), feasible(space), objective(std::move(what_for)), decision(how_decided) {
+        check_options("the objective", objective.why_invalid());
+        check_options("the decision", decision.why_invalid());
         const auto violations = space.violations(space.default_configuration());
         if (!violations.empty())
             throw SpaceError("the default configuration (" + space.default_configuration().text() +

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/option_check.hpp"
+
 #include <cstddef>
 #include <limits>
+#include <string>
 
 namespace servetune {
 
@@ -16,6 +19,12 @@ struct Budget {
     /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then, were it as long as the longest so
     /// far, of report workloads neither.
     double until = std::numeric_limits<double>::infinity();
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        constexpr double never = std::numeric_limits<double>::infinity();
+        return OptionCheck().within("wall_clock_seconds", wall_clock_seconds, 0, never).within("until", until, 0, never).text();
+    }
 };
 
 }  // namespace servetune

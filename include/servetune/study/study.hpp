@@ -67,7 +67,7 @@ public:
 
     /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads, as far as the budget's time allows:
     /// where it ends them, that is the run's reason. An exception of the evaluator, the strategy, the journal or the recommendation ends the run with
-    /// StopReason::error; `run` never throws a std::exception. The trial that was interrupted stays open.
+    /// StopReason::error, and so does a budget that cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
@@ -268,6 +268,7 @@ inline std::optional<StopReason> Study::measure_report_workloads(Evaluator& eval
 inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
     Summary summary;
     try {
+        check_options("the budget", budget.why_invalid());
         const double began = options_.steady();
         if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
         summary.reason = search(evaluator, budget, began, stop, observer);

@@ -2,11 +2,13 @@
 #pragma once
 
 #include "servetune/base/normal.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 namespace servetune {
@@ -21,6 +23,11 @@ struct Decision {
     double min_gain = 0.01;     ///< a flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides
     double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        return OptionCheck().within("min_gain", min_gain, 0, 1).within("noise_cv", noise_cv, 0, 1).text();
+    }
 
     [[nodiscard]] bool believes(const Measurement& measurement) const {
         return !enforce_audit || measurement.validity.verdict != Verdict::unsound;

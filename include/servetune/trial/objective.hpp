@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/space/value.hpp"
 #include "servetune/trial/figure_text.hpp"
 #include "servetune/trial/outcome.hpp"
@@ -95,6 +96,20 @@ struct Objective {
         std::vector<Goal> result{leading()};
         result.insert(result.end(), further.begin(), further.end());
         return result;
+    }
+    /// What cannot be in it, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const {
+        OptionCheck check;
+        std::vector<std::string> names;
+        for (const Goal& goal : goals()) {
+            check.that(!goal.metric.empty(), "goals", "the name of a metric", "none");
+            check.that(std::find(names.begin(), names.end(), goal.metric) == names.end(), "goals", "each metric once",
+                       goal.metric + " twice");
+            names.push_back(goal.metric);
+        }
+        for (const Limit& limit : limits)
+            check.that(!limit.metric.empty() && std::isfinite(limit.bound), "limits", "a metric and a finite bound", limit.text());
+        return check.text();
     }
     /// Of the leading goal, as Goal::gain and Goal::better.
     [[nodiscard]] double gain(double candidate, double base) const {
