@@ -118,6 +118,10 @@ Metric metric_in(const OrderedJson& value, const std::string& name) {
     if (result.standard_error.value_or(0) < 0) throw ParseError("the standard error of " + name + " is below 0");
     if (!std::isfinite(result.value) || !std::isfinite(result.standard_error.value_or(0)))
         throw ParseError(what + " is not finite; tell it as {\"failed\": \"invalid_result\"}");
+    if (!has_sound_size(result.value) || !has_sound_size(result.standard_error.value_or(0)))
+        throw ParseError(what +
+                         " and its standard error are 0, or of a size between 1e-100 and 1e100; one that is not is told as "
+                         "{\"failed\": \"invalid_result\"}");
     return result;
 }
 
@@ -184,9 +188,7 @@ private:
     OrderedJson ask() {
         if (const auto reason = study_.spent(budget_, steady_seconds() - began_))
             return {{"finished", "the budget is spent"}, {"stop_reason", name_in(stop_reasons, *reason)}};
-        const std::vector<Trial>& trials = study_.trials();
-        const auto told = std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.of_search() && trial.told(); });
-        if (static_cast<std::size_t>(told) + study_.in_hand() >= budget_.trials) return {{"waiting", true}};
+        if (study_.told_in_search() + study_.in_hand() >= budget_.trials) return {{"waiting", true}};
         if (const auto trial = study_.ask()) return offer(*trial);
         if (study_.finished_because().empty()) return {{"waiting", true}};
         return {{"finished", study_.finished_because()}, {"stop_reason", name_in(stop_reasons, StopReason::strategy_finished)}};
@@ -213,8 +215,7 @@ private:
 
     /// The open trial of a configuration, or a new one.
     std::uint64_t trial_of(Configuration configuration) {
-        for (const Trial& trial : study_.trials())
-            if (trial.of_search() && !trial.told() && trial.configuration == configuration) return trial.id;
+        if (const auto open = study_.open_trial(configuration)) return *open;
         return study_.propose(std::move(configuration), "told, not asked").id;
     }
 

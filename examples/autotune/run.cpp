@@ -67,7 +67,7 @@ void print_conclusion(const StudySetup& setup, const Study& study, const Summary
 }  // namespace
 
 int run(const RunArguments& arguments) {
-    StopSignals signals("the trial that is running will be repeated by the next run");
+    StopSignals signals("the trial that is running will be repeated by the next run", true);
     StudyFile file = arguments.load();
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
@@ -100,6 +100,7 @@ int run(const RunArguments& arguments) {
     {
         Progress progress(setup, budget);
         log.emplace(folder, arguments.quiet ? nullptr : &progress);
+        signals.prepared();
         summary = study.run(*setup.evaluator, budget, signals.token(), &*log);
         log->say(fmt::format("ends: {} {}", name_in(stop_reasons, summary.reason), summary.message));
         setup.evaluator.reset();  // an engine that still serves ends here

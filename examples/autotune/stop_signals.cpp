@@ -43,7 +43,7 @@ void take_engines_along() {
 
 }  // namespace
 
-StopSignals::StopSignals(const char* promise) : signals_(stopping()) {
+StopSignals::StopSignals(const char* promise, bool preparing) : signals_(stopping()), preparing_(preparing) {
     pthread_sigmask(SIG_BLOCK, &signals_, nullptr);
     // Errors of a write, with a message, and not the end of the program: a file at its size limit, a reader that has gone.
     for (const int signal : {SIGXFSZ, SIGPIPE}) std::signal(signal, SIG_IGN);
@@ -52,7 +52,8 @@ StopSignals::StopSignals(const char* promise) : signals_(stopping()) {
         constexpr timespec look_up_interval{0, 50'000'000};  // how soon the end of the program is noticed
         while (!over.stop_requested()) {
             if (sigtimedwait(&signals_, nullptr, &look_up_interval) < 0) continue;
-            if (!source_.request_stop()) {
+            if (preparing_) complain("stopped before the first trial; nothing is lost");
+            if (preparing_ || !source_.request_stop()) {
                 servetune::kill_started_groups();
                 screen().leave();
                 std::_Exit(stopped);

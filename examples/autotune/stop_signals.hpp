@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <stop_token>
 #include <thread>
@@ -13,17 +14,20 @@ namespace autotune {
 /// from here on: a write to a reader that has gone is an error of that write.
 class StopSignals {
 public:
-    /// `promise` is printed at the first signal: what happens to the work that is under way.
-    explicit StopSignals(const char* promise);
+    /// `promise` is printed at the first signal: what happens to the work that is under way. With `preparing` the first signal ends the program like
+    /// a second one, until `prepared` is called: nothing is under way yet, and what reads files may take long.
+    explicit StopSignals(const char* promise, bool preparing = false);
     ~StopSignals();
     StopSignals(const StopSignals&) = delete;
     StopSignals& operator=(const StopSignals&) = delete;
 
+    void prepared() { preparing_ = false; }
     [[nodiscard]] std::stop_token token() const { return source_.get_token(); }
 
 private:
     sigset_t signals_;
     std::stop_source source_;
+    std::atomic<bool> preparing_;
     std::jthread waiter_;
 };
 

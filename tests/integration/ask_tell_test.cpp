@@ -202,6 +202,8 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"tell": {"trial": 0, "value": null}})", "is a number, got null"},
         {R"({"tell": {"trial": 0, "value": NaN}})", "finite numbers only"},
         {R"({"tell": {"trial": 0, "value": -Infinity}})", "finite numbers only"},
+        {R"({"tell": {"trial": 0, "value": 1e308}})", "a size between 1e-100 and 1e100"},
+        {R"({"tell": {"trial": 0, "value": {"value": 1, "standard_error": 1e-308}}})", "a size between 1e-100 and 1e100"},
         {R"({"tell": {"trial": 0, "value": 1e999}})", "too large"},
         {R"({"tell": {"trial": 0, "valeu": 1}})", "known: value,"},
         {R"({"tell": {"trial": 0, "metrics": {}}})", "'total_tokens_per_second' is missing; told are: none"},

@@ -162,7 +162,7 @@ TEST_CASE("command: an unknown placeholder is refused before anything runs, with
         if (std::string(word) != "awk {print}") CHECK(why(word).empty());
     CHECK(has(why("awk {print}"), "{{print}}"));
     CHECK(message_of<UsageError>([] { const CommandEvaluator none(CommandEvaluator::Options{}); }) ==
-          "the command that measures needs a program: its argument vector is empty");
+          "the command that measures: argv: a program wanted, got none");
 }
 
 TEST_CASE("command: metrics, their standard errors and a verdict are taken as printed") {

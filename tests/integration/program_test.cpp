@@ -12,7 +12,10 @@
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/table.hpp"
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <cmath>
@@ -453,6 +456,24 @@ TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
         CHECK(process.wait() == 130);
     }
     CHECK(autotune({"run", slow_study(folder, "0s").string(), "--quiet"}, folder.path()).code == 0);
+}
+
+TEST_CASE("interrupted while the study is still being prepared, the program ends at once") {
+    const TemporaryFolder folder;
+    const fs::path table = folder.path() / "t.csv";
+    REQUIRE(::mkfifo(table.c_str(), 0600) == 0);  // a table whose end never comes
+    const std::string study = folder
+                                  .write("s.yaml", "use: " + (published / "qwen3-14b-h100/study.yaml").string() +
+                                                       "\nstudy: slow\nevaluator: {replay: {table: t.csv}}\n")
+                                  .string();
+    ChildProcess process({SERVETUNE_PROGRAM, "run", study}, folder.path());
+    int writer = -1;
+    REQUIRE(comes_true([&] { return (writer = ::open(table.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }));  // it reads
+    process.signal(SIGINT);
+    CHECK(process.wait_at_most(std::chrono::seconds(20)) == 130);
+    CHECK(process.err().find("stopped before the first trial; nothing is lost") != std::string::npos);
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "slow/study.db"));
+    ::close(writer);
 }
 
 TEST_CASE("a disk that fills up: every size at which writing stops leaves a study that goes on") {

@@ -17,6 +17,19 @@ using Catch::Approx;  // where version 2 puts it
 
 namespace servetune::test {
 
+/// Built with the address sanitizer, which itself needs /proc and free descriptors and answers SIGSEGV in its own way.
+#if defined(__SANITIZE_ADDRESS__)
+inline constexpr bool address_sanitized = true;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+inline constexpr bool address_sanitized = true;
+#else
+inline constexpr bool address_sanitized = false;
+#endif
+#else
+inline constexpr bool address_sanitized = false;
+#endif
+
 /// The message of what `action` throws as an `Expected`; empty when it throws nothing.
 template <class Expected, class Action>
 std::string message_of(const Action& action) {

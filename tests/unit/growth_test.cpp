@@ -3,10 +3,12 @@
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/space/neighbours.hpp"
 #include "servetune/strategy/random.hpp"
+#include "servetune/study/study.hpp"
 #include "support/brute_force.hpp"
 #include "support/test.hpp"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 using namespace servetune;
@@ -113,4 +115,62 @@ TEST_CASE("growth: random asks draw the same whether the history is sorted or no
     }
     Rng rng(1);
     CHECK_FALSE(draw_unseen(problem.feasible, history, rng));
+}
+
+TEST_CASE("growth: what a study keeps of its trials is what a walk through all of them finds") {
+    const Problem problem(SearchSpace({Parameter::integer("n", 1, 12), Parameter::choice("mode", {"a", "b"})}), {"x"}, {});
+    const Random random;
+    MemoryJournal journal;
+    double now = 0;
+    Study::Options options;
+    options.now = [&] { return now; };
+    Study study(problem, random, journal, options);
+    Rng rng(11);
+    const auto check = [&] {
+        const std::vector<Trial>& trials = study.trials();
+        std::size_t told = 0;
+        std::map<Configuration, std::uint64_t> oldest_open;
+        for (const Trial& trial : trials) {
+            told += trial.told() ? 1 : 0;
+            if (!trial.told()) oldest_open.try_emplace(trial.configuration, trial.id);
+        }
+        REQUIRE(study.told_in_search() == told);
+        for (const Trial& trial : trials) {
+            const auto found = oldest_open.find(trial.configuration);
+            REQUIRE(study.open_trial(trial.configuration) == (found == oldest_open.end() ? std::nullopt : std::optional(found->second)));
+        }
+    };
+    std::vector<std::uint64_t> in_hand;
+    for (int step = 0; step < 300; ++step) {
+        now += 1;
+        if (in_hand.empty() || rng.index(2) == 0) {
+            const Trial trial = study.propose(problem.feasible.sample(rng), "by hand");
+            const auto same = std::count_if(study.trials().begin(), study.trials().end(),
+                                            [&](const Trial& other) { return other.configuration == trial.configuration; });
+            CHECK(trial.seed == derive_seed(0, static_cast<std::uint64_t>(same - 1)));
+            in_hand.push_back(trial.id);
+            if (rng.index(3) == 0) study.start(trial.id);
+        } else {
+            const std::size_t which = rng.index(in_hand.size());
+            study.tell(in_hand[which], Measurement{{{"x", {1 + rng.uniform()}}}});
+            in_hand.erase(in_hand.begin() + static_cast<std::ptrdiff_t>(which));
+        }
+        check();
+    }
+    double longest = 0;
+    for (const Trial& trial : study.trials()) longest = std::max(longest, trial.cost_seconds());
+    REQUIRE(longest > 2);
+    Budget until;
+    until.until = now + longest;
+    CHECK_FALSE(study.spent({100'000}, 0));
+    until.trials = 100'000;
+    CHECK_FALSE(study.spent(until, 0));
+    until.until -= 0.5;
+    CHECK(study.spent(until, 0) == StopReason::deadline);
+    Study again(problem, random, journal, options);
+    CHECK(again.told_in_search() == study.told_in_search());
+    CHECK(again.in_hand() == 0);
+    while (again.in_hand() < 3 && again.ask()) {
+    }
+    CHECK(again.in_hand() == 3);
 }

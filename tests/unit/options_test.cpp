@@ -138,11 +138,11 @@ TEST_CASE("options: whoever takes them refuses what cannot be") {
 TEST_CASE("options: a study's file says at which place something cannot be") {
     const TemporaryFolder folder;
     const auto refused = [&](const std::string& lines) {
-        const std::string text =
-            lines + "\nstudy: s\nmodel: m\nengine: vllm\nobjective: {maximize: total_tokens_per_second}\nothers: default\n"
-            "space: {max_num_seqs: {choice: [16, 64]}}\n" +
-            (lines.find("workloads") == 0 ? "" : std::string("workloads: [{use: random}]\n")) +
-            (lines.find("evaluator") == 0 ? "" : "evaluator: {deploy: {}}\n");
+        const std::string text = lines +
+                                 "\nstudy: s\nmodel: m\nengine: vllm\nobjective: {maximize: total_tokens_per_second}\nothers: default\n"
+                                 "space: {max_num_seqs: {choice: [16, 64]}}\n" +
+                                 (lines.find("workloads") == 0 ? "" : std::string("workloads: [{use: random}]\n")) +
+                                 (lines.find("evaluator") == 0 ? "" : "evaluator: {deploy: {}}\n");
         const auto file = folder.write("s.yaml", text);
         const std::string message = message_of<Error>([&] { (void)set_up(load_study(file, shipped_catalogue)); });
         INFO(lines);

@@ -84,7 +84,7 @@ double any_number(Rng& rng) {
                                              std::numeric_limits<double>::infinity(),
                                              -std::numeric_limits<double>::infinity()};
     const std::size_t which = rng.index(2 * numbers.size());
-    return which < numbers.size() ? numbers[which] : std::exp(1400 * (rng.uniform() - 0.5));
+    return which < numbers.size() ? numbers[which] : std::exp(460 * (rng.uniform() - 0.5));
 }
 
 Outcome any_outcome(Rng& rng) {
@@ -106,6 +106,27 @@ Outcome any_outcome(Rng& rng) {
 }
 
 }  // namespace
+
+TEST_CASE("study: a figure of a size that cannot be meant is a failed trial, and the rest is concluded from") {
+    const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});
+    const Exhaustive exhaustive;
+    for (const double figure : {1e308, 1.1e100, 0.9e-100, 5e-324}) {
+        MemoryJournal journal;
+        Study study(problem, exhaustive, journal);
+        std::size_t failed = 0;
+        while (const auto trial = study.ask()) {
+            const bool extreme = trial->id % 2 == 1;
+            study.tell(trial->id, Measurement{{{"total_tokens_per_second", {extreme ? figure : 100.0 + static_cast<double>(trial->id)}}}});
+            failed += study.trials()[trial->id].failure() != nullptr ? 1 : 0;
+            if (extreme) CHECK(has(study.trials()[trial->id].failure()->message, "figures are 0, or of a size between 1e-100 and 1e100"));
+        }
+        CHECK(failed == study.trials().size() / 2);
+        const Recommendation result = study.recommendation();
+        REQUIRE(result.best);
+        CHECK(std::isfinite(result.gain.value));
+        CHECK(result.gain.value < 1);
+    }
+}
 
 TEST_CASE("study by hand: a trial that was asked or started and never told is offered again, oldest first, before the strategy is asked") {
     const Problem problem(two_flags(), {}, {Decision::Rule::published, 0.005});

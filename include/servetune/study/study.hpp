@@ -8,6 +8,7 @@
 #include "servetune/study/observer.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "servetune/study/summary.hpp"
+#include "servetune/study/trial_index.hpp"
 #include "servetune/trial/journal.hpp"
 
 #include <algorithm>
@@ -50,6 +51,7 @@ public:
         : problem_(problem), strategy_(strategy), journal_(journal), options_(std::move(options)), trials_(journal.trials()) {
         if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
         if (!options_.now) options_.now = unix_seconds;
+        for (const Trial& trial : trials_) index_.add(trial);
         take_up_open_trials();
     }
 
@@ -74,21 +76,23 @@ public:
     [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
     /// Trials of the search that were handed out here and are not told.
     [[nodiscard]] std::size_t in_hand() const;
+    [[nodiscard]] std::size_t told_in_search() const { return index_.told_in_search(); }
+    /// The oldest trial of the search with this configuration that is not told; nothing: there is none.
+    [[nodiscard]] std::optional<std::uint64_t> open_trial(const Configuration& configuration) const {
+        return index_.open_trial(configuration);
+    }
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
     /// The strategy's word when the last `ask` found it finished; empty: it waits.
     [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
 
 private:
-    [[nodiscard]] std::size_t told_in_search() const;
-    [[nodiscard]] double longest_trial_seconds() const;
     /// The part of `spent` that looks at the clocks.
     [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds) const;
     /// The failure that all trials from this id on share, where nothing ever succeeded and there are `enough` of them.
     [[nodiscard]] const Failure* common_failure(std::size_t since, std::size_t enough) const;
-    [[nodiscard]] bool open(const Trial& trial) const {
-        return trial.of_search() && !trial.told() && problem_.space.feasible(trial.configuration);
-    }
+    /// Whether the space (still) has the configuration of an open trial.
+    [[nodiscard]] bool in_space(std::uint64_t id) const { return problem_.space.feasible(trials_[id].configuration); }
     void take_up_open_trials();
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     /// The trial to evaluate next, for `ask` and `run`; null as `ask`.
@@ -105,26 +109,11 @@ private:
     Journal& journal_;
     Options options_;
     std::vector<Trial> trials_;
+    TrialIndex index_{};
     std::set<std::uint64_t> unoffered_{};      ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
     std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: the steady clock at their start
     std::string finished_because_;
 };
-
-inline std::size_t Study::told_in_search() const {
-    return static_cast<std::size_t>(
-        std::count_if(trials_.begin(), trials_.end(), [](const Trial& t) { return t.of_search() && t.told(); }));
-}
-
-inline std::size_t Study::in_hand() const {
-    return static_cast<std::size_t>(
-        std::count_if(trials_.begin(), trials_.end(), [&](const Trial& t) { return !unoffered_.contains(t.id) && open(t); }));
-}
-
-inline double Study::longest_trial_seconds() const {
-    double longest = 0;
-    for (const Trial& trial : trials_) longest = std::max(longest, trial.cost_seconds());
-    return longest;
-}
 
 inline const Failure* Study::common_failure(std::size_t since, std::size_t enough) const {
     if (enough == 0) return nullptr;
@@ -143,19 +132,18 @@ inline const Failure* Study::common_failure(std::size_t since, std::size_t enoug
 }
 
 inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
-    const auto replicate = static_cast<std::uint64_t>(std::count_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-        return trial.workload == workload && trial.configuration == configuration;
-    }));
+    const std::uint64_t replicate = index_.times(workload, configuration);
     Trial trial{trials_.size(), std::move(configuration), std::move(workload), derive_seed(options_.seed, replicate), std::move(why)};
     trial.asked_at = options_.now();
     journal_.asked(trial);
     trials_.push_back(std::move(trial));
+    index_.add(trials_.back());
     return trials_.back();
 }
 
 inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds) const {
     if (seconds >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
-    if (options_.now() + longest_trial_seconds() > budget.until) return StopReason::deadline;
+    if (options_.now() + index_.longest_seconds() > budget.until) return StopReason::deadline;
     return std::nullopt;
 }
 
@@ -164,9 +152,14 @@ inline std::optional<StopReason> Study::spent(const Budget& budget, double secon
     return time_spent(budget, seconds);
 }
 
+inline std::size_t Study::in_hand() const {
+    const auto in_hand = [&](std::uint64_t id) { return !unoffered_.contains(id) && in_space(id); };
+    return static_cast<std::size_t>(std::count_if(index_.open().begin(), index_.open().end(), in_hand));
+}
+
 inline void Study::take_up_open_trials() {
-    for (const Trial& trial : trials_)
-        if (open(trial)) unoffered_.insert(trial.id);
+    for (const std::uint64_t id : index_.open())
+        if (in_space(id)) unoffered_.insert(id);
 }
 
 inline Trial Study::propose(Configuration configuration, std::string why) {
@@ -216,6 +209,7 @@ inline void Study::tell(std::uint64_t id, Outcome outcome) {
     unoffered_.erase(id);
     trials_[id].outcome = told;
     trials_[id].told_at = at;
+    index_.told(trials_[id]);
 }
 
 inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {

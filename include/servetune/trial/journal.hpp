@@ -40,10 +40,24 @@ inline void check_open(const std::vector<Trial>& trials, std::uint64_t id) {
     if (trials[id].told()) throw UsageError("trial " + std::to_string(id) + " is already told");
 }
 
+/// Whether a figure is 0 or of a size that can be meant. Beyond, sums, squares and ratios of a few figures overflow or vanish, and what is
+/// concluded from them would be wrong.
+inline bool has_sound_size(double figure) {
+    constexpr double smallest = 1e-100;
+    constexpr double largest = 1e100;
+    const double size = std::abs(figure);
+    return size == 0 || (size >= smallest && size <= largest);
+}
+
 /// Which number of a measurement no journal keeps, in words; empty: all are fit.
 inline std::string unfit_number_in(const Measurement& measurement) {
     for (const auto& [name, metric] : measurement.metrics) {
         if (!std::isfinite(metric.value)) return "metric '" + name + "' is not a number";
+        if (!has_sound_size(metric.value) ||
+            (std::isfinite(metric.standard_error.value_or(0)) && !has_sound_size(metric.standard_error.value_or(0))))
+            return "metric '" + name + "' is " + text_of(metric.value) +
+                   (metric.standard_error ? " with standard error " + text_of(*metric.standard_error) : "") +
+                   "; figures are 0, or of a size between 1e-100 and 1e100";
         if (metric.standard_error && !(std::isfinite(*metric.standard_error) && *metric.standard_error >= 0))
             return "the standard error of metric '" + name + "' is " + text_of(*metric.standard_error) +
                    "; it must be finite and at least 0";
