@@ -330,7 +330,7 @@ TEST_CASE("load: an answer ends with [DONE], whatever the server sends after it"
 }
 
 TEST_CASE("load: an event loop that cannot be made leaves no descriptor open") {
-    if (address_sanitized) return;
+    if (sanitized) return;  // which without descriptors takes objects for broken ones
     const auto open_now = [] {
         std::vector<int> numbers;
         for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd"))

@@ -204,7 +204,7 @@ TEST_CASE("tuner's troubles: its engines do not outlive it: kill -9, a second Ct
     const std::string without_exec =
         replaced(replaced(read_file(wrapper), "\nexec ", "\n(trap '' TERM; "), " vllm \"$@\"\n", " vllm \"$@\")\n");
     for (const int signal : {SIGKILL, SIGINT, SIGSEGV}) {
-        if (address_sanitized && signal == SIGSEGV) continue;
+        if (sanitized && signal == SIGSEGV) continue;
         std::ofstream(wrapper) << without_exec;
         const std::size_t before = study.engines().size();
         ChildProcess process(study.words("run", {"--quiet"}), study.folder());
@@ -239,7 +239,7 @@ TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down,
     for (const auto& [where, before] : {std::pair{"/proc", no_proc}, {"loopback", no_network}, {"later", own_network}}) {
         std::vector<std::string> probe = before;
         probe.emplace_back("/bin/true");
-        if (address_sanitized && std::string(where) == "/proc") continue;
+        if (sanitized && std::string(where) == "/proc") continue;  // a sanitizer itself needs it
         if (!works(probe)) {
             std::cout << "skipped (" << where << "): this user may not make namespaces, or there is no ip\n";
             continue;

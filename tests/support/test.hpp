@@ -17,17 +17,17 @@ using Catch::Approx;  // where version 2 puts it
 
 namespace servetune::test {
 
-/// Built with the address sanitizer, which itself needs /proc and free descriptors and answers SIGSEGV in its own way.
-#if defined(__SANITIZE_ADDRESS__)
-inline constexpr bool address_sanitized = true;
+/// Built with a sanitizer: it answers SIGSEGV in its own way.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool sanitized = true;
 #elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-inline constexpr bool address_sanitized = true;
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+inline constexpr bool sanitized = true;
 #else
-inline constexpr bool address_sanitized = false;
+inline constexpr bool sanitized = false;
 #endif
 #else
-inline constexpr bool address_sanitized = false;
+inline constexpr bool sanitized = false;
 #endif
 
 /// The message of what `action` throws as an `Expected`; empty when it throws nothing.
