@@ -162,6 +162,11 @@ void set_up_replay(StudySetup& setup, const StudyFile& file) {
 void set_up_simulation(StudySetup& setup, const StudyFile& file) {
     setup.problem = std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
                                               file.decision);
+    for (const Parameter& parameter : setup.problem->space.parameters())
+        if (is_load_level(parameter.name))
+            throw UsageError(file.file.string() +
+                             ": 'load': a simulated study predicts each workload under its own 'arrival'; write the load there, " +
+                             "or measure with deploy or attach");
     auto evaluator = simulated(file);
     if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
         throw SpaceError(file.file.string() + ": " + why);
