@@ -17,17 +17,17 @@ constexpr std::size_t most_error_bytes = 2048;
 /// A chunk carries tokens when one of these is not empty: the chunk that only names the role does not.
 constexpr std::array token_fields{"content", "reasoning_content", "reasoning", "text"};
 
-std::string_view string_in(const dom::object& object, const char* key) {
+std::string_view string_in(const auto& object, const char* key) {
     std::string_view text;
     return object[key].get_string().get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
 
-/// The message of OpenAI's error object, of a plain string, or the beginning of what is there.
+/// The message of OpenAI's error object, of a plain string, or the beginning of the JSON. Never empty.
 std::string message_in(const dom::element& error) {
     std::string_view text;
-    if (error.get_string().get(text) == simdjson::SUCCESS) return std::string(text.substr(0, most_error_bytes));
-    if (error["message"].get_string().get(text) == simdjson::SUCCESS) return std::string(text.substr(0, most_error_bytes));
-    return simdjson::minify(error).substr(0, most_error_bytes);
+    if (error.get_string().get(text) != simdjson::SUCCESS) text = string_in(error, "message");
+    if (!text.empty()) return std::string(text.substr(0, most_error_bytes));
+    return "an error without a message: " + simdjson::minify(error).substr(0, most_error_bytes);
 }
 
 }  // namespace

@@ -145,6 +145,9 @@ TEST_CASE("what is no whole answer is an error of its kind, never a number") {
     CHECK(read_parts({"<html>"}, {}, 200, "text/html").record.error == "a stream of events wanted, got 'text/html'");
     CHECK(read_parts({R"({"error":"no such model"})"}, {}, 200, "application/json").record.error == "no such model");
     CHECK(read_parts({R"({"error":{"message":"overloaded"}})"}, {}, 503, "application/json").record.error == "status 503: overloaded");
+    CHECK(read_parts({R"({"error":""})"}, {}, 200, "application/json").record.error == R"(an error without a message: "")");
+    CHECK(read_parts({R"({"error":{"message":"","code":4}})"}, {}, 200, "application/json").record.error ==
+          R"(an error without a message: {"message":"","code":4})");
     CHECK(read_parts({}, {}, 302, "").record.error == "status 302");
     CHECK(read_parts({std::string(1U << 20U, 'e')}, {}, 500, "text/plain").record.error.size() < 4096);
 }

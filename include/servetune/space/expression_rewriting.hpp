@@ -41,8 +41,10 @@ inline Expression::Folded Expression::folded(std::size_t at) const {
         const Value decisive = node.kind == Kind::logical_or;
         for (const Folded& operand : operands)
             if (operand.fixed && operand.value == decisive) return operand;
-    } else if (operands.front().fixed && !operands.front().value) return {true, std::nullopt};
-    else if (node.kind != Kind::in && operands.back().fixed && !operands.back().value) return {true, std::nullopt};
+    } else {
+        const auto is_null = [](const Folded& operand) { return operand.fixed && !operand.value; };
+        if (is_null(operands.front()) || (node.kind != Kind::in && is_null(operands.back()))) return {true, std::nullopt};
+    }
     for (const Folded& operand : operands)
         if (!operand.fixed) return {};
     return {true, value_at(at, nothing_known)};
