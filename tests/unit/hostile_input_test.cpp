@@ -76,6 +76,14 @@ TEST_CASE("hostile YAML: a long text repeated, a long key above many nodes, an a
     CHECK(yaml_error("a: &a [*a]").ends_with("': nested more than 100 deep"));
 }
 
+TEST_CASE("hostile YAML: text after the end of the document is refused, and never read for ever") {
+    for (const char* text : {"{},", "{}, {}", "\"a\", 5},\n", "[1], [2]\n"})
+        CHECK(message_of<ParseError>([&] { (void)Yaml::parse(text, "f"); }) == "f:1: not YAML: text after the end of the document");
+    CHECK(message_of<ParseError>([] { (void)Yaml::parse("a: 1\n---\n---\n", "f"); }) ==
+          "f:3: not YAML: text after the end of the document");
+    for (const char* text : {"a: 1\n...\n", "---\na: 1\n", "# one\na: 1\n# two\n"}) CHECK(Yaml::parse(text, "f").find("a") != nullptr);
+}
+
 TEST_CASE("hostile YAML: what is not UTF-8 text is refused with its place") {
     CHECK(yaml_error("a: b\nc: \xFF\n") == "f:2:4: UTF-8 text wanted, got the byte 0xFF; save the file as UTF-8");
     CHECK(yaml_error("\xFF\xFE" + std::string("a\0:\0", 4)) == "f:1:1: UTF-8 text wanted, got the byte 0xFF; save the file as UTF-8");
