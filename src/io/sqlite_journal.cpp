@@ -5,7 +5,6 @@
 #include "journal_snapshot.hpp"
 #include "servetune/base/error.hpp"
 #include "sqlite_connection.hpp"
-#include "study_definition.hpp"
 #include "study_lock.hpp"
 
 #include <sys/stat.h>

@@ -5,6 +5,7 @@
 #include "servetune/base/url.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/study_file.hpp"
 #include "servetune/load/dataset.hpp"
 

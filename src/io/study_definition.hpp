@@ -10,9 +10,6 @@ namespace servetune {
 
 struct StudyFile;
 
-/// How paths of a definition begin that journals did not have before 2026-11-23: a journal without any says nothing of them.
-inline const std::string of_later_versions = "file.";
-
 /// What a study's file says, `use:` resolved, as `path -> text`: all of it, but for what the definition has otherwise and for what is of no
 /// consequence. A key that is added to the format is part of the definition by itself.
 std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study);

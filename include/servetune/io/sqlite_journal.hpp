@@ -12,6 +12,9 @@
 
 namespace servetune {
 
+/// How paths of a definition begin that journals did not have before 2026-11-23: a journal without any says nothing of them.
+inline const std::string of_later_versions = "file.";
+
 /// What a journal belongs to.
 struct StudyIdentity {
     std::string name;
