@@ -2,11 +2,11 @@
 // Timings of the library's own work: counting, listing, drawing and stepping through spaces, and durable journal events. What they
 // were on one machine is in docs/performance.md; compare ratios, not seconds.
 #include "servetune/engine/composition.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/space/neighbours.hpp"
+#include "servetune/study_file/catalogue.hpp"
 
 #include <benchmark/benchmark.h>
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes and cache; all else as by default.
-#include "servetune/engine/cost_belief.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
-#include "servetune/io/study_file.hpp"
+#include "servetune/predict/cost_belief.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "task.hpp"
 
 #include <algorithm>

@@ -4,10 +4,10 @@
 #include "support/simengine.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/engine/serving.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/perf/simulator.hpp"
+#include "servetune/predict/serving.hpp"
+#include "servetune/study_file/catalogue.hpp"
 
 #include <sched.h>
 

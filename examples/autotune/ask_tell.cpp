@@ -9,9 +9,10 @@
 #include "servetune/base/nesting.hpp"
 #include "servetune/base/printable.hpp"
 #include "servetune/io/json.hpp"
-#include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
+#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -246,7 +247,7 @@ int ask_tell(const AskTellArguments& arguments) {
         if (!arguments.directory) journal = std::make_unique<MemoryJournal>();
         else
             journal = std::make_unique<SqliteJournal>(SqliteJournal::open(
-                *arguments.directory, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, arguments.accept_changes));
+                *arguments.directory, {setup.file.name, setup.definition(), std::string(library_version)}, arguments.accept_changes));
     } catch (const IoError& error) {
         put(stderr, "autotune: {}\n", error.what());
         return environment_error;

@@ -3,12 +3,12 @@
 #include "output.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/io/audit_context.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/import.hpp"
-#include "servetune/io/result_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/audit_context.hpp"
+#include "servetune/study_file/import.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -8,14 +8,14 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/url.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/import.hpp"
-#include "servetune/io/records.hpp"
-#include "servetune/io/result_export.hpp"
-#include "servetune/io/result_file.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/load/probe.hpp"
+#include "servetune/results/records.hpp"
+#include "servetune/results/result_export.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/import.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/published.hpp"
 #include "servetune/load/load_test.hpp"
+#include "servetune/results/published.hpp"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/study_file.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 #include <cstdint>
 #include <filesystem>

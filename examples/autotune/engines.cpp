@@ -2,8 +2,8 @@
 #include "commands.hpp"
 #include "output.hpp"
 
-#include "servetune/io/flag_facts.hpp"
 #include "servetune/io/yaml.hpp"
+#include "servetune/study_file/flag_facts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

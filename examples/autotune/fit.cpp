@@ -4,7 +4,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/fit_table.hpp"
+#include "servetune/study_file/fit_table.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -4,9 +4,9 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/import.hpp"
-#include "servetune/io/result_file.hpp"
 #include "servetune/io/utf8.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/import.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -6,11 +6,11 @@
 #include "servetune/base/error.hpp"
 #include "servetune/engine/help.hpp"
 #include "servetune/engine/load_level.hpp"
-#include "servetune/io/flag_facts.hpp"
-#include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/report/report.hpp"
 #include "servetune/space/neighbours.hpp"
 #include "servetune/study/study.hpp"
+#include "servetune/study_file/flag_facts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

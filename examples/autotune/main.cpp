@@ -5,8 +5,9 @@
 #include "standard_streams.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/io/schema.hpp"
 #include "servetune/io/secrets.hpp"
+#include "servetune/study_file/schema.hpp"
+#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -80,7 +81,7 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
 
 int dispatch(int argc, char** argv) {
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
-    app.set_version_flag("--version", SERVETUNE_VERSION);
+    app.set_version_flag("--version", std::string(servetune::library_version));
     app.require_subcommand(1);
 
     RunArguments run_arguments;

@@ -6,7 +6,7 @@
 #include "screen.hpp"
 
 #include "servetune/base/printable.hpp"
-#include "servetune/io/report.hpp"
+#include "servetune/report/report.hpp"
 #include "servetune/study/recommendation.hpp"
 
 #include <fmt/format.h>

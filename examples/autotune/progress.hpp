@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/io/study_file.hpp"
 #include "servetune/study/observer.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 #include <cstddef>
 #include <span>

@@ -8,11 +8,12 @@
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/engine/process.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/report.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/process/process.hpp"
+#include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
+#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 
@@ -30,7 +31,7 @@ namespace {
 /// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their own.
 std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {
     try {
-        return SqliteJournal::open(folder, {setup.file.name, setup.definition(), SERVETUNE_VERSION}, accept_changes);
+        return SqliteJournal::open(folder, {setup.file.name, setup.definition(), std::string(library_version)}, accept_changes);
     } catch (const IoError& error) {
         complain("autotune: {}", error.what());
         return std::nullopt;

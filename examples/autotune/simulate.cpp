@@ -4,7 +4,7 @@
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/engine/prediction.hpp"
+#include "servetune/predict/prediction.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

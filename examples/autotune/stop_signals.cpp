@@ -5,7 +5,7 @@
 #include "output.hpp"
 #include "screen.hpp"
 
-#include "servetune/engine/process.hpp"
+#include "servetune/process/process.hpp"
 
 #include <cstdlib>
 #include <ctime>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/study_file.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 #include <filesystem>
 #include <vector>

@@ -5,7 +5,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/engine/composition.hpp"
-#include "servetune/io/flag_facts.hpp"
+#include "servetune/study_file/flag_facts.hpp"
 
 #include <filesystem>
 #include <map>

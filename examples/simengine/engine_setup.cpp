@@ -3,7 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-#include "servetune/io/catalogue.hpp"
+#include "servetune/study_file/catalogue.hpp"
 
 #include <fmt/format.h>
 

@@ -4,9 +4,9 @@
 #include "command_line.hpp"
 #include "engine_command.hpp"
 
-#include "servetune/engine/serving.hpp"
 #include "servetune/perf/cost_model.hpp"
 #include "servetune/perf/start_failure.hpp"
+#include "servetune/predict/serving.hpp"
 
 #include <optional>
 #include <string>

@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// The core, whole: header-only, standard library, Boost headers and Eigen. See README.md, "Headers: start here".
+// All of servetune::core: header-only, the standard library and Boost headers. Not in it: the strategies of servetune::optimizer
+// (strategy/bayesian.hpp, strategy/quasi_random.hpp). See README.md, "Headers: start here".
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/space/neighbours.hpp"
-#include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/quasi_random.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/strategy/staged.hpp"
 #include "servetune/study/study.hpp"

@@ -5,7 +5,6 @@
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
@@ -13,6 +12,7 @@
 #include "servetune/strategy/quasi_random.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/strategy/staged.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

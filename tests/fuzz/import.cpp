@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a published document: what is found becomes tables that can be read.
-#include "servetune/io/import.hpp"
+#include "servetune/study_file/import.hpp"
 #include "fuzz/target.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"

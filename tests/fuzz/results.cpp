@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Any bytes as a benchmark's results: what is found can be written as a table, as vLLM's JSON and as a block, and read again.
 #include "fuzz/target.hpp"
-#include "servetune/io/import.hpp"
-#include "servetune/io/result_export.hpp"
-#include "servetune/io/result_file.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"
+#include "servetune/results/result_export.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/import.hpp"
 
 #include <cmath>
 #include <map>

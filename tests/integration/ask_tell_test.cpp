@@ -10,8 +10,8 @@
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/study/study.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 #include <nlohmann/json.hpp>
 

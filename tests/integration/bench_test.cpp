@@ -6,7 +6,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/records.hpp"
+#include "servetune/results/records.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program of the user's as the evaluator: what it gets, what of its answers is believed, how it ends, and whole studies by autotune.
-#include "servetune/engine/command_evaluator.hpp"
+#include "servetune/deploy/command_evaluator.hpp"
 
 #include "contract/evaluator_contract.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/engine/process.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/study_file.hpp"
+#include "servetune/process/process.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials on real processes: the evaluator by itself, and autotune from outside. The engine is simengine on a fast clock.
-#include "servetune/engine/engine_evaluator.hpp"
+#include "servetune/deploy/engine_evaluator.hpp"
 #include "servetune/engine/load_level.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -4,9 +4,9 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/engine/deployment.hpp"
-#include "servetune/io/catalogue.hpp"
+#include "servetune/deploy/deployment.hpp"
 #include "servetune/load/load_generator.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/waiting.hpp"
 
 #include <sys/resource.h>

@@ -7,11 +7,11 @@
 #include "support/tiny_model.hpp"
 
 #include "servetune/engine/help.hpp"
-#include "servetune/io/catalogue.hpp"
-#include "servetune/io/flag_facts.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/space/feasible_set.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/flag_facts.hpp"
 
 #include <nlohmann/json.hpp>
 

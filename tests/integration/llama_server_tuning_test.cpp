@@ -8,11 +8,11 @@
 #include "support/test.hpp"
 #include "support/tiny_model.hpp"
 
-#include "servetune/engine/deployment.hpp"
-#include "servetune/io/catalogue.hpp"
+#include "servetune/deploy/deployment.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/yaml.hpp"
+#include "servetune/study_file/catalogue.hpp"
 
 #include <nlohmann/json.hpp>
 

@@ -2,9 +2,9 @@
 // The watch over the machine: a script in nvidia-smi's place, a folder in /proc's.
 #include "support/test.hpp"
 
-#include "../src/engine/cpu_use.hpp"
-#include "servetune/engine/machine_watch.hpp"
-#include "servetune/engine/process.hpp"
+#include "../src/machine/cpu_use.hpp"
+#include "servetune/machine/machine_watch.hpp"
+#include "servetune/process/process.hpp"
 #include "support/waiting.hpp"
 
 #include <sched.h>

@@ -4,8 +4,8 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/engine/port.hpp"
-#include "servetune/engine/process.hpp"
+#include "servetune/process/port.hpp"
+#include "servetune/process/process.hpp"
 #include "support/http.hpp"
 #include "support/waiting.hpp"
 

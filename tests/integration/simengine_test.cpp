@@ -4,11 +4,11 @@
 #include "support/test.hpp"
 
 #include "servetune/engine/help.hpp"
-#include "servetune/engine/serving.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
 #include "servetune/perf/simulator.hpp"
+#include "servetune/predict/serving.hpp"
+#include "servetune/study_file/catalogue.hpp"
 
 #include <nlohmann/json.hpp>
 

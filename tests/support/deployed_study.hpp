@@ -5,8 +5,8 @@
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 
-#include "servetune/engine/process.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/process/process.hpp"
 
 #include <cstdint>
 #include <cstdlib>

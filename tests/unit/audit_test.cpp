@@ -2,11 +2,11 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/io/audit_context.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/load/audit.hpp"
 #include "servetune/study/recommendation.hpp"
+#include "servetune/study_file/audit_context.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/shipped.hpp"
 
 #include <cmath>

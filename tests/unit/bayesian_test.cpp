@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimiser as a whole: what it finds, what it never does, and what it bears.
 #include "servetune/strategy/bayesian.hpp"
+#include "servetune/optimizer/kept_models.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "support/test.hpp"

@@ -5,11 +5,11 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/engine/version.hpp"
-#include "servetune/io/catalogue.hpp"
-#include "servetune/io/flag_facts.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/space/feasible_set.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/flag_facts.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "support/shipped.hpp"
 
 #include <set>

@@ -4,8 +4,8 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/perf/cost_model.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 

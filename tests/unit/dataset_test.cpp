@@ -3,9 +3,9 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/load/dataset.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/shipped.hpp"
 
 #include <algorithm>

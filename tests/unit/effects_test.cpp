@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the parameters do over a whole space: against functions whose effects are known.
-#include "servetune/strategy/effects.hpp"
+#include "servetune/optimizer/effects.hpp"
 #include "servetune/strategy/random.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"

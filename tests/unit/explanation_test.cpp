@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a history says of parameters, and what was expected of a trial when it was asked.
-#include "servetune/strategy/explanation.hpp"
+#include "servetune/optimizer/explanation.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/strategy/effects.hpp"
+#include "servetune/optimizer/effects.hpp"
+#include "servetune/optimizer/held_levels.hpp"
 #include "servetune/strategy/random.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"

@@ -5,7 +5,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/records.hpp"
+#include "servetune/results/records.hpp"
 
 #include <fcntl.h>
 #include <sched.h>

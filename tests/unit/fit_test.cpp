@@ -4,10 +4,10 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
-#include "servetune/engine/fit.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/fit_table.hpp"
 #include "servetune/load/statistics.hpp"
+#include "servetune/predict/fit.hpp"
+#include "servetune/study_file/fit_table.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 

@@ -7,12 +7,12 @@
 #include "servetune/base/printable.hpp"
 #include "servetune/base/redactor.hpp"
 #include "servetune/base/url.hpp"
-#include "servetune/io/catalogue.hpp"
-#include "servetune/io/report.hpp"
-#include "servetune/io/result_file.hpp"
 #include "servetune/io/secrets.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/io/yaml.hpp"
+#include "servetune/report/report.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 #include <cstdlib>
 

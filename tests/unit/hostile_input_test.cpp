@@ -5,10 +5,10 @@
 #include "servetune/base/error.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/import.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"
 #include "servetune/io/yaml.hpp"
+#include "servetune/study_file/import.hpp"
 #include "support/shipped.hpp"
 
 #include <unistd.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is known before anything is measured: the cost model, earlier studies, tables; what it gains and what it costs when it is wrong.
-#include "servetune/io/knowledge.hpp"
+#include "servetune/study_file/knowledge.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/engine/cost_belief.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/optimizer/earlier_results.hpp"
+#include "servetune/predict/cost_belief.hpp"
 #include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/earlier_results.hpp"
 #include "servetune/strategy/random.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
-#include "servetune/io/catalogue.hpp"
-#include "servetune/io/import.hpp"
-#include "servetune/io/published.hpp"
+#include "servetune/results/published.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/import.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

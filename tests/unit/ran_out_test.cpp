@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who runs out of memory where another did: more of what takes memory, all else equal.
+#include "servetune/optimizer/kept_models.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "support/test.hpp"

@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include "servetune/base/rng.hpp"
-#include "servetune/io/result_export.hpp"
-#include "servetune/io/result_file.hpp"
+#include "servetune/results/result_export.hpp"
+#include "servetune/results/result_file.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>

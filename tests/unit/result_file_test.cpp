@@ -5,10 +5,10 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/import.hpp"
-#include "servetune/io/result_export.hpp"
-#include "servetune/io/result_file.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/results/result_export.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/import.hpp"
 #include "support/shipped.hpp"
 
 #include <nlohmann/json.hpp>

@@ -4,9 +4,9 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/engine/failure_reader.hpp"
-#include "servetune/engine/serving.hpp"
-#include "servetune/io/catalogue.hpp"
+#include "servetune/predict/serving.hpp"
 #include "servetune/space/feasible_set.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/shipped.hpp"
 
 #include <functional>

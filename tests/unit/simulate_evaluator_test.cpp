@@ -3,10 +3,10 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/engine/prediction.hpp"
-#include "servetune/io/study_file.hpp"
+#include "servetune/predict/prediction.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/strategy/strategy.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "support/shipped.hpp"
 
 #include <cmath>

@@ -3,9 +3,9 @@
 #include "support/test.hpp"
 
 #include "servetune/engine/failure_reader.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/perf/start_failure.hpp"
 #include "servetune/space/expression_parser.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/shipped.hpp"
 #include "support/small_target.hpp"
 

@@ -3,7 +3,7 @@
 #include "keys.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/io/study_file.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"

@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/io/yaml.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 using namespace servetune;
 using namespace servetune::test;

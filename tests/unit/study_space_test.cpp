@@ -5,11 +5,11 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/space/expression_parser.hpp"
 #include "servetune/space/expression_rewriting.hpp"
 #include "servetune/space/feasible_set.hpp"
+#include "servetune/study_file/study_file.hpp"
 
 #include <cstdlib>
 #include <set>

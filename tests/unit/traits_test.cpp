@@ -3,8 +3,8 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/io/catalogue.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "support/shipped.hpp"
 
 using namespace servetune;

@@ -3,10 +3,10 @@
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
-#include "servetune/io/report.hpp"
-#include "servetune/io/study_file.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
@@ -235,7 +235,7 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
 TEST_CASE("verdict: the disturbances are what the machine's watch and its document name") {
     const std::string source = SERVETUNE_SOURCE;
     const std::set<std::string, std::less<>> known(disturbances.begin(), disturbances.end());
-    const std::string watch = read_file(source + "/src/engine/machine_watch.cpp");
+    const std::string watch = read_file(source + "/src/machine/machine_watch.cpp");
     const std::string document = read_file(source + "/docs/measuring.md");
     static const std::regex id(R"rx("((?:gpu|cpu)_[a-z]+)",)rx");
     static const std::regex row(R"rx(\n\| `((?:gpu|cpu)_[a-z]+)` \|)rx");

@@ -16,7 +16,7 @@
 
 namespace servetune {
 
-/// One key that a mapping may have. The tables of keys (src/io/keys.hpp) are what the reader accepts and what
+/// One key that a mapping may have. The tables of keys (src/study_file/keys.hpp) are what the reader accepts and what
 /// search_spaces/FORMAT.md documents.
 struct Key {
     std::string_view name;

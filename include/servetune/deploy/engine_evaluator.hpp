@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/deploy/deployment.hpp"
+#include "servetune/deploy/measure_options.hpp"
+#include "servetune/engine/composition.hpp"
+#include "servetune/evaluate/evaluator.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <string>
+
+namespace servetune {
+
+/// Measures configurations for real: starts the engine with the configuration's command, waits until it serves, warms it up, sends every workload,
+/// audits what comes back, tears everything down.
+///
+/// One start serves all workloads of a trial; before each the engine's prefix cache is emptied where it can be, and every run has a salt of its own, so that
+/// no prompt was ever seen. Runs of the same configuration number (EvaluationContext::seed) send the same requests whatever the
+/// configuration. A result never comes from a server that died or was replaced meanwhile; one that the machine disturbed is measured once
+/// more, then flagged. What is the machine's fault and not the configuration's (FailureKind::infrastructure) is tried again with a back-off and
+/// never told of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
+///
+/// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order goes on serving until a configuration
+/// needs other flags, the same configuration is to be measured again (a replicate is a new start), or this object ends.
+///
+/// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and `trial_stop_seconds`: where
+/// the trial's time went; 0 for a start that an earlier trial paid for.
+class EngineEvaluator : public Evaluator {
+public:
+    struct Options {
+        std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
+        DeployOptions deploy{};          ///< its folder is the trial's own
+        MeasureOptions measure{};
+        std::size_t all_logs_bytes = 1UL << 30UL;  ///< of all trials together; over it the oldest go
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const;
+    };
+
+    /// The composition must outlive this. Throws UsageError where the options cannot be.
+    EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads, Options options);
+    ~EngineEvaluator() override;
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
+
+private:
+    struct Running;
+    class OneTrial;
+    const Composition& composition_;
+    std::string model_;
+    StudyWorkloads workloads_;
+    Options options_;
+    bool has_load_levels_;
+    std::unique_ptr<Running> running_;
+    std::map<std::int64_t, std::size_t> bytes_of_trials_{};  ///< on the disk, of those that are over
+};
+
+}  // namespace servetune

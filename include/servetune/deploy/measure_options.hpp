@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/load/load_generator.hpp"
+#include "servetune/load/statistics.hpp"
+#include "servetune/machine/machine_watch.hpp"
+#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/perf/model_spec.hpp"
+#include "servetune/traffic/workload.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// The workloads of a study: those of the objective with their weights, and those that are only reported.
+struct StudyWorkloads {
+    std::vector<Workload> searched;
+    std::vector<Workload> reported{};
+
+    /// What cannot be in them, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
+};
+
+/// How a server that serves is measured, whoever started it.
+struct MeasureOptions {
+    LoadOptions load{};                          ///< time-outs of requests; `ignore_eos` comes from the workload
+    ServiceLimits limits{};                      ///< for goodput
+    double trial_within_seconds = 7200;          ///< start to stop; a longer trial is Failure{hung}
+    std::size_t warm_up_requests = 16;           ///< before the first workload, of its kind
+    std::size_t infrastructure_retries = 3;      ///< after 1 s, 4 s, 16 s, ...
+    std::optional<HardwareSpec> hardware{};      ///< for the audit's physics
+    std::vector<ModelSpec> models{};             ///< the same
+    std::optional<MachineWatchOptions> watch{};  ///< over the machine, where the server is ours; nothing: not watched
+    /// One line for the user's log: `trial 7: serves after 61 s`. What it throws is ignored: no measurement is lost for a line.
+    std::function<void(const std::string&)> say{};
+
+    /// What cannot be in these options, for a person; empty: nothing.
+    [[nodiscard]] std::string why_invalid() const;
+};
+
+}  // namespace servetune

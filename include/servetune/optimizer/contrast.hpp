@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/optimizer/credible_interval.hpp"
+#include "servetune/optimizer/learned_model.hpp"
+
+#include <vector>
+
+namespace servetune {
+
+/// Sums of ln(objective) over configurations, each with weights that add to 0: differences that other configurations do not enter.
+struct Contrasts {
+    std::vector<EncodedPoint> points{};
+    std::vector<std::vector<PriorBelief>> beliefs{};  ///< of each point
+    Eigen::MatrixXd weights{};                        ///< points x contrasts
+};
+
+/// The posterior of each contrast by the model of the objective, standardised (more is better), without noise: exact for each expert, w'm and w'Cw with C the joint
+/// posterior covariance, and mixed. O(experts (points^2 + n points)).
+[[nodiscard]] std::vector<Prediction> posterior_of(const LearnedModel& model, const LevelGeometry& geometry, const Contrasts& contrasts);
+
+/// A difference of standardised logarithms as a gain: 0.02 is 2 % better.
+[[nodiscard]] CredibleInterval as_gain(const LearnedModel& model, const Prediction& difference);
+
+}  // namespace servetune

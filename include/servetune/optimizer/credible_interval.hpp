@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+namespace servetune {
+
+/// A number and its 95 % interval.
+struct CredibleInterval {
+    double value = 0;
+    double low = 0;
+    double high = 0;
+
+    /// Whether it says on which side of 0 the truth is.
+    [[nodiscard]] bool known() const { return low > 0 || high < 0; }
+};
+
+inline constexpr double normal_95 = 1.959963984540054;  ///< the 97.5 % point of a normal: of 95 % both ways
+
+}  // namespace servetune

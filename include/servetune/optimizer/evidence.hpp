@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/level_geometry.hpp"
+#include "servetune/model/prior_mean.hpp"
+#include "servetune/strategy/strategy.hpp"
+#include "servetune/trial/standings.hpp"
+
+#include <cstddef>
+#include <optional>
+#include <vector>
+
+namespace servetune {
+
+/// One configuration and what its trials together teach a model.
+struct Lesson {
+    Configuration configuration;
+    EncodedPoint point;
+    std::optional<double> value{};               ///< the leading goal's mean, positive; nothing: no number that may teach
+    double replicates = 0;                       ///< measurements in that mean, the runs behind one figure counted
+    std::vector<std::optional<double>> margins;  ///< for each limit: above 0 it is kept, ln(value / limit) or the logit's difference
+    bool works = true;                           ///< it gave a number, or its failure was not its own
+    bool known_to_work = false;                  ///< it gave a number
+    bool ran_out = false;                        ///< of memory, and never gave a number
+    bool passes = false;                         ///< no limit broken, nothing refused
+    bool told = false;                           ///< a trial of it is
+    bool pending = false;                        ///< a trial of it is under way
+    std::vector<PriorBelief> beliefs{};          ///< one of each source
+    std::optional<double> seconds{};             ///< what its told trials took, their geometric mean; nothing: not known
+    std::vector<double> further{};               ///< the mean of each further goal, where `value` is there
+    std::size_t trials = 0;                      ///< asked, told or not
+
+    /// Nothing but what is expected of it can be learned yet.
+    [[nodiscard]] bool under_way() const { return pending && !value; }
+    friend bool operator==(const Lesson&, const Lesson&) = default;
+};
+
+[[nodiscard]] double median_of(std::vector<double> values);
+
+/// Whether margins are known and were right of at least as many trials as they were wrong of: else they say nothing of what to try first.
+[[nodiscard]] bool margins_hold(const std::vector<Lesson>& lessons);
+
+/// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are ratios; `success_ratio` as the difference of
+/// logits after Laplace's rule for some hundred requests, so that 1 is a number too.
+[[nodiscard]] double margin_of(const Limit& limit, double value);
+
+/// The worst margin over the workloads that have the metric.
+[[nodiscard]] std::optional<double> margin_of(const Limit& limit, const Metrics& metrics);
+
+/// Of what was told: not those that nothing is known of yet, nor what is under way of the others.
+[[nodiscard]] std::vector<Lesson> told_of(const std::vector<Lesson>& lessons);
+
+/// What a history teaches, one lesson a configuration in the order of their first trials; whatever the order of telling.
+[[nodiscard]] std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+                                             const Beliefs& beliefs);
+
+}  // namespace servetune

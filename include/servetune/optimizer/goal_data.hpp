@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/output_scale.hpp"
+#include "servetune/model/surrogate.hpp"
+#include "servetune/optimizer/evidence.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <vector>
+
+namespace servetune {
+
+/// What the process of one goal is fitted to, without beliefs, and which lessons its rows are.
+struct GoalData {
+    SurrogateData data{};
+    std::vector<std::size_t> lessons{};
+};
+
+/// `value_of(lesson)`: the goal's mean, of a lesson with a number. Failures enter as bad values, but under `FailureLesson::classifier` not at all.
+/// `noise_cv`: of one measurement.
+template <class ValueOf>
+GoalData goal_data(const std::vector<Lesson>& lessons, const ValueOf& value_of, const OutputScale& scale, double noise_cv,
+                   const LearningOptions& options) {
+    std::vector<double> good;
+    for (const Lesson& lesson : lessons)
+        if (lesson.value) good.push_back(scale.scaled(value_of(lesson)));
+    std::sort(good.begin(), good.end());
+    // A bad value: nothing was measured, then one spread below what the first will be.
+    const double bad = good.empty() ? -1 : options.failures == FailureLesson::penalty ? good.front() : good[good.size() / 10];
+
+    GoalData result;
+    std::vector<double> values;
+    std::vector<double> factors;
+    bool replicated = false;
+    for (std::size_t i = 0; i < lessons.size(); ++i) {
+        const Lesson& lesson = lessons[i];
+        const bool told_as_bad = !lesson.value && !lesson.works && options.failures != FailureLesson::classifier;
+        if (!lesson.value && !told_as_bad) continue;
+        result.lessons.push_back(i);
+        result.data.points.push_back(lesson.point);
+        values.push_back(lesson.value ? scale.scaled(value_of(lesson)) : bad);
+        factors.push_back(lesson.value ? 1 / lesson.replicates : 1);
+        replicated = replicated || lesson.replicates > 1;
+    }
+    const auto n = static_cast<Eigen::Index>(values.size());
+    result.data.values = Eigen::Map<Eigen::VectorXd>(values.data(), n);
+    result.data.noise_factors = Eigen::Map<Eigen::VectorXd>(factors.data(), n);
+    result.data.beliefs.resize(n, 0);
+    // Assumed noise may be off by a factor of three either way, measured noise by less than two.
+    result.data.noise_variance = {2 * std::log(std::max(noise_cv, 1e-4) / scale.spread()), replicated ? 0.5 : 1.0};
+    result.data.additive = options.additive;
+    return result;
+}
+
+}  // namespace servetune

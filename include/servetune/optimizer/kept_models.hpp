@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/optimizer/candidate_ranking.hpp"
+#include "servetune/optimizer/learned_model.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// Start points of the fits depend on the study's seed, the space and the amount told.
+[[nodiscard]] std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed);
+
+/// The models of what was told; `geometry` must outlive them.
+[[nodiscard]] std::shared_ptr<const ToldModels> told_models(const Problem& problem, const Standings& standings,
+                                                            const std::vector<Lesson>& lessons, const LevelGeometry& geometry,
+                                                            const LearningOptions& options);
+
+/// The same with what is under way among the lessons.
+[[nodiscard]] LearnedModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const ToldModels> told,
+                                        std::vector<Lesson> lessons, const LearningOptions& options);
+
+/// What one ask leaves for the next: the list of candidates while the space is the same, the models and the ranking while nothing was told. Everything is what it would be
+/// if it were made anew.
+class KeptModels {
+public:
+    const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
+        if (std::string key = identity_of(problem); !candidates_ || space_ != key) {
+            ranking_.reset();
+            told_.reset();
+            candidates_ = std::make_unique<const Candidates>(problem, options.beliefs, options.candidates, options.learning.seed);
+            space_ = std::move(key);
+        }
+        return *candidates_;
+    }
+
+    LearnedModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
+        const LevelGeometry& geometry = candidates(problem, options).geometry();
+        std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options.beliefs);
+        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->lessons() != told_of(lessons)) {
+            ranking_.reset();
+            told_ = told_models(problem, standings, lessons, geometry, options.learning);
+            objective_ = problem.objective;
+            noises_ = standings.noises();
+        }
+        return learned_from(problem, standings, told_, std::move(lessons), options.learning);
+    }
+
+    /// Of all candidates by what was learned last.
+    const CandidateRanking& ranking(double least_chance) {
+        if (!ranking_) ranking_ = std::make_unique<const CandidateRanking>(*told_, *candidates_, least_chance);
+        return *ranking_;
+    }
+
+private:
+    /// All that decides the candidates, and their distances.
+    static std::string identity_of(const Problem& problem) {
+        std::string result = Candidates::key_of(problem);
+        for (const Parameter& parameter : problem.space.parameters()) {
+            result += parameter.ordered() ? "|<" : "|";
+            for (const Condition& condition : parameter.active_when) {
+                result += "&" + condition.parent;
+                for (const Value& value : condition.values) result += "=" + text_of(value);
+            }
+        }
+        return result;
+    }
+
+    std::string space_{};
+    std::unique_ptr<const Candidates> candidates_{};
+    Objective objective_{};
+    std::vector<double> noises_{};
+    std::shared_ptr<const ToldModels> told_{};
+    std::unique_ptr<const CandidateRanking> ranking_{};
+};
+
+}  // namespace servetune

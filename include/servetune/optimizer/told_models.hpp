@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/model/feasibility.hpp"
+#include "servetune/model/output_scale.hpp"
+#include "servetune/model/surrogate.hpp"
+#include "servetune/optimizer/evidence.hpp"
+#include "servetune/optimizer/goal_data.hpp"
+#include "servetune/optimizer/ran_out.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What is fitted to the told trials of a history: Gaussian processes of ln(objective) and of each limit's margin, and a probit process of what works. Trials that are under
+/// way change none of it.
+class ToldModels {
+public:
+    using Options = LearningOptions;
+
+    /// One limit's margin.
+    struct LimitModel {
+        std::unique_ptr<Surrogate> margin{};  ///< null: no trial has that metric
+    };
+
+    /// `lessons`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of the leading goal.
+    ToldModels(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv, const Options& options,
+               std::uint64_t seed)
+        : geometry_(geometry),
+          lessons_(std::move(lessons)),
+          ran_out_(problem.space, geometry, lessons_),
+          scale_(problem.objective.direction == Direction::maximize, {}, 0) {
+        std::vector<double> values;
+        for (const Lesson& lesson : lessons_)
+            if (lesson.value) values.push_back(*lesson.value);
+        scale_ = OutputScale(problem.objective.direction == Direction::maximize, values,
+                             2 * noise_cv);  // a spread of noise alone would make noise worth learning
+        learn_objective(noise_cv, options, derive_seed(seed, 1));
+        learn_limits(problem.objective.limits.size(), options, derive_seed(seed, 2));
+        learn_what_works(options);
+        find_incumbent();
+    }
+
+    [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
+    [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
+    [[nodiscard]] const OutputScale& scale() const { return scale_; }
+    [[nodiscard]] const Surrogate& objective() const { return *objective_; }
+    [[nodiscard]] const std::vector<LimitModel>& limits() const { return limits_; }
+    [[nodiscard]] const FeasibilityModel* works() const { return works_.get(); }  ///< null: nothing failed yet and no margin is known
+    [[nodiscard]] const RanOut& ran_out() const { return ran_out_; }
+    /// The best posterior mean among the lessons that pass; null where none does.
+    [[nodiscard]] const Lesson* incumbent() const { return incumbent_ ? &lessons_[*incumbent_] : nullptr; }
+    [[nodiscard]] Eigen::Index observed() const { return observed_; }  ///< the incumbent, among the objective's observations
+
+    /// What is believed of some points as the objective's experts take it: one row each, one column a source.
+    [[nodiscard]] Eigen::MatrixXd columns(const std::vector<std::vector<PriorBelief>>& beliefs) const;
+
+private:
+    void learn_objective(double noise_cv, const Options& options, std::uint64_t seed);
+    void learn_limits(std::size_t limits, const Options& options, std::uint64_t seed);
+    void learn_what_works(const Options& options);
+    void find_incumbent();
+
+    const LevelGeometry& geometry_;
+    std::vector<Lesson> lessons_;
+    RanOut ran_out_;
+    OutputScale scale_;
+    std::vector<std::optional<double>>
+        belief_centres_{};  ///< of each source, over what gave a number; nothing: of none is anything believed
+    std::unique_ptr<Surrogate> objective_{};
+    std::vector<LimitModel> limits_{};
+    std::unique_ptr<FeasibilityModel> works_{};
+    std::optional<std::size_t> incumbent_{};
+    Eigen::Index observed_ = 0;
+};
+
+}  // namespace servetune

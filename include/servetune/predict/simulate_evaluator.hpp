@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/composition.hpp"
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/load/statistics.hpp"
+#include "servetune/perf/simulator.hpp"
+#include "servetune/predict/serving.hpp"
+#include "servetune/traffic/workload.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// A workload made ready to be simulated under many configurations.
+struct SimulatedWorkload {
+    Workload workload;
+    SimulatedTraffic traffic;
+};
+
+/// Answers from the cost model and the simulator instead of a GPU: every number is a prediction, and as good as the traits it rests on
+/// (`autotune simulate --fit`). It does what a deployment would do: reads the configuration's own command, starts the engine on paper, reads the
+/// log of one that dies with the engine file's patterns, sends the workloads, summarises and audits what comes back.
+///
+///     SimulateEvaluator evaluator(*study.composition, study.model, std::move(readers), std::move(workloads));
+///     const Outcome outcome = evaluator.evaluate(configuration, {});
+class SimulateEvaluator : public Evaluator {
+public:
+    struct Options {
+        std::vector<std::pair<std::string, double>> weights{};  ///< workloads of the objective; empty: all, equally
+        StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
+
+        /// What cannot be in these options, for a person; empty: nothing.
+        [[nodiscard]] std::string why_invalid() const;
+    };
+
+    /// One reader for each engine of the composition, which must outlive this. Throws UsageError where one is missing.
+    SimulateEvaluator(const Composition& composition, std::string model, std::vector<ServingReader> readers,
+                      std::vector<SimulatedWorkload> workloads, Options options);
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
+    [[nodiscard]] bool replicates_inform() const override;
+    /// As `evaluate`. Thread-safe.
+    [[nodiscard]] Outcome predicted(const Configuration& configuration, const EvaluationContext& context = {}) const;
+
+    /// A configuration's engine, started on paper. Thread-safe.
+    struct Started {
+        Serving serving{};
+        StartResult start{};
+        std::optional<CostModel> cost{};   ///< nothing where the engine refuses its flags
+        std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
+    };
+    [[nodiscard]] Started started(const Configuration& configuration) const;
+    /// One workload on an engine that serves. Thread-safe.
+    [[nodiscard]] Outcome measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
+    [[nodiscard]] const std::vector<SimulatedWorkload>& workloads() const { return workloads_; }
+
+private:
+    [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
+    [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
+    [[nodiscard]] std::optional<Failure> died(const Started& started, const SimulatedRun& run,
+                                              const std::optional<LoadDefect>& defect) const;
+
+    const Composition& composition_;
+    std::string model_;
+    std::vector<ServingReader> readers_;
+    std::vector<SimulatedWorkload> workloads_;
+    Options options_;
+};
+
+}  // namespace servetune

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/study/recommendation.hpp"
+#include "servetune/study/study.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <span>
+#include <string>
+
+namespace servetune {
+
+/// The report for people: conclusion with the serving command, before and after on every workload, the steps with all results,
+/// the options beside what a published document printed, what failed or was refused and why, notes. Pure: the same setup and
+/// trials give the same text. `stop_reason` is empty while the study is not over.
+std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
+/// The object that `run --json` and `report --json` end with. Its fields are listed in docs/json-output.md.
+/// `with_effects`: what the parameters do too, which takes fitting the models.
+std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
+
+/// Both of one study. What the parameters do is found once for both: fitting the models takes longer than all else (seconds at 300 trials).
+struct Reports {
+    std::string markdown;
+    std::string json;
+};
+Reports both_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
+/// The verdict on a study in words. Every output has it from here: report, JSON, `status` and what `run` ends with.
+struct Headline {
+    Conclusion conclusion = Conclusion::nothing_passes;
+    std::string title;    ///< `Recommended: +5.00 % over the default`, `Keep the default`, `Inconclusive`, `Nothing can be recommended`
+    std::string reason;   ///< a sentence
+    std::string advice;   ///< what to do: a sentence, or empty
+    std::string command;  ///< what to serve; empty where nothing passes
+    std::string given_away{};  ///< the best observed figure, where something else is to be served, and what that gives away
+};
+Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);
+
+/// `+2.09 %`, `+58.1 %`: two decimals below ten percent, one above.
+std::string percent(double share);
+
+}  // namespace servetune

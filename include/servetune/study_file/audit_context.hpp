@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/evaluate/replay.hpp"
+#include "servetune/load/audit.hpp"
+#include "servetune/study_file/study_file.hpp"
+#include "servetune/traffic/benchmark_result.hpp"
+#include "servetune/traffic/workload.hpp"
+#include "servetune/trial/outcome.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+// What files, workloads and commands say for the audit (load/audit.hpp).
+
+/// The figures among metrics, by their names; `requested_requests` also from a `success_ratio`.
+BenchmarkResult result_of(const Metrics& metrics);
+
+/// Of a serving command (or its flags only): model and quantization, devices, speculation, whether the prefix cache is off.
+/// `model` is what is served when the words name none.
+void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model, const std::vector<ModelSpec>& known);
+
+/// The only model that the words of a text name; nothing when they name none or several.
+std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
+
+/// Audits the measured rows of a study's table, each by itself and those of a workload together, and adds what it finds to their
+/// validity. Throws as Catalogue.
+void audit_rows(MeasuredTable& table, const StudyFile& study);
+
+}  // namespace servetune

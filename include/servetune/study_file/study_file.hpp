@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/base/redactor.hpp"
+#include "servetune/deploy/attach_evaluator.hpp"
+#include "servetune/deploy/command_evaluator.hpp"
+#include "servetune/deploy/engine_evaluator.hpp"
+#include "servetune/engine/composition.hpp"
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/evaluate/replay.hpp"
+#include "servetune/perf/engine_core.hpp"
+#include "servetune/predict/simulate_evaluator.hpp"
+#include "servetune/strategy/bayesian_options.hpp"
+#include "servetune/strategy/staged.hpp"
+#include "servetune/study/budget.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/traffic/workload.hpp"
+#include "servetune/trial/decision.hpp"
+#include "servetune/trial/objective.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// How a study searches.
+struct StrategyChoice {
+    std::string name = "bayesian";
+    Staged::Options staged{};
+    BayesianOptions bayesian{};  ///< its budget is the study's
+};
+
+/// `evaluator: {replay: ...}`.
+struct ReplayChoice {
+    std::filesystem::path table;
+    bool exclude_unmeasured = false;
+    double noise_cv = 0;
+    double delay_seconds = 0;
+};
+
+/// `evaluator: {simulate: ...}`.
+struct SimulateChoice {
+    StepNoise noise{};
+    std::map<std::string, std::string> traits{};  ///< engine -> file, in place of those that ship
+};
+
+/// `evaluator: {deploy: ...}`.
+struct DeployChoice {
+    EngineEvaluator::Options options{};
+    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+};
+
+/// `evaluator: {attach: ...}`.
+struct AttachChoice {
+    AttachEvaluator::Options options{};
+    std::string api_key_environment{};  ///< the variable that holds the key; empty: none is sent
+};
+
+/// `evaluator: {command: ...}`.
+struct CommandChoice {
+    std::vector<std::string> words{};  ///< as written: a study that moved with its program is the same study
+    CommandEvaluator::Options options{};
+};
+
+/// `knowledge:`, one source: what is believed before anything is measured.
+struct KnowledgeChoice {
+    enum class Kind { cost_model, study, table };
+    Kind kind = Kind::cost_model;
+    std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
+};
+
+/// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
+struct StudyFile {
+    std::filesystem::path file;
+    std::filesystem::path search_spaces;  ///< the catalogue's folder, with the facts for the audit
+    std::string name;
+    std::string model;
+    std::string hardware;
+    std::optional<std::int64_t> devices;  ///< how many of them the study says there are
+    std::vector<Workload> workloads;
+    std::vector<Workload> report_workloads;
+    Objective objective;
+    Decision decision;
+    std::string audit = "enforce";
+    StrategyChoice strategy;
+    std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only
+    bool measured_outside = false;           ///< by whoever asks and tells; else exactly one of these five measures
+    std::optional<ReplayChoice> replay;
+    std::optional<SimulateChoice> simulate;
+    std::optional<DeployChoice> deploy;
+    std::optional<AttachChoice> attach;
+    std::optional<CommandChoice> command;
+    Budget budget;
+    std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
+    std::uint64_t seed = 0;
+    std::vector<std::string> notes;
+    std::vector<std::string> warnings;           ///< what a person should know before trial 0
+    std::string document;                        ///< published: what it is
+    std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
+    std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
+    Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
+    std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
+
+    /// Whether numbers come from something that runs, not from a table or a model.
+    [[nodiscard]] bool measures() const { return deploy || attach || command; }
+    /// Whether its trials start processes here.
+    [[nodiscard]] bool starts_processes() const { return deploy || command; }
+    /// Their mark, once the study is set up (`leftovers`).
+    [[nodiscard]] std::string mark() const { return deploy ? deploy->options.deploy.mark : command ? command->options.mark : ""; }
+    /// Seconds that they get to end by themselves once they were told; 0 where it starts none.
+    [[nodiscard]] double stop_within_seconds() const {
+        return deploy ? deploy->options.deploy.stop_within_seconds : command ? command->options.stop_within_seconds : 0;
+    }
+    /// Whether its configurations are commands of an engine; a study that somebody else measures may have a space of its own.
+    [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
+    /// `combined` metrics need names: those of the search workloads with their weights.
+    [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
+    /// One of the search's or the report's, by its name or by what documents call it (printed_as); null: none.
+    [[nodiscard]] const Workload* workload_called(std::string_view wanted) const;
+};
+
+/// Who measures. Where it is done outside (`autotune ask-tell`), a file needs neither evaluator nor study name, model, workloads or engine.
+enum class MeasuredBy {
+    evaluator,  ///< that of the file, which must have one
+    outside,    ///< whoever asks; an evaluator that the file has is not looked at
+    either,     ///< as the file has it: outside when it names no evaluator
+};
+
+/// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
+StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
+                     MeasuredBy by = MeasuredBy::evaluator);
+
+/// Engines of which the study names a version that is newer than all whose flags are known, each with what was checked last.
+std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
+/// What keeps the study from running on this machine, each with what was looked for: models whose path leads nowhere.
+std::vector<std::string> missing_models(const StudyFile& file);
+
+/// A study file made ready to run: its table read, its space counted.
+struct StudySetup {
+    StudyFile file;
+    std::unique_ptr<Problem> problem;
+    std::unique_ptr<Strategy> strategy;
+    std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
+    Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
+    std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
+
+    /// Everything that decides what the study does, as `path -> text`: what the file's keys come to (parameters, flags, constraints, objective,
+    /// strategy, knowledge, workloads), fingerprints of what stands in tables and data sets, and whatever else the file says, as it is written. Not the
+    /// budget: a longer run of the same study is the same study. Secrets are told apart by four digits of a fingerprint.
+    [[nodiscard]] std::map<std::string, std::string> definition() const;
+    [[nodiscard]] Command command(const Configuration& configuration) const {
+        return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+    }
+    /// Of the Bayesian strategy of this study, with its budget and what is known; whatever strategy it uses.
+    [[nodiscard]] BayesianOptions bayesian_options() const;
+    /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody else runs: its address.
+    /// Without the secrets: `${NAME}` stands where its value was.
+    [[nodiscard]] std::string advice(const Configuration& configuration) const;
+};
+
+/// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the
+/// memory plan of the nearest).
+/// `folder`: the study's, where trials that start processes leave their logs; made when it is needed.
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {});
+
+/// What is known of an engine of this study: the file that it names under `traits`, else the one that ships.
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
+
+/// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's. Throws IoError for unknown
+/// hardware or an engine without traits, UsageError for a workload whose requests cannot be planned.
+std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");
+
+/// One sentence and a memory plan where no configuration of the space would start; empty where one does. Looks at the default, at every
+/// configuration of a space of at most `most`, else at that many drawn evenly (and says so).
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most = 2000);
+
+}  // namespace servetune

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/deploy/deployment.hpp"
+
+#include "../load/http.hpp"
+#include "../process/elapsed.hpp"
+#include "../process/process_checks.hpp"
+#include "../process/process_table.hpp"
+#include "engine_log.hpp"
+#include "server_probe.hpp"
+#include "servetune/base/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <csignal>
+#include <fstream>
+#include <thread>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+using namespace std::chrono_literals;
+
+milliseconds milliseconds_of(double seconds) { return milliseconds(static_cast<std::int64_t>(std::llround(seconds * 1000))); }
+
+std::string text_of_exit(int code) {
+    static constexpr std::array<std::pair<int, const char*>, 4> signals{
+        {{SIGKILL, " (KILL)"}, {SIGSEGV, " (SEGV)"}, {SIGABRT, " (ABRT)"}, {SIGBUS, " (BUS)"}}};
+    std::string text = "exit code " + std::to_string(code);
+    for (const auto& [signal, name] : signals)
+        if (code == 128 + signal) text += name;
+    return text;
+}
+
+std::string last_line_text(const EngineLog& log) {
+    const std::vector<std::string> lines = log.decisive();
+    return lines.empty() ? "; it printed nothing" : "; its last line: " + lines.back();
+}
+
+/// At its start a crash is no crash under load, whatever the engine calls it.
+FailureKind kind_at_start(const DecisiveLine& cause) {
+    return cause.kind == FailureKind::crashed_under_load ? FailureKind::other : cause.kind;
+}
+
+/// How often the kernel's out-of-memory killer has run on this machine; 0 where it does not tell.
+std::int64_t out_of_memory_kills() {
+    std::ifstream stream("/proc/vmstat");
+    std::string name;
+    for (std::int64_t value = 0; stream >> name >> value;)
+        if (name == "oom_kill") return value;
+    return 0;
+}
+
+ProcessOptions process_options(const Engine& engine, const Command& command, const DeployOptions& options) {
+    ProcessOptions result;
+    result.argv = command.argv;
+    for (const auto& [path, needs] : engine.between_runs) result.environment.insert(needs.begin(), needs.end());
+    for (const auto* more : {&command.environment, &options.environment})
+        for (const auto& [name, value] : *more) result.environment[name] = value;
+    if (!options.gpus.empty()) result.environment["CUDA_VISIBLE_DEVICES"] = options.gpus;
+    result.files = command.files;
+    result.folder = options.folder;
+    if (!options.folder.empty()) result.log = options.folder / "engine.log";
+    result.log_bytes = options.log_bytes;
+    result.mark = options.mark;
+    result.cores = options.cores;
+    result.watchdog = options.watchdog;
+    return result;
+}
+
+Endpoint with_key(Endpoint endpoint, const std::string& key) {
+    endpoint.api_key = key;
+    return endpoint;
+}
+
+/// The GPUs that the engine sees, whoever says so.
+std::string gpus_of(const Engine& engine, const Command& command, const DeployOptions& options) {
+    const auto environment = process_options(engine, command, options).environment;
+    const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
+    return visible == environment.end() ? "" : visible->second;
+}
+
+}  // namespace
+
+struct Deployment::State {
+    State(const Engine& its_engine, const Command& its_command, const std::string& model, const ReservedPort& its_port, DeployOptions its)
+        : engine(its_engine),
+          command(its_command),
+          port(its_port),
+          options(std::move(its)),
+          endpoint(with_key(endpoint_of(engine, port.number(), model), options.api_key)),
+          process(process_options(engine, command, options)) {}
+
+    void start(const std::stop_token& stop);
+    [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
+    [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
+    [[nodiscard]] Failure ended_at_start() const;
+    [[nodiscard]] Failure late();
+    [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
+    void pause(const std::stop_token& stop) const;
+    Ended stop();
+
+    const Engine engine;
+    const Command command;
+    const ReservedPort& port;
+    const DeployOptions options;
+    const Endpoint endpoint;
+    const std::string gpus = gpus_of(engine, command, options);
+    const GpuMemory gpu_memory{gpus, options.nvidia_smi};
+    const std::vector<GpuMemoryUse> gpu_memory_before = gpu_memory.used();
+    const Clock::time_point begin = Clock::now();
+    const std::int64_t kills_before = out_of_memory_kills();
+    Process process;
+    EngineLog log{engine, process};
+    Clock::time_point next_read{};
+    DeploymentStart started{};
+    std::string last_heard = "nobody was asked yet";  ///< by who asks whether it serves
+    std::optional<double> server_began{};
+    std::optional<Ended> ended{};
+    std::atomic<bool> stopping = false;
+};
+
+/// Waits until it serves or has failed, and ends it where it has failed.
+void Deployment::State::start(const std::stop_token& stop) {
+    const double within = options.ready_within_seconds.value_or(engine.ready_within_seconds);
+    std::optional<Failure> failed;
+    const ServerProbe probe(engine, endpoint, [&] { return !process.running() || (failed = look(stop)).has_value(); });
+    for (;;) {
+        const double left = within - seconds_since(begin);
+        if ((failed = look(stop))) break;
+        if (left <= 0) failed = late();
+        else if (const ProbeAnswer answer = probe.ask(left); answer.state == ProbeAnswer::State::serves) break;
+        else if (answer.state == ProbeAnswer::State::failed) failed = refused(answer, stop);
+        else if (answer.state == ProbeAnswer::State::not_allowed) {
+            (void)this->stop();
+            throw UsageError(engine.name + " was started, but " + answer.message);
+        } else if (!failed) last_heard = answer.message;
+        if (failed) break;
+        pause(stop);
+    }
+    started.seconds = seconds_since(begin);
+    if (!failed) {
+        server_began = ServerProbe(engine, endpoint, [&] { return stop.stop_requested(); }).process_start_seconds();
+        log.serving();
+        return;
+    }
+    started.failure = std::move(failed);
+    (void)this->stop();
+}
+
+/// What ends a start whatever the server answers.
+std::optional<Failure> Deployment::State::look(const std::stop_token& stop) {
+    if (stop.stop_requested()) return failure(FailureKind::cancelled, "stopped while " + engine.name + " was starting");
+    const bool runs = process.running();  // before its last words are read
+    if (!runs || Clock::now() >= next_read) {
+        log.read();
+        next_read = Clock::now() + 100ms;
+    }
+    if (!runs) return ended_at_start();
+    const auto cause = log.cause();
+    if (!cause || log.since_cause().count() < options.failed_line_grace_seconds) return std::nullopt;
+    const FailureKind kind = kind_at_start(*cause);
+    return failure(kind, engine.name + " said why it fails and was still there " + seconds_text(options.failed_line_grace_seconds) +
+                             " later: " + cause->line);
+}
+
+Failure Deployment::State::failure(FailureKind kind, const std::string& what) const {
+    return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string(), log.decisive()};
+}
+
+/// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the kernel's word that memory was
+/// out on this machine; else an exit code that says nothing.
+Failure Deployment::State::ended_at_start() const {
+    const int code = process.exit_code().value_or(0);
+    const std::string what =
+        engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
+    if (const auto cause = log.cause()) return failure(kind_at_start(*cause), what + ": " + cause->line);
+    const std::string last = last_line_text(log);
+    if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
+    if (code == 128 + SIGKILL && out_of_memory_kills() > kills_before)
+        return failure(FailureKind::out_of_memory,
+                       what + ", and the kernel killed for want of memory meanwhile (this machine's memory)" + last);
+    return failure(FailureKind::other, what + last);
+}
+
+Failure Deployment::State::late() {
+    log.read();
+    const auto cause = log.cause();
+    if (cause && cause->kind != FailureKind::crashed_under_load)
+        return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
+    return failure(FailureKind::not_ready_in_time, engine.name + " did not serve within " +
+                                                       seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
+                                                       "; " + last_heard + last_line_text(log));
+}
+
+/// A server that answers wrongly may be one that is about to die: its log knows better why.
+Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_token& stop) {
+    if (answer.kind != FailureKind::load_test_failed) return failure(answer.kind, answer.message);
+    constexpr auto last_words = 300ms;
+    (void)process.wait(last_words);
+    if (const auto ended_too = look(stop)) return *ended_too;
+    log.read();
+    const auto cause = log.cause();
+    return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line) : failure(answer.kind, answer.message);
+}
+
+/// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in its first two seconds not above 100 ms.
+void Deployment::State::pause(const std::stop_token& stop) const {
+    const double so_far = seconds_since(begin);
+    const auto until = Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : 1.0));
+    while (Clock::now() < until && !stop.stop_requested())
+        if (process.wait(std::min(std::chrono::ceil<milliseconds>(until - Clock::now()), 50ms))) return;
+}
+
+Ended Deployment::State::stop() {
+    if (ended) return *ended;
+    stopping = true;
+    const bool cancelled = started.failure && started.failure->kind == FailureKind::cancelled;
+    constexpr double cancelled_patience_seconds = 5;  // somebody waits for it
+    const auto patience =
+        milliseconds_of(cancelled ? std::min(options.stop_within_seconds, cancelled_patience_seconds) : options.stop_within_seconds);
+    Ended result = process.end(patience);
+    const auto since = Clock::now();
+    bool free = !port.listening();
+    for (auto wait = 1ms; !free && Clock::now() - since < patience; wait = std::min(2 * wait, 100ms)) {
+        std::this_thread::sleep_for(wait);
+        free = !port.listening();
+    }
+    if (!free) result.report += "somebody still listens on port " + std::to_string(port.number()) + "\n";
+    if (const std::string held = gpu_memory.wait_until_free(gpu_memory_before, patience); !held.empty()) result.report += held + "\n";
+    result.seconds += seconds_since(since);
+    return *(ended = result);
+}
+
+Deployment::Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
+                       DeployOptions options, const std::stop_token& stop)
+    : state_(std::make_unique<State>(engine, command, served_model, port, std::move(options))) {
+    state_->start(stop);
+}
+Deployment::~Deployment() {
+    if (state_) (void)state_->stop();
+}
+
+const DeploymentStart& Deployment::started() const { return state_->started; }
+Endpoint Deployment::endpoint() const { return state_->endpoint; }
+int Deployment::process_id() const { return state_->process.id(); }
+std::string Deployment::log_trouble() const { return state_->process.log_trouble(); }
+Ended Deployment::stop() { return state_->stop(); }
+
+std::unique_ptr<MachineWatch> Deployment::watch(MachineWatchOptions options) const {
+    options.gpus = state_->gpus;
+    options.cores = state_->options.cores;
+    options.before = state_->gpu_memory_before;
+    return std::make_unique<MachineWatch>(WatchedProcesses{process_id(), state_->options.mark}, std::move(options));
+}
+
+std::vector<std::string> Deployment::decisive() const {
+    state_->log.read();
+    return state_->log.decisive();
+}
+
+bool Deployment::same_server() const {
+    const State& state = *state_;
+    const auto now = running_process(state.process.id());
+    if (!state.process.running() || !now || now->start_ticks != state.process.start_ticks()) return false;
+    const ServerProbe probe(state.engine, state.endpoint, [&] { return !state.process.running(); });
+    return probe.why_not_listed().empty() && (!state.server_began || probe.process_start_seconds() == state.server_began);
+}
+
+std::optional<Failure> Deployment::died() const {
+    State& state = *state_;
+    if (state.started.failure) return state.started.failure;
+    if (state.stopping) return std::nullopt;
+    const bool runs = state.process.running();
+    state.log.read();
+    const auto line = state.log.under_load();
+    if (runs && !line) return std::nullopt;
+    const std::string what = runs
+                                 ? state.engine.name + " broke under load and is still there"
+                                 : state.engine.name + " ended with " + text_of_exit(state.process.exit_code().value_or(0)) + " under load";
+    const bool machine = line && line->kind == FailureKind::infrastructure;
+    return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
+                         what + (line ? ": " + line->line : last_line_text(state.log)));
+}
+
+std::optional<Failure> Deployment::changed() const {
+    if (auto failure = died()) return failure;
+    if (same_server()) return std::nullopt;
+    if (auto failure = died()) return failure;  // meanwhile
+    return state_->failure(FailureKind::crashed_under_load, "another process answers than the one that was started, or none");
+}
+
+bool Deployment::reset_cache() {
+    const State& state = *state_;
+    constexpr double patience_seconds = 30;
+    bool all = !state.engine.between_runs.empty();
+    for (const auto& [path, needs] : state.engine.between_runs) {
+        const Reply reply = post(state.endpoint, path, "{}", patience_seconds, [&] { return !state.process.running(); });
+        all = all && reply.error.empty() && reply.status == 200;
+    }
+    return all;
+}
+
+std::vector<std::string> Deployment::not_in_force() const {
+    std::vector<std::string> result = flags_not_in_force(state_->engine, state_->endpoint, state_->command.argv);
+    state_->log.read();
+    for (const std::string& line : state_->log.unsupported()) result.push_back(line);
+    return result;
+}
+
+std::string DeployOptions::why_invalid() const {
+    OptionCheck check;
+    check.seconds("ready_within_seconds", ready_within_seconds.value_or(1))
+        .within("stop_within_seconds", stop_within_seconds, 0, longest_seconds)
+        .within("failed_line_grace_seconds", failed_line_grace_seconds, 0, longest_seconds);
+    check_cores(check, cores);
+    check_environment(check, environment);
+    return check.text();
+}
+
+}  // namespace servetune

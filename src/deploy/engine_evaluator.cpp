@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/deploy/engine_evaluator.hpp"
+#include "servetune/base/option_check.hpp"
+
+#include "../engine/command_texts.hpp"
+#include "../process/process_table.hpp"
+#include "server_measurement.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "trial_folders.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// What no engine can be measured without. Where this machine lacks it, that must end the run: told, it would be held against the configuration.
+void require_machine(std::uint64_t trial) {
+    try {
+        require_process_table();
+        require_loopback();
+    } catch (const IoError& error) {
+        throw IoError("trial " + std::to_string(trial) + " cannot be measured here: " + error.what());
+    }
+}
+
+}  // namespace
+
+/// An engine that serves, or did not get so far.
+struct EngineEvaluator::Running {
+    Running(const Engine& its_engine, Configuration its_configuration, const Composition& composition, const std::string& model,
+            DeployOptions options, const std::stop_token& stop)
+        : engine(its_engine),
+          configuration(std::move(its_configuration)),
+          command(composition.render(configuration, {model, "127.0.0.1", port.number()})),
+          log(options.folder / "engine.log"),
+          deployment(engine, command, served_name(), port, std::move(options), stop) {}
+
+    /// What the command's model is called; the audit's physics ask for it.
+    [[nodiscard]] std::string model() const { return model_word(engine, command.argv); }
+    /// The name that clients ask for: the one that the command gives, else the model's.
+    [[nodiscard]] std::string served_name() const {
+        Command rest = command;
+        for (const auto& [name, value] : take_texts(engine, rest))
+            if (engine.find(name)->parameter.concept_name == "served_model_name") return text_of(value);
+        return model();
+    }
+
+    const Engine& engine;
+    const ReservedPort port{};
+    const Configuration configuration;  ///< without levels of load
+    const Command command;
+    const std::filesystem::path log;
+    Deployment deployment;
+    std::optional<Calibration> calibration{};
+    Configuration last{};  ///< what was measured on it
+};
+
+/// What happens in one attempt of a trial.
+class EngineEvaluator::OneTrial {
+public:
+    OneTrial(EngineEvaluator& evaluator, const Configuration& configuration, const EvaluationContext& context, std::size_t attempt)
+        : e_(evaluator),
+          configuration_(configuration),
+          context_(context),
+          measurement_(e_.options_.measure, e_.workloads_, configuration, context, attempt) {}
+
+    Outcome run() {
+        double start_seconds = 0;
+        double stop_seconds = 0;
+        if (!usable()) {
+            stop_seconds = stop();
+            start();
+            start_seconds = e_.running_->deployment.started().seconds;
+        }
+        Running& running = *e_.running_;
+        running.last = configuration_;
+        Outcome outcome = running.deployment.started().failure ? Outcome(*running.deployment.started().failure)
+                                                               : measurement_.of(running.deployment, running.model(), running.calibration);
+        if (auto* failure = std::get_if<Failure>(&outcome)) {
+            if (failure->log_path.empty()) failure->log_path = running.log.string();
+            if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
+        }
+        const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);
+        if (!serves_on) stop_seconds += stop();
+        if (auto* measurement = std::get_if<Measurement>(&outcome)) {
+            measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
+            measurement->metrics["trial_start_seconds"] = {start_seconds};
+            measurement->metrics["trial_stop_seconds"] = {stop_seconds};
+        }
+        return outcome;
+    }
+
+private:
+    /// Whether the engine that runs is what this configuration needs. A replicate is a new start: starts differ.
+    [[nodiscard]] bool usable() const {
+        return e_.running_ && e_.running_->configuration == without_load_level(configuration_) && e_.running_->last != configuration_ &&
+               !e_.running_->deployment.changed();
+    }
+
+    void start() {
+        DeployOptions options = e_.options_.deploy;
+        options.folder = e_.options_.folder / "trials" / std::to_string(context_.trial);
+        keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes, e_.bytes_of_trials_);
+        e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration_), without_load_level(configuration_),
+                                                e_.composition_, e_.model_, std::move(options), context_.stop);
+        if (!e_.running_->deployment.started().failure)
+            measurement_.say("serves after " + rounded_seconds(e_.running_->deployment.started().seconds));
+    }
+
+    double stop() {
+        if (!e_.running_) return 0;
+        const Ended ended = e_.running_->deployment.stop();
+        if (!ended.report.empty()) measurement_.say(ended.report);
+        if (const std::string trouble = e_.running_->deployment.log_trouble(); !trouble.empty()) measurement_.say(trouble);
+        e_.running_.reset();
+        return ended.seconds;
+    }
+
+    EngineEvaluator& e_;
+    const Configuration& configuration_;
+    const EvaluationContext& context_;
+    ServerMeasurement measurement_;
+};
+
+EngineEvaluator::EngineEvaluator(const Composition& composition, std::string model, StudyWorkloads workloads, Options options)
+    : composition_(composition),
+      model_(std::move(model)),
+      workloads_(std::move(workloads)),
+      options_(std::move(options)),
+      has_load_levels_(std::any_of(composition.parameters().begin(), composition.parameters().end(),
+                                   [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
+    check_options("deploying", options_.why_invalid());
+    check_options("deploying", workloads_.why_invalid());
+}
+
+EngineEvaluator::~EngineEvaluator() = default;
+
+Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+    require_machine(context.trial);
+    Outcome outcome = with_retries(options_.measure, context, [&](std::size_t attempt) {
+        try {
+            return OneTrial(*this, configuration, context, attempt).run();
+        } catch (...) {
+            running_.reset();  // whatever it was, no engine is left behind
+            throw;
+        }
+    });
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (failure != nullptr && failure->kind != FailureKind::cancelled)
+        require_machine(context.trial);  // it may have failed for want of that
+    return outcome;
+}
+
+namespace {
+
+void check_weights(OptionCheck& check, const StudyWorkloads& workloads) {
+    std::set<std::string> names;
+    for (const auto* list : {&workloads.searched, &workloads.reported})
+        for (const Workload& workload : *list) {
+            check.that(workload.weight > 0 && workload.weight <= most_weight, "weight of '" + workload.name + "'", "a number in (0, 1e6]",
+                       std::to_string(workload.weight));
+            check.that(!workload.name.empty() && names.insert(workload.name).second, "workloads", "names, each once",
+                       "'" + workload.name + "'");
+        }
+}
+
+}  // namespace
+
+std::string EngineEvaluator::Options::why_invalid() const {
+    return OptionCheck().part("deploy", deploy.why_invalid()).part("measure", measure.why_invalid()).text();
+}
+
+std::string StudyWorkloads::why_invalid() const {
+    OptionCheck check;
+    check_weights(check, *this);
+    return check.text();
+}
+
+}  // namespace servetune

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine_log.hpp"
+
+#include "../process/kept_output.hpp"
+
+#include <algorithm>
+
+namespace servetune {
+namespace {
+
+constexpr std::size_t most_found = 64;           // an engine that says so of each request
+constexpr std::size_t most_at_once = 128 << 10;  // 10 ms to look at, with eighty patterns and lines of a hundred bytes
+constexpr std::size_t most_line_bytes = 500;     // in messages: the end of a line is seldom the cause
+
+std::string shortened(const std::string& line) { return line.size() <= most_line_bytes ? line : line.substr(0, most_line_bytes) + " ..."; }
+
+}  // namespace
+
+void EngineLog::read() {
+    const std::scoped_lock lock(mutex_);
+    const bool runs = process_.running();  // before its last words are read
+    std::string text = unfinished_ + process_.printed_from(position_);
+    const std::size_t end = text.find_last_of("\r\n");
+    unfinished_ = text.substr(end == std::string::npos ? 0 : end + 1);
+    // The last line of a program that has died has no end, nor has one that floods.
+    if (constexpr std::size_t longest = 4096; !runs || unfinished_.size() > longest) unfinished_.clear();
+    else text.resize(text.size() - unfinished_.size());
+    // One that floods is not read whole: its cause stands where the flood begins or where it ends.
+    if (text.size() > 2 * most_at_once) text.replace(most_at_once, text.size() - 2 * most_at_once, "\n");
+    for (const std::string& line : lines_of(text)) look_at(line);
+}
+
+void EngineLog::look_at(const std::string& line) {
+    if (line.find("usage:") != std::string::npos || line.find("Usage:") != std::string::npos) usage_ = true;
+    const auto decisive = decisive_line(engine_, std::span(&line, 1));
+    if (!decisive || found_.size() >= most_found) return;
+    if (found_.empty()) cause_seen_ = std::chrono::steady_clock::now();
+    found_.push_back({decisive->kind, shortened(line)});
+}
+
+void EngineLog::serving() {
+    const std::scoped_lock lock(mutex_);
+    served_from_ = found_.size();
+}
+
+std::optional<DecisiveLine> EngineLog::cause() const {
+    const std::scoped_lock lock(mutex_);
+    const auto causal =
+        std::find_if(found_.begin(), found_.end(), [](const DecisiveLine& line) { return line.kind != FailureKind::crashed_under_load; });
+    if (causal != found_.end()) return *causal;
+    return found_.empty() ? std::nullopt : std::optional(found_.front());
+}
+
+std::chrono::duration<double> EngineLog::since_cause() const {
+    const std::scoped_lock lock(mutex_);
+    return found_.empty() ? std::chrono::duration<double>(0) : std::chrono::steady_clock::now() - cause_seen_;
+}
+
+std::optional<DecisiveLine> EngineLog::under_load() const {
+    const std::scoped_lock lock(mutex_);
+    for (std::size_t i = served_from_; i < found_.size(); ++i)
+        if (const FailureKind kind = found_[i].kind;
+            kind == FailureKind::crashed_under_load || kind == FailureKind::out_of_memory || kind == FailureKind::infrastructure)
+            return found_[i];
+    return std::nullopt;
+}
+
+std::vector<std::string> EngineLog::unsupported() const {
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::string> result;
+    for (const DecisiveLine& one : found_)
+        if (one.kind == FailureKind::unsupported || one.kind == FailureKind::rejected_flags) result.push_back(one.line);
+    return result;
+}
+
+bool EngineLog::shows_usage() const {
+    const std::scoped_lock lock(mutex_);
+    return usage_;
+}
+
+std::vector<std::string> EngineLog::decisive() const {
+    constexpr std::size_t most = 10;
+    const std::scoped_lock lock(mutex_);
+    std::vector<std::string> result;
+    const auto add = [&](const std::string& line) {
+        if (std::find(result.begin(), result.end(), line) == result.end()) result.push_back(line);
+    };
+    for (const DecisiveLine& one : found_)
+        if (result.size() < most / 2) add(one.line);
+    const std::vector<std::string> all = process_.lines();
+    const std::size_t last = std::min(all.size(), most - result.size());
+    for (std::size_t i = all.size() - last; i < all.size(); ++i) add(shortened(all[i]));
+    return result;
+}
+
+}  // namespace servetune

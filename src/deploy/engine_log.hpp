@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/failure_reader.hpp"
+#include "servetune/process/process.hpp"
+
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// What an engine prints, read as it comes for the lines that its file knows. Any thread may ask.
+class EngineLog {
+public:
+    /// Both must outlive it.
+    EngineLog(const Engine& engine, const Process& process) : engine_(engine), process_(process) {}
+
+    /// Reads what is new.
+    void read();
+    /// From here on the engine serves: `under_load` counts from now.
+    void serving();
+
+    /// Why a start failed: the first line that says a cause, else the first that says that it crashed.
+    [[nodiscard]] std::optional<DecisiveLine> cause() const;
+    /// For how long the cause has been known.
+    [[nodiscard]] std::chrono::duration<double> since_cause() const;
+    /// Why it broke under load: the first line since `serving` that says that it crashed, ran out of memory or that the machine failed.
+    [[nodiscard]] std::optional<DecisiveLine> under_load() const;
+    /// Lines of a server that serves all the same which say that it does not do what was asked.
+    [[nodiscard]] std::vector<std::string> unsupported() const;
+    /// Whether it printed how it is used, as programs do that refuse their words.
+    [[nodiscard]] bool shows_usage() const;
+    /// The lines that decide, then the last ones: ten at most.
+    [[nodiscard]] std::vector<std::string> decisive() const;
+
+private:
+    void look_at(const std::string& line);
+
+    const Engine& engine_;
+    const Process& process_;
+    mutable std::mutex mutex_{};
+    std::size_t position_ = 0;
+    std::string unfinished_{};                                ///< the last line, as far as it was printed
+    std::vector<DecisiveLine> found_{};                       ///< the first of them
+    std::size_t served_from_ = static_cast<std::size_t>(-1);  ///< in `found_`
+    std::chrono::steady_clock::time_point cause_seen_{};
+    bool usage_ = false;
+};
+
+}  // namespace servetune

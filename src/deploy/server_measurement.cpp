@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server_measurement.hpp"
+
+#include "../process/elapsed.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
+#include "servetune/base/rng.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "servetune/load/audit.hpp"
+#include "servetune/load/load_test.hpp"
+#include "servetune/load/probe.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// A load test without one success says why by its most frequent end.
+std::optional<Failure> fruitless(const LoadTestResult& result) {
+    std::map<RequestEnd, std::size_t> ends;
+    for (const RequestRecord& record : result.run.records) ++ends[record.end];
+    if (ends.contains(RequestEnd::success)) return std::nullopt;
+    const auto most = std::max_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (most == ends.end()) return Failure{FailureKind::load_test_failed, "the workload has no request"};
+    const auto example = std::find_if(result.run.records.begin(), result.run.records.end(),
+                                      [&](const RequestRecord& record) { return record.end == most->first; });
+    const FailureKind kind =
+        most->first == RequestEnd::stalled || most->first == RequestEnd::timed_out ? FailureKind::hung : FailureKind::load_test_failed;
+    return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
+}
+
+/// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and nothing moved during the whole time
+/// that the last of them were waited for.
+std::optional<Failure> stalled_for_good(const LoadTestResult& result, double stall_timeout_seconds) {
+    std::size_t stalled = 0;
+    double moved = 0;
+    double ended = 0;
+    for (const RequestRecord& record : result.run.records) {
+        stalled += record.end == RequestEnd::stalled ? 1 : 0;
+        moved = std::max({moved, record.last_token.value_or(0), record.end == RequestEnd::success ? record.done : 0});
+        ended = std::max(ended, record.done);
+    }
+    const std::size_t all = result.run.records.size();
+    constexpr double nearly = 0.9;  // time-outs are looked at now and then
+    if (stalled * 100 <= all || ended - moved < nearly * stall_timeout_seconds) return std::nullopt;
+    return Failure{FailureKind::hung,
+                   std::to_string(stalled) + " of " + std::to_string(all) + " requests stalled, and nothing moved meanwhile"};
+}
+
+void wait(double seconds, const std::stop_token& stop) {
+    std::mutex mutex;
+    std::unique_lock lock(mutex);
+    std::condition_variable_any wake;
+    wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
+}
+
+void say_of_trial(const MeasureOptions& options, const EvaluationContext& context, const std::string& what) {
+    try {
+        if (options.say) options.say("trial " + std::to_string(context.trial) + ": " + what);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): a log that is full must not cost what was measured
+    }
+}
+
+}  // namespace
+
+std::string rounded_seconds(double seconds) { return text_of(std::round(seconds * 10) / 10) + " s"; }
+
+/// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped, the trial has taken too long.
+class ServerMeasurement::Watch {
+public:
+    enum class Found { nothing, died, stopped, out_of_time, stalled };
+
+    /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of the load would only wait as long.
+    Watch(const Server& server, Clock::time_point deadline, double stalled_after_seconds, const std::stop_token& user)
+        : stalled_after_seconds_(stalled_after_seconds), thread_([this, &server, deadline, user](const std::stop_token& over) {
+              while (!over.stop_requested()) {
+                  Found found = Found::nothing;
+                  if (user.stop_requested()) found = Found::stopped;
+                  else if (server.died()) found = Found::died;
+                  else if (Clock::now() >= deadline) found = Found::out_of_time;
+                  if (found != Found::nothing) {
+                      found_ = found;
+                      load_.request_stop();
+                      return;
+                  }
+                  wait(0.05, over);
+              }
+          }) {}
+
+    [[nodiscard]] std::stop_token load() const { return load_.get_token(); }
+    [[nodiscard]] bool out_of_time() const { return found_ == Found::out_of_time; }
+    [[nodiscard]] bool stalled() const { return found_ == Found::stalled; }
+
+    /// From the load generator, twice a second.
+    void heard(const LoadProgress& progress) {
+        const std::uint64_t moved = progress.token_chunks + (progress.ended - progress.failed);
+        if (moved != moved_ || progress.sent == progress.ended || progress.seconds < moved_at_) {
+            moved_ = moved;
+            moved_at_ = progress.seconds;
+        } else if (progress.seconds - moved_at_ > stalled_after_seconds_ && found_ == Found::nothing) {
+            found_ = Found::stalled;
+            load_.request_stop();
+        }
+    }
+
+private:
+    double stalled_after_seconds_;
+    std::uint64_t moved_ = 0;
+    double moved_at_ = 0;  ///< of the load's own clock, which begins anew with each workload
+    std::atomic<Found> found_{Found::nothing};
+    std::stop_source load_;
+    std::jthread thread_;  // last: ends before what it uses
+};
+
+ServerMeasurement::ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads, const Configuration& configuration,
+                                     const EvaluationContext& context, std::size_t attempt)
+    : options_(options),
+      configuration_(configuration),
+      context_(context),
+      attempt_(attempt),
+      deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.trial_within_seconds))),
+      workloads_(chosen(workloads)) {}
+
+std::vector<Workload> ServerMeasurement::chosen(const StudyWorkloads& workloads) const {
+    std::vector<Workload> result;
+    for (const auto* list : {&workloads.searched, &workloads.reported})
+        for (const Workload& workload : *list)
+            if (context_.workload.empty() ? list == &workloads.searched : workload.name == context_.workload)
+                result.push_back(at_load_level(workload, configuration_));
+    if (result.empty()) throw UsageError("there is no workload '" + context_.workload + "' to measure");
+    return result;
+}
+
+void ServerMeasurement::say(const std::string& what) const { say_of_trial(options_, context_, what); }
+
+std::uint64_t ServerMeasurement::salt(const std::string& what) const {
+    return derive_seed(derive_seed(context_.trial, 2 * attempt_ + run_ + 1), fingerprint_of(what).bits ^ context_.seed);
+}
+
+std::optional<Failure> ServerMeasurement::interrupted(const Server& server, const Watch& watch) const {
+    if (context_.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+    if (auto died = server.died()) return died;
+    if (watch.out_of_time())
+        return Failure{FailureKind::hung, "the trial was not over within " + rounded_seconds(options_.trial_within_seconds)};
+    if (watch.stalled())
+        return Failure{FailureKind::hung, "no answer moved for " + rounded_seconds(stalled_after()) + " while some were awaited"};
+    return std::nullopt;
+}
+
+/// Longer than any one request may stall: all that were under way have had their time.
+double ServerMeasurement::stalled_after() const { return options_.load.stall_timeout_seconds + 2; }
+
+LoadOptions ServerMeasurement::watched(Watch& watch) const {
+    LoadOptions load = options_.load;
+    load.progress = [&watch](const LoadProgress& progress) { watch.heard(progress); };
+    return load;
+}
+
+/// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first time. A server that served and
+/// now gives no answer to be counted has failed, not this machine.
+std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, std::optional<Calibration>& known) {
+    const bool ignore_eos = std::any_of(workloads_.begin(), workloads_.end(), [](const Workload& workload) { return workload.ignore_eos; });
+    Endpoint endpoint = server.endpoint();
+    try {
+        handshake_ = try_request(endpoint, ignore_eos, false, watch.load());
+        for (const std::string& field : handshake_.refused_fields) say("the server refuses the field " + field + ", so it is not sent");
+        endpoint = as_agreed(endpoint, handshake_);
+        if (!known) {
+            known = calibrated(endpoint, [&](const std::string& text) {
+                if (watch.load().stop_requested()) throw IoError("there is no use in going on");
+                return count_prompt_tokens(endpoint, text);
+            });
+            if (!known) say("the server does not count the tokens of prompts: their lengths are estimated");
+            if (!known) known = Calibration{};
+        }
+    } catch (const Error& error) {
+        if (auto failure = interrupted(server, watch)) return failure;
+        if (auto failure = server.changed()) return failure;
+        return Failure{FailureKind::load_test_failed, std::string("it serves, but it refuses the load test: ") + error.what()};
+    }
+    if (options_.warm_up_requests > 0) {
+        Workload few = workloads_.front();
+        few.requests = std::min<std::int64_t>(static_cast<std::int64_t>(options_.warm_up_requests), few.requests.value_or(1 << 20));
+        if (few.arrival.kind != Arrival::Kind::concurrency) few.arrival = {};
+        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, watched(watch), watch.load());
+    }
+    return interrupted(server, watch);
+}
+
+std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, Watch& watch, const std::string& model,
+                                                                           const Calibration& calibration) {
+    Measured measured;
+    std::unique_ptr<MachineWatch> machine;
+    if (options_.watch) {
+        MachineWatchOptions watched = *options_.watch;
+        if (context_.trial == 0 && run_ == 0) watched.say = [this](const std::string& line) { say(line); };  // the same for all trials
+        machine = server.watch(std::move(watched));
+    }
+    for (const Workload& workload : workloads_) {
+        (void)server.reset_cache();
+        LoadTest test;
+        test.endpoint = server.endpoint();
+        test.workload = workload;
+        test.workload.seed = derive_seed(workload.seed, context_.seed);
+        test.options = watched(watch);
+        test.limits = options_.limits;
+        test.salt = salt(workload.name);
+        test.handshake = handshake_;
+        test.calibration = calibration;
+        test.known.hardware = options_.hardware;
+        test.known.served = served_model(model, options_.models);
+        test.known.rate_is_chosen = configuration_.find(load_request_rate) != nullptr;
+        const LoadTestResult result = run_load_test(test, watch.load());
+        if (auto failure = interrupted(server, watch)) return *failure;
+        for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
+            if (failure) return server.changed().value_or(*failure);
+        measured.parts.push_back({workload.name, workload.weight, metrics_of(result.statistics)});
+        add(measured.validity, result.validity);
+        say(workload.name + " measured in " + rounded_seconds(result.run.duration_seconds));
+    }
+    if (machine) measured.disturbed = machine->findings();
+    return measured;
+}
+
+Outcome ServerMeasurement::of(Server& server, const std::string& model, std::optional<Calibration>& known) {
+    const std::vector<std::string> not_in_force = server.not_in_force();
+    for (const std::string& flag : not_in_force) say("a flag did not take effect: " + flag);
+    Watch watch(server, deadline_, stalled_after(), context_.stop);
+    const auto warm_from = Clock::now();
+    auto warm_failure = warm_up(server, watch, known);
+    costs_["trial_warm_up_seconds"] = {seconds_since(warm_from)};
+    if (warm_failure) return *warm_failure;
+
+    const auto measure_from = Clock::now();
+    auto result = once(server, watch, model, *known);
+    if (auto* first = std::get_if<Measured>(&result); first != nullptr && !first->disturbed.empty()) {
+        say("measured once more, the machine disturbed it: " + first->disturbed.front().cause);
+        ++run_;
+        result = once(server, watch, model, *known);
+    }
+    costs_["trial_measure_seconds"] = {seconds_since(measure_from)};
+    if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
+    if (auto failure = server.changed()) return *failure;
+
+    auto& measured = std::get<Measured>(result);
+    for (const std::string& flag : not_in_force)
+        measured.disturbed.push_back(
+            {"not_in_force", flag, "as the command says", "a flag did not take effect, so this is another configuration's figure"});
+    if (!measured.disturbed.empty()) add(measured.validity, {Verdict::suspect, std::move(measured.disturbed)});
+    return Measurement{combined(measured.parts), std::move(measured.validity)};
+}
+
+Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,
+                     const std::function<Outcome(std::size_t attempt)>& evaluate) {
+    for (std::size_t attempt = 0;; ++attempt) {
+        Outcome outcome;
+        try {
+            outcome = evaluate(attempt);
+        } catch (const IoError& error) {
+            outcome = Failure{FailureKind::infrastructure, error.what()};
+        }
+        const auto* failure = std::get_if<Failure>(&outcome);
+        if (failure == nullptr || failure->kind != FailureKind::infrastructure) return outcome;
+        if (attempt >= options.infrastructure_retries)
+            throw IoError("trial " + std::to_string(context.trial) + " cannot be measured here: " + failure->message);
+        say_of_trial(options, context, "tried again, not the configuration's fault: " + failure->message);
+        wait(std::pow(4, static_cast<double>(attempt)), context.stop);
+        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+    }
+}
+
+namespace {
+
+constexpr std::size_t most_retries = 10;  // each waits four times as long as the one before: the tenth twelve days
+
+}  // namespace
+
+std::string MeasureOptions::why_invalid() const {
+    OptionCheck check;
+    check.part("load", load.why_invalid())
+        .seconds("trial_within_seconds", trial_within_seconds)
+        .within("warm_up_requests", static_cast<double>(warm_up_requests), 0, 1e6)
+        .within("infrastructure_retries", static_cast<double>(infrastructure_retries), 0, most_retries);
+    if (watch) check.part("watch", watch->why_invalid());
+    return check.text();
+}
+
+}  // namespace servetune

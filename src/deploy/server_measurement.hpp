@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/deploy/measure_options.hpp"
+#include "servetune/deploy/server.hpp"
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/load/calibration.hpp"
+#include "servetune/load/probe.hpp"
+#include "servetune/trial/objective.hpp"
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// `61.3 s`.
+std::string rounded_seconds(double seconds);
+
+/// What one trial does with a server that serves: warm-up, a load test per workload with the prefix cache emptied before it and a salt of its own, the
+/// audit, and a watch meanwhile over the server and the machine. Where the machine disturbed it is measured once more, then flagged.
+class ServerMeasurement {
+public:
+    /// `attempt`: of this trial, so that no prompt is sent twice. All must outlive it.
+    ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads, const Configuration& configuration,
+                      const EvaluationContext& context, std::size_t attempt);
+
+    /// `model`: what the server was told to serve, for the physics. `known`: how it counts, filled where it is empty.
+    /// Throws IoError where the client's machine is at fault.
+    Outcome of(Server& server, const std::string& model, std::optional<Calibration>& known);
+
+    /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got.
+    [[nodiscard]] const Metrics& costs() const { return costs_; }
+    /// One line with the trial's number.
+    void say(const std::string& what) const;
+
+private:
+    using Clock = std::chrono::steady_clock;
+    class Watch;
+    struct Measured {
+        std::vector<WorkloadMetrics> parts{};
+        Validity validity{};
+        std::vector<Finding> disturbed{};  ///< by the machine
+    };
+
+    [[nodiscard]] std::vector<Workload> chosen(const StudyWorkloads& workloads) const;
+    [[nodiscard]] std::uint64_t salt(const std::string& what) const;
+    [[nodiscard]] double stalled_after() const;
+    [[nodiscard]] LoadOptions watched(Watch& watch) const;
+    [[nodiscard]] std::optional<Failure> warm_up(Server& server, Watch& watch, std::optional<Calibration>& known);
+    std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
+    [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;
+
+    const MeasureOptions& options_;
+    const Configuration& configuration_;
+    const EvaluationContext& context_;
+    std::size_t attempt_;
+    std::size_t run_ = 0;  ///< of this attempt
+    Clock::time_point deadline_;
+    std::vector<Workload> workloads_;
+    Handshake handshake_{};  ///< of the warm-up
+    Metrics costs_{};
+};
+
+/// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and IoError), after 1 s, 4 s, 16 s; where it
+/// stays, throws IoError: told, it would be held against the configuration.
+Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,
+                     const std::function<Outcome(std::size_t attempt)>& evaluate);
+
+}  // namespace servetune

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/strategy/bayesian.hpp"
+
+#include "servetune/optimizer/kept_models.hpp"
+#include "servetune/optimizer/start_design.hpp"
+#include "servetune/optimizer/trial_cost.hpp"
+#include "servetune/space/neighbours.hpp"
+
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// The search behind the strategy, with the models that it keeps from ask to ask.
+class Bayesian::Search {
+public:
+    Search(const Options& options, std::size_t reserve) : options_(options), reserve_(reserve) {}
+
+    [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history);
+
+private:
+    struct Choice {
+        Configuration configuration;
+        CandidateScore score;
+    };
+    [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
+    [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
+                                                const std::vector<Lesson>& lessons) const;
+    struct Models {
+        LearnedModel learned;
+        std::unique_ptr<TrialCost> cost{};  ///< null: a trial is a trial
+        [[nodiscard]] std::vector<CandidateScore> scores(const std::vector<EncodedPoint>& points,
+                                                         const std::vector<std::vector<PriorBelief>>& beliefs) const;
+    };
+    [[nodiscard]] std::vector<std::size_t> promising(const Models& models, const Candidates& candidates, double least_chance,
+                                                     std::size_t most, bool explore);
+    [[nodiscard]] std::optional<Choice> best_new(const Models& models, const Problem& problem, const Candidates& candidates,
+                                                 const std::set<Configuration>& seen, bool explore);
+    void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
+               std::vector<Choice>& choices) const;
+    [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const LearnedModel& model);
+
+    const Options options_;
+    const std::size_t reserve_;
+    KeptModels kept_{};
+};
+
+Bayesian::Bayesian(Options options) : options_(std::move(options)) {
+    check_options("bayesian", options_.why_invalid());
+    search_ = std::make_unique<Search>(options_, reserve());
+}
+Bayesian::Bayesian(Bayesian&& other) noexcept = default;
+Bayesian& Bayesian::operator=(Bayesian&& other) noexcept = default;
+Bayesian::~Bayesian() = default;
+
+Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const { return search_->ask(problem, history); }
+
+LearnedModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
+    std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options_.beliefs);
+    auto told = told_models(problem, standings, lessons, geometry, options_.learning);
+    return learned_from(problem, standings, std::move(told), std::move(lessons), options_.learning);
+}
+
+Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
+    const Candidates& all = kept_.candidates(problem, options_);
+    const Standings standings(history, problem.objective, problem.decision);
+    std::set<Configuration> seen;
+    for (const Trial& trial : history) seen.insert(trial.configuration);
+    if (!seen.contains(problem.space.default_configuration())) return Proposal{problem.space.default_configuration(), "the default"};
+
+    const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
+    if (used_up && !problem.replicates_inform) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
+    if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
+        if (auto proposal = start(problem, all, lessons_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
+
+    Models models{kept_.learned(problem, standings, options_)};
+    const LearnedModel& model = models.learned;
+    if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), options_.learning.search);
+    const bool last_ones = history.size() + reserve_ >= options_.trials && history.size() < options_.trials;
+    if (problem.replicates_inform && (used_up || last_ones))
+        if (auto proposal = confirmation(model, problem)) return *proposal;
+    if (used_up) {
+        const auto under_way = [](const Trial& trial) { return !trial.told(); };
+        if (std::any_of(history.begin(), history.end(), under_way)) return Waiting{};
+        return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
+    }
+    const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
+    const std::optional<Choice> choice = best_new(models, problem, all, seen, explore);
+    if (!choice) return Finished{"no new configuration is left"};
+    if (problem.replicates_inform && !explore)
+        if (const auto replicate = best_replicate(model)) {
+            const Lesson& lesson = model.lessons()[replicate->first];
+            const double its_seconds = models.cost ? models.cost->log_seconds({lesson.point}).front() : 0;
+            if (replicate->second - its_seconds > choice->score.total())
+                return Proposal{lesson.configuration, "again: whether it is the best is worth more than a new one"};
+        }
+    const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
+    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") +
+                                               (model.tradeoff() != nullptr ? ": ln EI of the front " : ": ln gain ") +
+                                               rounded(choice->score.log_improvement) + ", ln P(works) " +
+                                               rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits) +
+                                               (models.cost ? ", ln seconds " + rounded(choice->score.log_seconds) : "")};
+}
+
+/// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from everything.
+std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all, const std::vector<Lesson>& lessons) const {
+    std::vector<EncodedPoint> tried;
+    for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
+    const double sign = problem.objective.direction == Direction::maximize ? 1 : -1;
+    const bool margins = margins_hold(lessons);
+    const RanOut ran_out(problem.space, all.geometry(), lessons);
+    const std::vector<bool> out = ran_out.covers(all.pool());
+    if (lessons.size() == 1 && options_.beliefs.size() > 0) {
+        std::optional<std::size_t> best;
+        double best_value = 0;
+        for (std::size_t i = 0; i < all.pool().size(); ++i) {
+            const std::vector<PriorBelief> beliefs = all.beliefs(i);
+            if (!beliefs.front().log_value || out[i] || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front())
+                continue;
+            const double value = sign * *beliefs.front().log_value;
+            if (best && value <= best_value) continue;
+            best = i;
+            best_value = value;
+        }
+        if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
+    }
+    const std::size_t trials = start_trials(all.geometry().dimensions(), options_.trials) - 1;
+    const auto may_work = [&](const Configuration& one) {
+        return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
+    };
+    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, options_.learning.seed);
+    const auto seen = [&](const Configuration& configuration) {
+        return std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; });
+    };
+    if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
+    std::vector<double> chances;
+    for (std::size_t i = 0; i < all.pool().size(); ++i) {
+        const double by_margin = margins ? 0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)) : 1;
+        chances.push_back(out[i] ? std::min(by_margin, RanOut::chance) : by_margin);
+    }
+    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
+    if (seen(configuration)) return std::nullopt;
+    return Proposal{std::move(configuration), "far from all that was tried"};
+}
+
+/// The default and the three best posterior means that pass, of several goals the front: the one with the fewest measurements, of several the best. Nothing once all have five: a sixth
+/// would narrow an interval by a tenth.
+std::optional<Proposal> Bayesian::Search::confirmation(const LearnedModel& model, const Problem& problem) {
+    std::vector<std::size_t> passing;
+    for (std::size_t i = 0; i < model.lessons().size(); ++i)
+        if (model.lessons()[i].passes) passing.push_back(i);
+    std::stable_sort(passing.begin(), passing.end(),
+                     [&](std::size_t a, std::size_t b) { return model.of_lessons()[a].mean > model.of_lessons()[b].mean; });
+    if (const Tradeoff* tradeoff = model.tradeoff()) {
+        const auto beaten = [&](std::size_t i) {
+            return std::find(tradeoff->front().begin(), tradeoff->front().end(), i) == tradeoff->front().end() &&
+                   model.lessons()[i].configuration != problem.space.default_configuration();
+        };
+        std::erase_if(passing, beaten);
+    }
+    const std::size_t finalists = model.tradeoff() != nullptr ? passing.size() : 3;
+    constexpr double enough = 5;
+    const Configuration usual = problem.space.default_configuration();
+    std::optional<std::size_t> chosen;
+    for (std::size_t k = 0; k < passing.size(); ++k) {
+        const Lesson& lesson = model.lessons()[passing[k]];
+        if ((k >= finalists && lesson.configuration != usual) || lesson.pending || lesson.replicates >= enough) continue;
+        if (!chosen || lesson.replicates < model.lessons()[*chosen].replicates) chosen = passing[k];
+    }
+    if (!chosen) return std::nullopt;
+    return Proposal{model.lessons()[*chosen].configuration, "again: it may be the best"};
+}
+
+std::vector<CandidateScore> Bayesian::Search::Models::scores(const std::vector<EncodedPoint>& points,
+                                                             const std::vector<std::vector<PriorBelief>>& beliefs) const {
+    std::vector<CandidateScore> result = learned.scores(points, beliefs);
+    const std::vector<double> seconds = cost ? cost->log_seconds(points) : std::vector<double>(points.size(), 0.0);
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].log_seconds = seconds[i];
+    return result;
+}
+
+/// The best of the ranking, the first first.
+std::vector<std::size_t> Bayesian::Search::promising(const Models& models, const Candidates& all, double least_chance, std::size_t most,
+                                                     bool explore) {
+    const CandidateRanking& ranking = kept_.ranking(least_chance);
+    const bool seconds = models.cost && !explore;
+    if (!seconds && models.learned.tradeoff() == nullptr) return ranking.best(models.learned, most, explore);
+    Eigen::VectorXf scores = ranking.scores(models.learned, explore);
+    if (seconds) models.cost->rank(all.pool(), scores);
+    return highest(scores, most);
+}
+
+std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models& models, const Problem& problem, const Candidates& all,
+                                                                   const std::set<Configuration>& seen, bool explore) {
+    const LearnedModel& model = models.learned;
+    const auto numbers =
+        std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.known_to_work; });
+    const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
+    const std::vector<std::size_t> order = promising(models, all, least_chance, options_.rescored + seen.size(), explore);
+    std::vector<Configuration> configurations;
+    std::vector<EncodedPoint> points;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const std::size_t i : order) {
+        Configuration configuration = all.configuration(problem, i);
+        if (seen.contains(configuration)) continue;
+        configurations.push_back(std::move(configuration));
+        points.push_back(all.pool().point(i));
+        beliefs.push_back(all.beliefs(i));
+    }
+    const std::vector<CandidateScore> scores = models.scores(points, beliefs);
+    std::vector<Choice> choices;
+    for (std::size_t i = 0; i < scores.size(); ++i) choices.push_back({std::move(configurations[i]), scores[i]});
+    if (explore && !choices.empty()) return choices.front();
+    if (!all.listed()) climb(models, problem, all, seen, choices);
+    const auto unlikely = [&](const Choice& one) { return one.score.log_works < std::log(least_chance); };
+    if (!std::all_of(choices.begin(), choices.end(), unlikely)) std::erase_if(choices, unlikely);  // the last resort only
+    const auto best = std::max_element(choices.begin(), choices.end(), [](const Choice& a, const Choice& b) {
+        return a.score.total() < b.score.total() || (a.score.total() == b.score.total() && b.configuration < a.configuration);
+    });
+    return best == choices.end() ? std::nullopt : std::optional<Choice>(*best);
+}
+
+/// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long as they gain; all neighbours
+/// of all places in one product.
+void Bayesian::Search::climb(const Models& models, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
+                             std::vector<Choice>& choices) const {
+    const std::size_t places = models.learned.lessons().size() > options_.learning.search.many ? options_.places_of_many : options_.places;
+    constexpr int sweeps = 12;
+    const auto better = [](const Choice& a, const Choice& b) {
+        return a.score.total() > b.score.total() || (a.score.total() == b.score.total() && a.configuration < b.configuration);
+    };
+    std::set<Configuration> scored(seen);
+    std::set<Configuration> expanded;
+    for (const Choice& choice : choices) scored.insert(choice.configuration);
+    for (int sweep = 0; sweep < sweeps; ++sweep) {
+        std::sort(choices.begin(), choices.end(), better);
+        std::vector<Configuration> from;
+        if (const LearnedModel& model = models.learned; sweep == 0 && model.incumbent())
+            from.push_back(model.lessons()[*model.incumbent()].configuration);
+        for (std::size_t i = 0; i < std::min(places, choices.size()); ++i) from.push_back(choices[i].configuration);
+        std::vector<Configuration> fresh;
+        for (const Configuration& place : from) {
+            if (!expanded.insert(place).second) continue;
+            for (Configuration& neighbour : neighbours(problem.space, place))
+                if (scored.insert(neighbour).second) fresh.push_back(std::move(neighbour));
+        }
+        if (fresh.empty()) return;
+        std::vector<EncodedPoint> points;
+        std::vector<std::vector<PriorBelief>> beliefs;
+        for (const Configuration& configuration : fresh) {
+            points.push_back(all.geometry().encode(configuration));
+            beliefs.push_back(options_.beliefs.of(configuration));
+        }
+        const std::vector<CandidateScore> scores = models.scores(points, beliefs);
+        for (std::size_t i = 0; i < fresh.size(); ++i) choices.push_back({std::move(fresh[i]), scores[i]});
+    }
+}
+
+/// The lesson whose measurement once more is expected to change most who is best (knowledge gradient of one more sample; Frazier, Powell, Dayanik
+/// 2009): ln of s h(-|d| / s), s^2 what one measurement takes from its variance, d its distance to the best other.
+std::optional<std::pair<std::size_t, double>> Bayesian::Search::best_replicate(const LearnedModel& model) {
+    if (const Tradeoff* tradeoff = model.tradeoff()) return tradeoff->best_replicate(model.lessons(), model.noise_variance());
+    std::optional<std::pair<std::size_t, double>> result;
+    if (!model.incumbent()) return result;
+    for (std::size_t i = 0; i < model.lessons().size(); ++i) {
+        if (!model.lessons()[i].passes || model.lessons()[i].pending) continue;
+        double other = -std::numeric_limits<double>::infinity();
+        for (std::size_t j = 0; j < model.lessons().size(); ++j)
+            if (j != i && model.lessons()[j].passes) other = std::max(other, model.of_lessons()[j].mean);
+        if (!std::isfinite(other)) continue;
+        const Prediction& prediction = model.of_lessons()[i];
+        const double taken = prediction.variance / std::sqrt(prediction.variance + model.noise_variance());
+        const double value = std::log(taken) + log_improvement(-std::abs(prediction.mean - other) / taken);
+        if (!result || value > result->second) result = {i, value};
+    }
+    return result;
+}
+
+}  // namespace servetune

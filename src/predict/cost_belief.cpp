@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/predict/cost_belief.hpp"
+
+#include "servetune/engine/load_level.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace servetune {
+
+namespace {
+
+constexpr double surely = 3;  ///< standard deviations: as far as a margin goes
+
+}  // namespace
+
+double memory_margin(const MemoryPlan& plan, double least_tokens) {
+    const double tenth = 0.1 * plan.device_bytes;
+    const double cache = plan.missing_bytes > 0 ? -plan.missing_bytes : plan.cache_bytes - least_tokens * plan.cache_bytes_per_token;
+    return std::clamp(std::min(cache, plan.free_bytes) / tenth, -surely, surely);
+}
+
+CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
+                       const std::vector<std::pair<std::string, double>>& weights)
+    : evaluator_(std::move(evaluator)), metric_(std::move(metric)) {
+    for (const auto& [name, weight] : weights)
+        for (const SimulatedWorkload& workload : evaluator_->workloads())
+            if (workload.workload.name == name) loads_.push_back({workload.workload, TrafficMeans::of(workload.traffic), weight});
+}
+
+std::string CostBelief::name() const { return "the cost model"; }
+
+PriorBelief CostBelief::belief(const Configuration& configuration) const {
+    const SimulateEvaluator::Started started = evaluator_->started(configuration);
+    const bool refused = started.start.end != StartResult::End::serves;
+    if (started.failure && !refused && started.failure->kind == FailureKind::unsupported) return {};  // a figure that is not known
+    if (!started.cost) return {std::nullopt, -surely};
+    const CostModel& cost = *started.cost;
+    double longest = 0;  // a cache without room for one request serves none
+    for (const Load& load : loads_) longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
+    if (cost.target().traits.checks_context) longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
+    PriorBelief result{std::nullopt, memory_margin(cost.memory(), longest)};
+    if (started.failure && *result.margin >= 0) result.margin = -surely;  // it is not memory that it fails for
+    if (started.failure || cost.memory().cache_tokens == 0) return result;
+    double logs = 0;
+    double weights = 0;
+    for (const Load& load : loads_) {
+        const Arrival arrival = at_load_level(load.workload, configuration).arrival;
+        const auto value = quick_estimate(cost, load.means, arrival).metric(metric_);
+        if (!value || !(*value > 0) || !std::isfinite(*value)) return result;
+        logs += load.weight * std::log(*value);
+        weights += load.weight;
+    }
+    if (weights > 0) result.log_value = logs / weights;
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device and model.
+#include "servetune/predict/serving.hpp"
+
+#include "../engine/by_concept.hpp"
+#include "../engine/command_texts.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the powers stay.
+Engine widened(Engine engine) {
+    constexpr std::int64_t largest_count = 1 << 24;
+    for (EngineParameter& declared : engine.parameters)
+        if (auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain); range != nullptr && range->high <= largest_count) {
+            range->scale = Scale::linear;
+            range->step = 1;
+        } else if (auto* share = std::get_if<RealDomain>(&declared.parameter.domain); share != nullptr && share->high <= 1) {
+            share->low = std::min(share->low, 0.01);
+            share->high = 1;
+            share->scale = Scale::linear;
+        }
+    return engine;
+}
+
+/// No more levels than a search space may have: it is here for the rules, which say nothing of larger counts.
+std::vector<Parameter> bounded(std::vector<Parameter> parameters) {
+    constexpr std::int64_t most_levels = (1 << 20) - 1;
+    for (Parameter& parameter : parameters)
+        if (auto* range = std::get_if<IntegerDomain>(&parameter.domain); range != nullptr && range->scale == Scale::linear)
+            range->high = std::min(range->high, range->low + most_levels - 1);
+    return parameters;
+}
+
+/// Rules about names and paths: a search space has none of these, so they are looked at apart.
+bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
+    const std::vector<std::string> names = names_of(constraint);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        const EngineParameter* declared = engine.find(name);
+        return declared != nullptr && is_text(*declared);
+    });
+}
+
+SpaceDescription described(const Engine& engine, const std::string& version) {
+    SpaceDescription description{{engine}};
+    std::erase_if(description.engines.front().constraints, [&](const Constraint& rule) { return speaks_of_texts(engine, rule); });
+    if (!version.empty()) description.versions[engine.name] = version;
+    return description;
+}
+
+/// Bits that one key or value takes in a type of cache, its scales included; nothing where the type is not known.
+std::optional<double> bits_of(const std::string& type) {
+    constexpr std::array<std::pair<std::string_view, double>, 19> known{{{"bf16", 16},
+                                                                         {"f16", 16},
+                                                                         {"f32", 32},
+                                                                         {"fp8_e4m3", 8},
+                                                                         {"fp8_e5m2", 8},
+                                                                         {"fp8_per_token_head", 8.25},  // a 32-bit scale per 128
+                                                                         {"int8_per_token_head", 8.25},
+                                                                         {"int4_per_token_head", 4.25},
+                                                                         {"nvfp4", 4.5},  // an 8-bit scale per 16
+                                                                         {"nvfp4_4over6", 4.5},
+                                                                         {"fp4_e2m1", 4.5},
+                                                                         {"fp4_mx_block16", 4.5},
+                                                                         {"mxfp8", 8.25},  // an 8-bit scale per 32
+                                                                         {"q8_0", 8.5},    // a 16-bit scale per 32
+                                                                         {"q5_1", 6},
+                                                                         {"q5_0", 5.5},
+                                                                         {"q4_1", 5},
+                                                                         {"q4_0", 4.5},
+                                                                         {"iq4_nl", 4.5}}};
+    for (const auto& [name, bits] : known)
+        if (name == type) return bits;
+    return std::nullopt;
+}
+
+std::string cache_type_of(std::string word) {
+    if (word == "auto" || word == "bfloat16" || word == "float16" || word == "f16") return "bf16";  // the same bytes
+    if (word == "fp8") return "fp8_e4m3";
+    return word;
+}
+
+StartResult refuses(const EngineTraits& traits, const char* event, const std::vector<std::pair<std::string, std::string>>& values,
+                    std::string cause) {
+    StartResult result;
+    result.end = StartResult::End::exits;
+    result.seconds = traits.start_seconds;
+    result.exit_code = 1;
+    result.cause = std::move(cause);
+    if (const auto lines = traits.log.find(event); lines != traits.log.end())
+        for (const std::string& line : lines->second) result.log.push_back(filled(line, values));
+    return result;
+}
+
+/// Which weights are served: those of the checkpoint, or what a flag makes of them.
+void read_quantization(Serving& serving, ByConcept& by, const ServedModel& checkpoint) {
+    ServingSettings& settings = serving.settings;
+    settings.quantization = checkpoint.quantization;
+    const std::string flag = by.text("quantization");
+    (void)by.text("weight_dtype");
+    if (flag.empty() || flag == "none") return;
+    const bool plain = checkpoint.quantization == checkpoint.model.native_type;
+    const std::string stem = flag.substr(0, flag.find_first_of("_-"));
+    const bool same = checkpoint.quantization.starts_with(stem) || (flag == "compressed-tensors" && !plain);
+    if (same) return;
+    if (plain && stem == "fp8" && checkpoint.model.weights.contains("fp8")) {  // made while loading
+        settings.quantization = "fp8";
+        return;
+    }
+    serving.refused = refuses(serving.target.traits, "quantization_mismatch", {{"flag", flag}, {"checkpoint", checkpoint.quantization}},
+                              "the checkpoint is " + checkpoint.quantization + ", not " + flag);
+}
+
+void read_cache(Serving& serving, ByConcept& by) {
+    ServingSettings& settings = serving.settings;
+    const std::string one = by.text("kv_cache_dtype");
+    const std::string key = by.text("key_cache_dtype");
+    const std::string value = by.text("value_cache_dtype");
+    settings.cache_type = cache_type_of(!one.empty() ? one : !value.empty() ? value : "bf16");
+    const auto bits = [&](const std::string& type) {
+        const auto known = bits_of(cache_type_of(type));
+        if (!known)
+            serving.refused = refuses(serving.target.traits, "unsupported_attention", {{"cache_type", type}, {"backend", "attention"}},
+                                      "a cache of " + type + " is not for this model and chip");
+        return known.value_or(16);
+    };
+    settings.cache_bits = key.empty() && value.empty() ? bits(settings.cache_type)
+                                                       : (bits(key.empty() ? "bf16" : key) + bits(value.empty() ? "bf16" : value)) / 2;
+    settings.memory_fraction = by.number("memory_fraction").value_or(0.9);
+    if (const auto bytes = by.number("kv_cache_bytes")) settings.cache_bytes = bytes;
+    if (const auto tokens = by.number("cached_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
+    if (const auto tokens = by.number("total_context_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
+    if (serving.target.traits.fraction_of == EngineTraits::FractionOf::none && !settings.cache_tokens)
+        settings.cache_tokens = serving.target.model.context_tokens;
+    settings.block_tokens = by.integer("block_size", 16);
+    settings.prefix_cache = by.flag("prefix_cache", true) && !by.flag("no_prefix_cache", false);
+}
+
+void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTraits& traits, const ModelSpec& model) {
+    settings.max_sequences = by.integer("max_concurrent_sequences", settings.max_sequences);
+    settings.max_batched_tokens = by.integer("max_batched_tokens", settings.max_batched_tokens);
+    settings.micro_batch_tokens = by.integer("micro_batch_tokens", 0);
+    settings.max_context_tokens = by.integer("max_context_tokens", model.context_tokens);
+    settings.chunked_prefill = by.flag("chunked_prefill", traits.chunked_prefill);
+    if (!settings.chunked_prefill && traits.whole_prompts_raise_budget && !by.said("max_batched_tokens"))
+        settings.max_batched_tokens = std::max(settings.max_batched_tokens, settings.max_context_tokens);
+    if (const auto chunk = by.number("chunked_prefill_tokens")) {  // SGLang: prompts are cut to this, a step of prompts holds no more
+        settings.chunked_prefill = *chunk > 0;
+        if (*chunk > 0) settings.max_batched_tokens = static_cast<std::int64_t>(*chunk);
+    }
+    settings.mixed_steps = by.flag("mixed_chunk", traits.mixed_steps);
+    settings.overlap = by.flag("overlap_scheduling", traits.overlap) && !by.flag("no_overlap_scheduling", false);
+    settings.reserved_share = traits.reserved_share * by.number("schedule_conservativeness").value_or(1);
+    const std::string capacity = by.text("capacity_policy");
+    if (capacity == "MAX_UTILIZATION") settings.reserved_share = 0;
+    settings.reserved_share = std::min(settings.reserved_share, 1.0);
+    settings.stream_interval = by.integer("stream_interval", 1);
+    settings.front_ends = by.integer("api_servers", 1);
+    const std::string mode = by.text("performance_mode");  // vLLM 0.17: twice the default batch sizes
+    if (mode == "throughput") {
+        if (!by.said("max_concurrent_sequences")) settings.max_sequences *= 2;
+        if (!by.said("max_batched_tokens")) settings.max_batched_tokens *= 2;
+    }
+}
+
+/// Where nobody named a back end and the usual one has no kernels for this cache, engines take another: here the one that reads the cache
+/// fastest. (vLLM: platforms/cuda.py asks its back ends in turn. SGLang: server_args.py goes from fa3 to triton for fp8_e5m2.) Empty where
+/// the usual one will do, or none does.
+std::string that_takes(const std::string& cache_type, const std::string& usual, const ServingTarget& target) {
+    const auto takes = [&](const AttentionTraits& attention) {
+        const auto& types = attention.cache_types;
+        const auto& chips = attention.architectures;
+        return (types.empty() || std::find(types.begin(), types.end(), cache_type) != types.end()) &&
+               (chips.empty() || std::find(chips.begin(), chips.end(), target.hardware.architecture) != chips.end()) &&
+               std::all_of(attention.needs.begin(), attention.needs.end(),
+                           [&](const std::string& type) { return target.hardware.flops_per_second.contains(type); });
+    };
+    const auto& known = target.traits.attention;
+    if (const auto found = known.find(usual); found == known.end() || takes(found->second)) return "";
+    std::string best;
+    for (const auto& [name, attention] : known)
+        if (takes(attention) && (best.empty() || attention.decode_efficiency > known.find(best)->second.decode_efficiency)) best = name;
+    return best;
+}
+
+void read_kernels(Serving& serving, ByConcept& by) {
+    ServingSettings& settings = serving.settings;
+    const EngineTraits& traits = serving.target.traits;
+    const std::string backend = by.text("attention_backend");
+    settings.attention_backend = backend.empty() || backend == "auto" ? traits.default_attention : backend;
+    if (!by.said("attention_backend"))
+        if (const std::string other = that_takes(settings.cache_type, settings.attention_backend, serving.target); !other.empty()) {
+            settings.attention_backend = other;
+            by.settle("attention_backend", other);
+        }
+    if (!traits.attention.contains(settings.attention_backend))
+        serving.refused = refuses(traits, "unsupported_attention", {{"backend", backend}, {"cache_type", settings.cache_type}},
+                                  "the attention back end " + backend + " is not for this model and chip");
+    const std::string mode = by.text("cuda_graph_mode");
+    const bool none = by.flag("no_cuda_graph", !traits.graphs) || mode == "NONE" || mode == "disabled" || mode == "0";
+    const std::int64_t most = std::min<std::int64_t>(512, 2 * settings.max_sequences);
+    settings.graph_max_tokens = none ? 0 : by.integer("cuda_graph_max_batch", traits.graph_max_tokens > 0 ? traits.graph_max_tokens : most);
+    const auto level = by.number("compile_level").value_or(1);
+    const auto compile_mode = by.number("compile_mode").value_or(1);
+    settings.compiled = by.flag("torch_compile", traits.compiled) && level > 0 && compile_mode > 0 && !(none && traits.compiled);
+}
+
+void read_parallel(ServingSettings& settings, ByConcept& by) {
+    settings.tensor_parallel = by.integer("tensor_parallel_size", 1);
+    settings.pipeline_parallel = by.integer("pipeline_parallel_size", 1);
+    settings.data_parallel = by.integer("data_parallel_size", 1);
+    settings.expert_parallel = by.flag("expert_parallel", false) || by.integer("expert_parallel_size", 1) > 1;
+    settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;
+}
+
+/// Engines call the same method by many names.
+std::string method_of(std::string word) {
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (word == "none" || word == "auto") return "";
+    if (word.find("ngram") != std::string::npos) return "ngram";
+    if (word.find("mtp") != std::string::npos || word == "nextn") return "mtp";
+    if (word.find("eagle3") != std::string::npos) return "eagle3";
+    if (word.find("eagle") != std::string::npos) return "eagle";
+    if (word == "standalone" || word == "drafttarget" || word == "draft-simple") return "draft_model";
+    return word;
+}
+
+void read_speculation(ServingSettings& settings, ByConcept& by, const std::vector<ModelSpec>& models, const EngineTraits& traits) {
+    settings.speculation.method = method_of(by.text("speculative_method"));
+    if (settings.speculation.method.empty()) return;
+    if (!traits.acceptance.contains(settings.speculation.method))
+        throw UsageError("how often guesses of '" + settings.speculation.method + "' are right is not known (acceptance in traits/" +
+                         traits.engine + ".yaml)");
+    const std::int64_t guesses = by.integer("speculative_tokens", 0);
+    settings.speculation.tokens = guesses > 0 ? guesses : by.integer("speculative_ngram_tokens", 3);
+    const std::string draft = by.text("draft_model");
+    if (settings.speculation.method != "draft_model") return;
+    const auto known = served_model(draft, models);
+    if (!known || !known->model.weights.contains(known->quantization))
+        throw UsageError("the draft model '" + draft + "' is not among the known models");
+    settings.speculation.draft_bytes = known->model.weights.at(known->quantization).per_token;
+}
+
+}  // namespace
+
+ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
+                             const std::string& version)
+    : engine_(widened(std::move(engine))),
+      traits_(std::move(traits)),
+      models_(std::move(models)),
+      hardware_(std::move(hardware)),
+      composition_(described(engine_, version)),
+      space_(bounded(composition_.parameters()), composition_.constraints()) {
+    std::erase_if(engine_.parameters, [&](const EngineParameter& declared) {  // of other versions
+        return space_.find(declared.parameter.name) == nullptr && !is_text(declared);
+    });
+}
+
+Serving ServingReader::read(const Command& command) const {
+    Serving serving;
+    serving.model = model_word(engine_, command.argv);
+    Command without_texts = command;
+    Assignment texts = take_texts(engine_, without_texts);
+    Composition::Parsed parsed = composition_.parse(without_texts, serving.model);
+    if (parsed.engine == nullptr) throw UsageError("this is no command of " + engine_.name + ": " + command.text());
+    for (const std::string& word : parsed.unknown) throw UsageError(engine_.name + ": " + unknown_word(word));
+    const auto checkpoint = served_model(serving.model, models_);
+    if (!checkpoint) {
+        std::vector<std::string> known;
+        for (const ModelSpec& model : models_) known.push_back(model.name);
+        throw UsageError("the figures of the model '" + serving.model +
+                         "' are not known; known: " + listed(nearest_first(serving.model, known)));
+    }
+    serving.target = {checkpoint->model, hardware_, traits_};
+    parsed.values.merge(texts);
+    ByConcept by(engine_, parsed.values, traits_, hardware_, serving.parameters);
+    const std::string alias = by.text("served_model_name");
+    serving.served_name = alias.empty() ? serving.model : alias;
+    read_quantization(serving, by, *checkpoint);
+    read_cache(serving, by);
+    read_scheduling(serving.settings, by, traits_, checkpoint->model);
+    by.settle("max_context_tokens", serving.settings.max_context_tokens);
+    by.settle("max_batched_tokens", serving.settings.max_batched_tokens);
+    read_kernels(serving, by);
+    read_parallel(serving.settings, by);
+    read_speculation(serving.settings, by, models_, traits_);
+    serving.not_modelled = by.not_asked();
+    check_rules(serving);
+    return serving;
+}
+
+std::string ServingReader::unknown_word(const std::string& word) const {
+    const std::string flag = word.substr(0, word.find('='));
+    std::vector<std::string> flags;
+    for (const EngineParameter& declared : engine_.parameters) {
+        if (!declared.destination.flag.empty()) flags.push_back(declared.destination.flag);
+        if (declared.destination.flag == flag) return "'" + word + "': " + declared.parameter.domain_text() + " wanted for " + flag;
+    }
+    return "'" + word + "' is none of its flags that have a part in speed or memory; nearest: " + listed(nearest_first(flag, flags), 3);
+}
+
+/// The engine's own rules: what they forbid, it refuses at the start.
+void ServingReader::check_rules(Serving& serving) const {
+    if (serving.refused.end != StartResult::End::serves) return;
+    const std::int64_t asked = serving.settings.max_context_tokens;
+    const std::int64_t made_for = serving.target.model.context_tokens;
+    if (asked > made_for && traits_.log.contains("context_too_long")) {
+        serving.refused = refuses(traits_, "context_too_long", {{"context", std::to_string(asked)}, {"made_for", std::to_string(made_for)}},
+                                  "the model was made for " + std::to_string(made_for) + " tokens, not " + std::to_string(asked));
+        return;
+    }
+    const auto refuse = [&](const std::string& rule) { serving.refused = refuses(traits_, "rule", {{"rule", rule}}, rule); };
+    const std::string& chip = hardware_.architecture;
+    if (const auto& chips = engine_.architectures; !chips.empty() && std::find(chips.begin(), chips.end(), chip) == chips.end())
+        return refuse(engine_.name + " does not run on " + hardware_.title + " (" + chip + ")");
+    for (const EngineParameter& declared : engine_.parameters) {
+        const auto set_to = serving.parameters.find(declared.parameter.name);
+        if (set_to == serving.parameters.end()) continue;
+        const auto chips = declared.architectures.find(text_of(set_to->second));
+        if (chips == declared.architectures.end() || std::find(chips->second.begin(), chips->second.end(), chip) != chips->second.end())
+            continue;
+        return refuse(declared.parameter.name + "=" + text_of(set_to->second) + " is not for " + hardware_.title + " (" + chip + ")");
+    }
+    const auto value_of = [&](const std::string& name) {
+        const auto found = serving.parameters.find(name);
+        return found != serving.parameters.end() ? found->second : Value(Unset{});
+    };
+    for (const Constraint& constraint : engine_.constraints) {
+        const auto* rule = std::get_if<Forbid>(&constraint);
+        if (rule == nullptr || !speaks_of_texts(engine_, constraint)) continue;
+        if (std::all_of(rule->values.begin(), rule->values.end(), [&](const auto& entry) {
+                return std::find(entry.second.begin(), entry.second.end(), value_of(entry.first)) != entry.second.end();
+            }))
+            return refuse(text_of(constraint) + ": " + rule->because);
+    }
+    Assignment set;
+    for (const auto& [name, value] : serving.parameters)
+        if (const Parameter* parameter = space_.find(name); parameter != nullptr && parameter->contains(value)) set[name] = value;
+    if (const auto violated = space_.violations(space_.completed(set)); !violated.empty()) refuse(violated.front());
+}
+
+}  // namespace servetune

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/predict/simulate_evaluator.hpp"
+#include "servetune/base/option_check.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/base/rng.hpp"
+#include "servetune/engine/failure_reader.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "servetune/load/audit.hpp"
+#include "servetune/trial/objective.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// What the audit may know of a simulated run: everything.
+AuditContext simulated_context(const SimulateEvaluator::Started& started, const SimulatedWorkload& workload,
+                               const BenchmarkResult& result) {
+    AuditContext context;
+    context.dialect = Dialect::vllm;
+    describe(context, workload.workload, result);
+    context.requested_requests = static_cast<double>(workload.traffic.requests().size());
+    const ServingSettings& settings = started.serving.settings;
+    context.served = ServedModel{started.serving.target.model, settings.quantization};
+    context.hardware = started.serving.target.hardware;
+    context.devices = static_cast<double>(settings.devices());
+    context.tokens_per_step = static_cast<double>(settings.speculation.tokens + 1);
+    if (workload.workload.dataset.kind == Dataset::Kind::trace) context.prefix_cache_intended = true;
+    return context;
+}
+
+std::string reason(const std::string& cause, const std::optional<DecisiveLine>& decisive) {
+    if (!decisive) return cause;
+    return cause.empty() ? decisive->line : cause + " | log: " + decisive->line;
+}
+
+}  // namespace
+
+SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string model, std::vector<ServingReader> readers,
+                                     std::vector<SimulatedWorkload> workloads, Options options)
+    : composition_(composition),
+      model_(std::move(model)),
+      readers_(std::move(readers)),
+      workloads_(std::move(workloads)),
+      options_(std::move(options)) {
+    check_options("simulating", options_.why_invalid());
+    for (const Engine& engine : composition_.engines()) (void)reader_of(engine);
+    if (options_.weights.empty())
+        for (const SimulatedWorkload& workload : workloads_) options_.weights.emplace_back(workload.workload.name, 1.0);
+}
+
+const ServingReader& SimulateEvaluator::reader_of(const Engine& engine) const {
+    for (const ServingReader& reader : readers_)
+        if (reader.engine().name == engine.name) return reader;
+    throw UsageError("there are no traits of " + engine.name + " to simulate it with");
+}
+
+bool SimulateEvaluator::replicates_inform() const {
+    return options_.noise.run_cv > 0 || options_.noise.step_cv > 0 || options_.noise.drift_cv > 0;
+}
+
+Failure SimulateEvaluator::failure_of(const Engine& engine, const StartResult& start) const {
+    if (start.end == StartResult::End::hangs)
+        return {FailureKind::not_ready_in_time, start.cause + ": nothing served within " + text_of(engine.ready_within_seconds) + " s"};
+    const auto decisive = decisive_line(engine, start.log);
+    return {decisive ? decisive->kind : FailureKind::other, reason(start.cause, decisive)};
+}
+
+SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& configuration) const {
+    const ServingReader& reader = reader_of(composition_.engine_of(configuration));
+    Started result;
+    try {
+        result.serving = reader.read(composition_.render(configuration, {model_, {}, 0}));
+        result.start = result.serving.refused;
+        if (result.start.end == StartResult::End::serves) {
+            result.cost.emplace(result.serving.target, result.serving.settings);
+            (void)result.cost->tokens_per_step();
+            result.start = start(*result.cost, result.serving.parameters);
+        }
+    } catch (const UsageError& error) {  // a figure that the cost model would need: this configuration's failure, not the study's end
+        result.failure = Failure{FailureKind::unsupported, std::string("it cannot be simulated: ") + error.what()};
+        return result;
+    }
+    if (result.start.end != StartResult::End::serves) result.failure = failure_of(reader.engine(), result.start);
+    else if (reader.engine().ready_within_seconds > 0 && result.start.seconds > reader.engine().ready_within_seconds)
+        result.failure = Failure{FailureKind::not_ready_in_time, "starts in " + text_of(std::round(result.start.seconds)) + " s, " +
+                                                                     text_of(reader.engine().ready_within_seconds) + " s are given"};
+    return result;
+}
+
+std::optional<Failure> SimulateEvaluator::died(const Started& started, const SimulatedRun& run,
+                                               const std::optional<LoadDefect>& defect) const {
+    if (run.death.empty()) return std::nullopt;
+    if (defect && defect->hangs) return Failure{FailureKind::hung, defect->cause};
+    const Engine& engine = *std::find_if(composition_.engines().begin(), composition_.engines().end(),
+                                         [&](const Engine& e) { return e.name == started.serving.target.traits.engine; });
+    std::vector<std::string> log = defect ? defect->log : std::vector<std::string>{};
+    const auto& lines = started.serving.target.traits.log;
+    if (const auto found = lines.find("load_out_of_memory"); !defect && found != lines.end()) log = found->second;
+    // Whatever the engine says of it, it served before: under load is where it died.
+    return Failure{FailureKind::crashed_under_load, reason(defect ? defect->cause : run.death, decisive_line(engine, log))};
+}
+
+Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
+    SimulationOptions options{seed, options_.noise, std::nullopt, false};
+    const auto defect = load_defect(started.serving.target.traits, started.serving.parameters);
+    if (defect) {
+        options.dies_after_seconds = defect->seconds;
+        options.hangs = defect->hangs;
+    }
+    SimulatedRun run = simulate(*started.cost, workload.traffic, options);
+    if (auto failure = died(started, run, defect)) return *failure;
+    const auto requests = workload.traffic.requests().size();
+    LoadRun load;
+    load.records = std::move(run.records);
+    load.duration_seconds = run.duration_seconds;
+    load.server = run.server;
+    const LoadStatistics statistics = statistics_of(load, {requests, workload.traffic.arrival(), {}});
+    if (statistics.result.successful_requests.value_or(0) == 0)
+        return Failure{FailureKind::load_test_failed,
+                       "no request succeeded: " + (load.records.empty() ? "there was none" : load.records.front().error)};
+    return Measurement{metrics_of(statistics), audit(statistics.result, simulated_context(started, workload, statistics.result))};
+}
+
+Outcome SimulateEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
+    return predicted(configuration, context);
+}
+
+Outcome SimulateEvaluator::predicted(const Configuration& configuration, const EvaluationContext& context) const {
+    const Started on_paper = started(configuration);
+    if (on_paper.failure) return *on_paper.failure;
+    // The noise is the trial's own; the requests are the same for all.
+    const std::uint64_t seed = derive_seed(derive_seed(context.seed, context.trial), configuration.fingerprint().bits);
+    const auto at_level = [&](const SimulatedWorkload& workload) {
+        if (load_level_text(configuration).empty()) return workload;
+        const Workload changed = at_load_level(workload.workload, configuration);
+        return SimulatedWorkload{changed, SimulatedTraffic(workload.traffic.requests(), changed.arrival)};
+    };
+    std::vector<WorkloadMetrics> parts;
+    Validity validity;
+    for (const auto& [name, weight] : options_.weights) {
+        if (!context.workload.empty() && name != context.workload) continue;
+        const auto workload =
+            std::find_if(workloads_.begin(), workloads_.end(), [&, &wanted = name](const auto& w) { return w.workload.name == wanted; });
+        Outcome outcome = measured(on_paper, at_level(*workload), seed);
+        if (std::holds_alternative<Failure>(outcome)) return outcome;
+        if (!context.workload.empty()) return outcome;
+        auto& measurement = std::get<Measurement>(outcome);
+        parts.push_back({name, weight, std::move(measurement.metrics)});
+        add(validity, measurement.validity);
+    }
+    if (parts.empty()) {  // one of the workloads that are only reported
+        for (const SimulatedWorkload& workload : workloads_)
+            if (workload.workload.name == context.workload) return measured(on_paper, at_level(workload), seed);
+        throw UsageError("there is no workload '" + context.workload + "' to simulate");
+    }
+    return Measurement{combined(parts), std::move(validity)};
+}
+
+std::string SimulateEvaluator::Options::why_invalid() const {
+    OptionCheck check;
+    check.part("noise", noise.why_invalid());
+    for (const auto& [name, weight] : weights)
+        check.that(weight > 0 && weight <= most_weight, "weight of '" + name + "'", "a number in (0, 1e6]", std::to_string(weight));
+    return check.text();
+}
+
+}  // namespace servetune

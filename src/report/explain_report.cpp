@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/report/explain_report.hpp"
+
+#include "effects_report.hpp"
+#include "servetune/optimizer/explanation.hpp"
+#include "servetune/report/report.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <optional>
+
+namespace servetune {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+OrderedJson explained_json(const CredibleInterval& interval) {
+    return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
+}
+
+template <class Number>
+OrderedJson explained_json(const std::optional<Number>& number) {
+    return number ? OrderedJson(*number) : OrderedJson();
+}
+
+OrderedJson explained_json(const TrialExplanation& trial) {
+    OrderedJson result{{"trial", trial.trial->id}, {"configuration", trial.trial->configuration.text()},
+                       {"why", trial.trial->why},  {"told_before", trial.told_before},
+                       {"expected", nullptr},      {"measured", explained_json(trial.measured)}};
+    const Failure* failure = trial.trial->failure();
+    result["failure"] = failure == nullptr ? OrderedJson() : OrderedJson(std::string(name_in(failure_kinds, failure->kind)));
+    if (!trial.expected) return result;
+    const auto& objective = trial.expected->objective;
+    result["expected"] = objective ? explained_json(*objective) : OrderedJson{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
+    result["expected"]["standard_deviation"] = objective ? OrderedJson(trial.expected->deviation) : OrderedJson();
+    result["expected"]["best"] = explained_json(trial.expected->best);
+    result["expected"]["expected_gain"] = explained_json(trial.expected->expected_gain);
+    result["expected"]["works"] = trial.expected->chance_works;
+    result["expected"]["limits"] = trial.expected->chance_limits;
+    result["expected"]["seconds"] = explained_json(trial.expected->seconds);
+    result["expected"]["knowledge_weight"] = trial.expected->belief_weight;
+    return result;
+}
+
+OrderedJson explained_json(const std::vector<Effect>& effects) {
+    OrderedJson result = OrderedJson::array();
+    for (const Effect& effect : effects)
+        result.push_back({{"parameter", effect.parameter},
+                          {"level", text_of(effect.level)},
+                          {"gain", explained_json(effect.gain)},
+                          {"pairs", effect.pairs},
+                          {"measured", effect.measured}});
+    return result;
+}
+
+OrderedJson explained_json(const std::vector<Interaction>& interactions) {
+    OrderedJson result = OrderedJson::array();
+    for (const Interaction& one : interactions)
+        result.push_back({{"parameters", one.parameters},
+                          {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}},
+                          {"gain", explained_json(one.gain)},
+                          {"together", one.together}});
+    return result;
+}
+
+/// Four digits are more than a model is good for.
+std::string figure(double value) { return fmt::format("{:.4g}", value); }
+
+std::string with_interval(const CredibleInterval& gain) {
+    return fmt::format("{:>8}  [{}, {}]", percent(gain.value), percent(gain.low), percent(gain.high));
+}
+
+std::string explained_text(const TrialExplanation& trial, const Objective& objective) {
+    std::string out = fmt::format("trial {}: {}\n", trial.trial->id, trial.trial->configuration.text());
+    out += fmt::format("  why       {}\n", trial.trial->why.empty() ? "not said" : trial.trial->why);
+    if (!trial.expected) out += "  expected  nothing: no trial had been told\n";
+    else {
+        const Expectation& expected = *trial.expected;
+        if (expected.objective)
+            out += fmt::format("  expected  {} {}, standard deviation {}, 95 % within [{}, {}], from {} trials{}\n", objective.metric,
+                               figure(expected.objective->value), figure(expected.deviation), figure(expected.objective->low),
+                               figure(expected.objective->high), trial.told_before,
+                               expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
+        else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
+        if (expected.best && expected.expected_gain)
+            out += fmt::format("            expected improvement {:.3g} % over the best then, {}\n", 100 * *expected.expected_gain,
+                               figure(*expected.best));
+        out += fmt::format("            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
+                           100 * expected.chance_limits, expected.seconds ? fmt::format(", takes {} s", figure(*expected.seconds)) : "");
+    }
+    const Failure* failure = trial.trial->failure();
+    if (failure != nullptr) out += fmt::format("  was       {}: {}\n", name_in(failure_kinds, failure->kind), failure->message);
+    else if (trial.measured) out += fmt::format("  was       {}\n", figure(*trial.measured));
+    else out += fmt::format("  was       {}\n", trial.trial->told() ? "no usable number" : "not told yet");
+    return out;
+}
+
+std::string explained_text(const std::vector<Effect>& effects, const std::vector<Interaction>& interactions, const Problem& problem) {
+    std::string out = "against the default level, the others as in a sample of the space; gain with its 95 % interval\n\n";
+    std::string last;
+    for (const Effect& effect : effects) {
+        if (effect.parameter != last)
+            out += fmt::format("{} (default {})\n", effect.parameter, text_of(problem.space.at(effect.parameter).default_value));
+        last = effect.parameter;
+        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain),
+                           effect.known()         ? ""
+                           : effect.measured == 0 ? "  not measured"
+                                                  : "  not known");
+    }
+    if (interactions.empty())
+        return out + fmt::format("\nof two changes together nothing is said: no two stand in {} measured configurations\n", least_together);
+    out += "\ntogether, beyond what each gives alone\n\n";
+    for (const Interaction& one : interactions) {
+        const std::string both =
+            fmt::format("{}={} and {}={}", one.parameters[0], text_of(one.levels[0]), one.parameters[1], text_of(one.levels[1]));
+        out += fmt::format("  {:<50} {}{}\n", both, with_interval(one.gain), one.gain.known() ? "" : "  not known");
+    }
+    return out;
+}
+
+}  // namespace
+
+ExplainReport explain_trial(const StudySetup& setup, std::span<const Trial> trials, std::uint64_t id) {
+    const Bayesian bayesian(setup.bayesian_options());
+    const Explanation explanation(*setup.problem, trials, bayesian, setup.beliefs);  // what it says of a trial points into it
+    const TrialExplanation trial = explanation.trial(id);
+    return {explained_text(trial, setup.file.objective), explained_json(trial).dump(2), true};
+}
+
+ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> trials) {
+    const Bayesian bayesian(setup.bayesian_options());
+    const Explanation explanation(*setup.problem, trials, bayesian, setup.beliefs);
+    const std::vector<Effect> effects = explanation.effects();
+    const std::vector<Interaction> interactions = explanation.interactions(effects);
+    const EffectsFloor floor = explanation.floor();
+    const OrderedJson json{{"configurations", floor.measured},
+                           {"needed", floor.needed()},
+                           {"effects", explained_json(effects)},
+                           {"interactions", explained_json(interactions)}};
+    const std::string text = !floor.enough()   ? not_said(floor) + "\n"
+                             : effects.empty() ? "the space has nothing to vary\n"
+                                               : explained_text(effects, interactions, *setup.problem);
+    return {text, json.dump(2), !effects.empty()};
+}
+
+}  // namespace servetune

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "report_view.hpp"
+#include "servetune/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace servetune {
+namespace {
+
+/// Whether the default has a figure at all, believed or not.
+bool is_measured(const Standing* standing) {
+    return standing != nullptr && std::any_of(standing->trials.begin(), standing->trials.end(),
+                                              [](const Trial* trial) { return trial->measurement() != nullptr; });
+}
+
+std::string why_default_fails(const ReportView& view) {
+    const Standing* base = view.standings.find(view.recommendation.default_configuration);
+    if (base == nullptr || !base->told()) return "The default has not been measured, so there is no gain to state.";
+    return "The default itself does not pass (" + base->refused + "), so there is no gain to state.";
+}
+
+/// The first disturbance of a configuration's measurements, as its cause says.
+std::string disturbance_of(const ReportView& view, const Configuration& configuration) {
+    const Standing* standing = view.standings.find(configuration);
+    if (standing == nullptr) return "";
+    for (const Trial* trial : standing->trials)
+        if (const Measurement* measurement = trial->measurement(); measurement != nullptr && measurement->validity.disturbed())
+            for (const Finding& finding : measurement->validity.findings)
+                if (std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end())
+                    return finding.id + (finding.left.empty() ? "" : ": " + finding.left);
+    return "";
+}
+
+std::string count_of_unreliable(const Recommendation& result) {
+    std::string text;
+    if (result.disturbed > 0) text = fmt::format("{} of {} results were disturbed", result.disturbed, result.results);
+    if (result.unsound > 0)
+        text += text.empty() ? fmt::format("{} of {} results are unsound", result.unsound, result.results)
+                             : fmt::format(", {} are unsound", result.unsound);
+    return text;
+}
+
+std::string why_inconclusive(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    const Standing* base = view.standings.find(result.default_configuration);
+    const std::string count = count_of_unreliable(result);
+    const auto with_count = [&](const std::string& text) { return text + (count.empty() ? "" : "; " + count) + "."; };
+    switch (result.doubt) {
+        case Doubt::none: break;
+        case Doubt::default_unsound:
+            return is_measured(base) ? with_count("The default's measurement cannot be believed (" + base->refused + ")")
+                                     : "The default could not be measured (" + base->refused + ").";
+        case Doubt::default_disturbed:
+            return with_count("The default was measured while something else used the machine (" +
+                              disturbance_of(view, result.default_configuration) + ")");
+        case Doubt::winner_disturbed: return with_count("The best configuration was measured while something else used the machine");
+        case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
+    }
+    return "";
+}
+
+std::string given_away_text(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    if (!result.best) return "";
+    const Problem& problem = *view.setup.problem;
+    const Standing& best = *view.standings.find(*result.best);
+    if (result.conclusion == Conclusion::inconclusive)
+        return "The highest figure that passes is " + figure_text(problem.objective.metric, best.estimate.mean) + " (" +
+               (best.configuration == result.default_configuration ? "the default"
+                                                                   : difference_text(best.configuration, result.default_configuration)) +
+               "); whether it is better than the default is not known.";
+    if (!result.given_away) return "";
+    const Gain& gap = *result.given_away;
+    const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;
+    const std::string changes = difference_text(best.configuration, from);
+    std::string text = "The highest figure measured is " + figure_text(problem.objective.metric, best.estimate.mean) + " (" +
+                       (changes.empty() ? "the default" : changes) + "), " + percent(gap.value) + " over the " +
+                       (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
+    if (gap.value < problem.decision.min_gain)
+        text += "less than the " + plain_percent(problem.decision.min_gain) + " that a change is worth";
+    else if (!gap.significant()) text += "it may be noise";
+    else text += "not enough to decide for it";
+    text += result.keep_default ? "." : ", so the smaller command is recommended. That is what it gives away.";
+    return text;
+}
+
+}  // namespace
+
+std::string plain_percent(double share) { return short_number_text(share * 100) + " %"; }
+
+std::string interval_text(const Gain& gain) { return percent(gain.low) + " to " + percent(gain.high); }
+
+std::string noise_text(const ReportView& view) {
+    const std::string noise = fmt::format("{:.1f} % per measurement", view.standings.noise() * 100);
+    const std::size_t replicated = view.standings.replicated();
+    if (replicated == 0) return noise + " (assumed: every configuration was measured once)";
+    return noise + fmt::format(" (from the repeated measurements of {} configuration{}, and the assumed {})", replicated,
+                               replicated == 1 ? "" : "s", plain_percent(view.setup.problem->decision.noise_cv));
+}
+
+Metrics ReportView::means(const Configuration& configuration, std::string_view workload) const {
+    std::vector<const Measurement*> measurements;
+    for (const Trial& trial : trials)
+        if (trial.workload == workload && trial.configuration == configuration && trial.measurement() != nullptr)
+            measurements.push_back(trial.measurement());
+    const Decision& decision = setup.problem->decision;
+    if (std::any_of(measurements.begin(), measurements.end(), [&](const Measurement* m) { return decision.believes(*m); }))
+        std::erase_if(measurements, [&](const Measurement* m) { return !decision.believes(*m); });
+    Metrics result;
+    std::map<std::string, double, std::less<>> runs;
+    for (const Measurement* measurement : measurements)
+        for (const auto& [name, metric] : measurement->metrics) {
+            const auto count = static_cast<double>(metric.replicates);
+            result[name].value += count * metric.value;
+            runs[name] += count;
+        }
+    for (auto& [name, metric] : result) metric.value /= runs.at(name);
+    return result;
+}
+
+std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit, const Decision& decision) {
+    std::map<std::string, double> result;
+    for (const Trial* trial : standing.trials) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr || (!decision.believes(*measurement) && !standing.values.empty())) continue;
+        for (const auto& [workload, value] : limit.figures(measurement->metrics)) {
+            const auto [at, is_new] = result.emplace(workload, value);
+            if (!is_new) at->second = limit.at_least ? std::min(at->second, value) : std::max(at->second, value);
+        }
+    }
+    if (result.size() > 1) result.erase("");  // the workloads' own figures are judged, not their mean
+    return result;
+}
+
+Headline headline_of(const ReportView& view) {
+    const Problem& problem = *view.setup.problem;
+    const Recommendation& result = view.recommendation;
+    const std::string in_leading = problem.objective.several() ? " in " + problem.objective.metric : "";
+    const std::string significantly = problem.decision.rule == Decision::Rule::significant ? " with an interval above zero" : "";
+    Headline headline{result.conclusion, {}, {}, {}, {}, {}};
+    switch (result.conclusion) {
+        case Conclusion::recommended:
+            if (!result.default_passes) {
+                headline.title = "Recommended: the best that passes";
+                headline.reason = why_default_fails(view);
+            } else {
+                headline.title = "Recommended: " + percent(result.gain.value) + in_leading + " over the default";
+                headline.reason = "95 % interval " + interval_text(result.gain) + ".";
+            }
+            headline.advice = "Serve this.";
+            break;
+        case Conclusion::keep_default:
+            headline.title = "Keep the default";
+            headline.reason = problem.objective.several()
+                                  ? "The best in " + problem.objective.metric + " gains the " + plain_percent(problem.decision.min_gain) +
+                                        " that a change is worth in none of the goals" + significantly + "."
+                                  : "Nothing measured gains the " + plain_percent(problem.decision.min_gain) + " that a change is worth" +
+                                        significantly + ".";
+            headline.advice = result.front.size() > 1 ? "Serve the default, unless another trade on the front is worth more to you."
+                                                      : "Serve the default.";
+            break;
+        case Conclusion::inconclusive:
+            headline.title = "Inconclusive";
+            headline.reason = why_inconclusive(view);
+            headline.advice = result.disturbed > 0 && result.doubt != Doubt::default_unsound
+                                  ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
+                                  : "Keep the default for now; remove the cause, then run the study again in a new folder.";
+            break;
+        case Conclusion::nothing_passes: {
+            const bool told = std::any_of(view.search.begin(), view.search.end(), [](const Trial& trial) { return trial.told(); });
+            headline.title = "Nothing can be recommended";
+            headline.reason = told ? "No measured configuration passes." : "Nothing has been measured yet.";
+            headline.advice = told ? "See what failed or was refused, and why." : "";
+            return headline;
+        }
+    }
+    headline.command = view.setup.advice(result.recommended);
+    headline.given_away = given_away_text(view);
+    return headline;
+}
+
+Headline headline_of(const StudySetup& setup, std::span<const Trial> trials) { return headline_of(ReportView(setup, trials)); }
+
+}  // namespace servetune

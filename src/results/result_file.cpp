@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/results/result_file.hpp"
+
+#include "result_formats.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/base/nesting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+namespace servetune {
+namespace {
+
+using Json = nlohmann::json;
+
+/// In the order in which they are tried: the more special first.
+const std::array<const ResultFormat*, 7> formats{&servetune_format,  &gpustack_format, &guidellm_format, &aiperf_format,
+                                                 &genai_perf_format, &sglang_format,   &vllm_format};
+
+/// As deep as YAML may nest (io/yaml.hpp); results nest less than ten.
+constexpr std::size_t deepest = 100;
+
+std::string place(std::string_view text, std::size_t at, const std::string& name) {
+    const std::string_view before = text.substr(0, std::min(at, text.size()));
+    const auto line = before.rfind('\n');
+    return name + ":" + std::to_string(1 + std::count(before.begin(), before.end(), '\n')) + ":" +
+           std::to_string(before.size() - (line == std::string_view::npos ? 0 : line + 1) + 1) + ": ";
+}
+
+bool json_blank(char c) { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+std::size_t after_blanks(std::string_view text, std::size_t at) {
+    while (at < text.size() && json_blank(text[at])) ++at;
+    return at;
+}
+
+/// `{"`, `{}`, `[{`, `[]`: JSON. A link (`[text](address)`) or a template (`{% raw %}`) begins a document.
+bool begins_json(std::string_view text) {
+    const std::size_t first = after_blanks(text, 0);
+    if (first == text.size() || (text[first] != '{' && text[first] != '[')) return false;
+    const std::size_t second = after_blanks(text, first + 1);
+    if (second == text.size()) return true;
+    return text[first] == '{' ? text[second] == '"' || text[second] == '}' : text[second] == '{' || text[second] == ']';
+}
+
+/// One value of a stream of values: `{...}` or `[...]`. Python writes the bare words NaN, Infinity and -Infinity, which are no
+/// JSON and never a figure: an empty text of the same length takes their place, so that places in messages stay right.
+struct JsonText {
+    std::size_t begin, end;
+};
+std::vector<JsonText> values_of(std::string& text, const std::string& name) {
+    std::vector<JsonText> values;
+    std::size_t depth = 0;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+        const char c = text[i];
+        if (depth == 0) {
+            if (json_blank(c)) continue;
+            if (c != '{' && c != '[') throw ParseError(place(text, i, name) + "a JSON object wanted, one a line or one in the whole file");
+            values.push_back({i, text.size()});
+        }
+        if (c == '"') {
+            for (++i; i < text.size() && text[i] != '"'; ++i)
+                if (text[i] == '\\') ++i;
+        } else if (c == '{' || c == '[') {
+            if (++depth > deepest) throw ParseError(place(text, i, name) + "JSON nested more than " + std::to_string(deepest) + " deep");
+        } else if (c == '}' || c == ']') {
+            if (--depth == 0) values.back().end = i + 1;
+        } else if (c == 'N' || c == 'I' || c == '-') {
+            for (const std::string_view word : {"NaN", "-Infinity", "Infinity"}) {
+                if (text.compare(i, word.size(), word) != 0) continue;
+                text.replace(i, word.size(), "\"\"" + std::string(word.size() - 2, ' '));
+                i += word.size() - 1;
+                break;
+            }
+        }
+    }
+    return values;
+}
+
+/// Parses one value. The texts of prompts and answers and GuideLLM's records of requests have no figure for us and can be most
+/// of the file: they are passed over.
+Json parsed_json(std::string_view text, JsonText value, const std::string& name) {
+    static const std::set<std::string, std::less<>> passed_over{"requests", "request_samples", "generated_texts", "pdf", "internal_states"};
+    const auto keep = [once = RefuseDeepAndTwice()](int depth, Json::parse_event_t event, Json& key) mutable {
+        (void)once(depth, event, key);
+        return event != Json::parse_event_t::key || !passed_over.contains(key.get_ref<const std::string&>());
+    };
+    try {
+        return Json::parse(text.substr(value.begin, value.end - value.begin), keep);
+    } catch (const Json::parse_error& error) {
+        const std::size_t at = value.begin + (error.byte == 0 ? 0 : error.byte - 1);
+        const bool cut_off = at >= text.size() || value.end == text.size();
+        throw ParseError(place(text, at, name) + "not JSON" + (cut_off ? ", or cut off" : ""));
+    } catch (const ParseError& error) {
+        throw ParseError(place(text, value.begin, name) + error.what());
+    } catch (const Json::exception& error) {  // a number that no double holds
+        throw ParseError(place(text, value.begin, name) + "not readable: " + error.what());
+    }
+}
+
+std::string found(const Json& value) {
+    if (value.is_array()) return "a list of " + std::to_string(value.size()) + (value.size() == 1 ? " value" : " values");
+    std::vector<std::string> keys;
+    for (const auto& [key, child] : value.items())
+        if (keys.size() < 8) keys.push_back(one_line(std::string_view(key).substr(0, 40)));
+    return keys.empty() ? "an empty object"
+                        : "an object with the keys " + listed(keys, keys.size()) + (value.size() > keys.size() ? ", ..." : "");
+}
+
+[[noreturn]] void refuse(const Json& value, const std::string& where) {
+    std::string known;
+    for (const ResultFormat* format : formats) known += "\n  " + std::string(format->tool) + ": " + std::string(format->keys);
+    throw ParseError(where + "no benchmark's result: " + found(value) +
+                     (value.is_array() ? " (vLLM's *.pytorch.json are such lists: the result is the file beside it)" : "") +
+                     "; known:" + known);
+}
+
+void add_results(std::vector<PublishedResult>& results, std::vector<PublishedResult> more) {
+    for (PublishedResult& result : more) {
+        // Both counts say how many requests were issued; a tool's own "requested" is what was asked for.
+        BenchmarkResult& figures = result.result;
+        if (figures.successful_requests && figures.failed_requests)
+            figures.requested_requests = *figures.successful_requests + *figures.failed_requests;
+        result.index = results.size();
+        results.push_back(std::move(result));
+    }
+}
+
+}  // namespace
+
+std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<std::string>& launchers) {
+    if (content.size() > largest_result_bytes)
+        throw ParseError(name + ": results have at most " + std::to_string(largest_result_bytes) + " bytes, got " +
+                         std::to_string(content.size()));
+    std::vector<PublishedResult> results;
+    if (!begins_json(content)) {
+        results = read_published(content, launchers);
+        if (results.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
+        return results;
+    }
+    std::string text(content);
+    for (const JsonText& value : values_of(text, name)) {
+        const Json json = parsed_json(text, value, name);
+        const auto format =
+            std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });
+        if (format == formats.end()) refuse(json, place(text, value.begin, name));
+        std::vector<PublishedResult> more = (*format)->read(json);
+        if (more.empty())
+            throw ParseError(place(text, value.begin, name) + "a file of " + std::string((*format)->tool) + " without a result");
+        add_results(results, std::move(more));
+    }
+    return results;
+}
+
+}  // namespace servetune

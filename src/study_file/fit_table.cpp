@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/study_file/fit_table.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/load/audit.hpp"
+#include "servetune/load/dataset.hpp"
+#include "servetune/study_file/audit_context.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <sstream>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The cells of one row by the names of their columns.
+class Cells {
+public:
+    Cells(const std::vector<std::string>& names, const CsvRow& row) : names_(names), row_(row) {}
+    [[nodiscard]] std::string text(std::string_view name) const {
+        for (std::size_t i = 0; i < std::min(names_.size(), row_.cells.size()); ++i)
+            if (names_[i] == name) return row_.cells[i];
+        return "";
+    }
+    [[nodiscard]] BenchmarkResult result() const {
+        BenchmarkResult result;
+        for_each_figure(result, [&](const std::string& name, std::optional<double>& field) { field = real_of(text(name)); });
+        const auto ratio = real_of(text("success_ratio"));
+        if (!result.requested_requests && result.successful_requests && ratio && *ratio > 0)
+            result.requested_requests = std::round(*result.successful_requests / *ratio);
+        return result;
+    }
+
+private:
+    const std::vector<std::string>& names_;
+    const CsvRow& row_;
+};
+
+/// As many requests as the row reports, together with its numbers of tokens.
+SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& result, const std::vector<PlannedRequest>& spread) {
+    const double n = *result.successful_requests;
+    const double input = *result.input_tokens / n;
+    const double output = *result.output_tokens / n;
+    double mean_input = 0;
+    double mean_output = 0;
+    for (const PlannedRequest& request : spread) {
+        mean_input += static_cast<double>(request.input_tokens) / static_cast<double>(spread.size());
+        mean_output += static_cast<double>(request.output_tokens) / static_cast<double>(spread.size());
+    }
+    std::vector<SimulatedTraffic::Request> requests;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(n); ++i) {
+        SimulatedTraffic::Request request;
+        double in = input;
+        double out = output;
+        if (!spread.empty()) {
+            const PlannedRequest& shape = spread[i % spread.size()];
+            in *= static_cast<double>(shape.input_tokens) / mean_input;
+            out *= static_cast<double>(shape.output_tokens) / mean_output;
+        }
+        request.input_tokens = std::max<std::int64_t>(1, std::llround(in));
+        request.output_tokens = std::max<std::int64_t>(1, std::llround(out));
+        requests.push_back(std::move(request));
+    }
+    return {std::move(requests), workload.arrival};
+}
+
+/// What reading the rows of a table needs.
+class RowReader {
+public:
+    explicit RowReader(const StudyFile& study) : study_(study), space_(study.composition->parameters()) {
+        const Catalogue catalogue(study.search_spaces);
+        hardware_ = catalogue.hardware(study.hardware);
+        models_ = catalogue.all_models();
+        for (const Engine& engine : study.composition->engines())
+            readers_.emplace_back(engine, traits_of(study, catalogue, engine.name), models_, hardware_,
+                                  study.composition->version_of(engine));
+        Workload chat;
+        chat.dataset = {Dataset::Kind::trace, (catalogue.root() / "workloads" / "chat_lengths.csv").string()};
+        spread_ = plan_requests(chat).requests;
+    }
+
+    /// Throws UsageError: why a row cannot be fitted to.
+    [[nodiscard]] FitRow read(const Cells& cells, const Workload& workload) const {
+        const BenchmarkResult figures = cells.result();
+        if (!figures.successful_requests || !(*figures.successful_requests >= 1) || !figures.input_tokens || !figures.output_tokens)
+            throw UsageError("it does not say how many requests and tokens there were");
+        const Command command = command_of(cells);
+        check_sound(figures, workload, command);
+        Serving serving = reader_of(command).read(command);
+        (void)CostModel(serving.target, serving.settings);  // its weights must be known
+        std::map<std::string, double> measured;
+        for_each_figure(figures, [&](const std::string& name, const std::optional<double>& field) {
+            if (field && *field > 0) measured[name] = *field;
+        });
+        const bool mixed = workload.dataset.kind != Dataset::Kind::random;
+        return {workload.name + " " + command.text(), std::move(serving),
+                traffic_of(workload, figures, mixed ? spread_ : std::vector<PlannedRequest>{}), std::move(measured)};
+    }
+
+private:
+    [[nodiscard]] Command command_of(const Cells& cells) const {
+        Command command{shell_words(cells.text("arguments"))};
+        if (!command.argv.empty()) return command;
+        Assignment values;
+        for (const Parameter& parameter : space_.parameters())
+            if (const std::string cell = cells.text(parameter.name); !cell.empty()) values[parameter.name] = value_of(cell);
+        return study_.composition->render(space_.completed(values), {study_.model, {}, 0});
+    }
+    void check_sound(const BenchmarkResult& figures, const Workload& workload, const Command& command) const {
+        AuditContext context;
+        context.hardware = hardware_;
+        describe(context, workload, figures);
+        describe(context, command.argv, study_.model, models_);
+        const Validity validity = audit(figures, context);
+        if (validity.verdict == Verdict::unsound)
+            throw UsageError("unsound: " + validity.findings.front().id + ", " + validity.findings.front().left);
+    }
+    [[nodiscard]] const ServingReader& reader_of(const Command& command) const {
+        const Composition::Parsed parsed = study_.composition->parse(command, study_.model);
+        for (const ServingReader& reader : readers_)
+            if (parsed.engine != nullptr && reader.engine().name == parsed.engine->name) return reader;
+        throw UsageError("its command is none of the study's engines'");
+    }
+
+    const StudyFile& study_;
+    SearchSpace space_;
+    HardwareSpec hardware_;
+    std::vector<ModelSpec> models_;
+    std::vector<ServingReader> readers_;
+    std::vector<PlannedRequest> spread_;
+};
+
+}  // namespace
+
+FitTable read_fit_table(const fs::path& file, const StudyFile& study, const std::string& only) {
+    const RowReader reader(study);
+    const std::vector<CsvRow> csv = parse_csv(read_file(file), file.string());
+    if (csv.empty()) throw ParseError(file.string() + ": an empty table");
+    FitTable result;
+    for (std::size_t i = 1; i < csv.size(); ++i) {
+        const Cells cells(csv.front().cells, csv[i]);
+        try {
+            const std::string status = cells.text("status");
+            if (status != "ok") throw UsageError(status.empty() ? "no status" : status);
+            const std::string called = cells.text("workload").empty() ? cells.text("label") : cells.text("workload");
+            const Workload* workload = study.workload_called(called);
+            if (workload == nullptr) throw UsageError("the study has no such workload");
+            if (!only.empty() && workload->name != only) continue;
+            FitRow row = reader.read(cells, *workload);
+            result.rows[row.serving.target.traits.engine].push_back(std::move(row));
+        } catch (const UsageError& error) {
+            result.left_out.push_back(file.string() + ":" + std::to_string(csv[i].line) + ": " + error.what());
+        }
+    }
+    return result;
+}
+
+std::string fitted_traits_file(const fs::path& shipped, const Fit& fit, const std::string& source) {
+    std::map<std::string, std::string> lines;  // key -> its figure
+    for (const auto& [factor, value] : fit.values) {
+        const std::string key = factor.substr(0, factor.find('.'));
+        std::ostringstream text;
+        text.precision(4);
+        if (key == "compute_efficiency") {
+            text << "{";
+            for (const auto& [type, efficiency] : fit.traits.compute_efficiency)
+                text << (type == fit.traits.compute_efficiency.begin()->first ? "" : ", ") << type << ": " << efficiency;
+            text << "}";
+        } else text << value;
+        lines[key] = text.str();
+    }
+    std::istringstream in(read_file(shipped));
+    std::string result;
+    for (std::string line; std::getline(in, line);) {
+        const std::size_t indent = line.find_first_not_of(' ') == std::string::npos ? 0 : line.find_first_not_of(' ');
+        const auto found = lines.find(line.substr(indent, line.find(':') == std::string::npos ? 0 : line.find(':') - indent));
+        if (found != lines.end() && indent == 0) line = found->first + ": " + found->second;
+        else if (found != lines.end() && indent == 2) line = "  " + found->first + ": \"" + source + "\"";
+        result += line + "\n";
+    }
+    return result;
+}
+
+}  // namespace servetune

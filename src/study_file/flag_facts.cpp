@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/study_file/flag_facts.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/engine/version.hpp"
+#include "servetune/io/files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+
+std::map<std::string, FlagFacts::Fact> read_facts(const Json& object) {
+    std::map<std::string, FlagFacts::Fact> result;
+    for (const auto& [name, fact] : object.items()) {
+        if (fact.value("removed", false)) continue;  // still known by name, to say so, but refused
+        FlagFacts::Fact read{fact.value("type", ""), {}, fact.value("negatable", false), name, false, fact.value("list", false)};
+        if (fact.contains("values"))
+            for (const auto& value : fact["values"]) read.values.push_back(value.is_string() ? value.get<std::string>() : value.dump());
+        result[name] = read;
+        for (const char* spelling : {"aliases", "short", "negations"}) {
+            if (!fact.contains(spelling)) continue;
+            const Json& others = fact[spelling];
+            read.negated = std::string_view(spelling) == "negations";
+            for (const auto& other : others.is_array() ? others : Json::array({others})) result[other.get<std::string>()] = read;
+        }
+    }
+    return result;
+}
+
+std::vector<std::string> fact_names(const std::map<std::string, FlagFacts::Fact>& facts) {
+    std::vector<std::string> result;
+    for (const auto& entry : facts) result.push_back(entry.first);
+    return result;
+}
+
+/// `-1` is the value of a flag.
+bool is_flag(const std::string& word) {
+    return word.starts_with("--") || (word.size() > 1 && word[0] == '-' && std::isalpha(static_cast<unsigned char>(word[1])) != 0);
+}
+
+}  // namespace
+
+FlagFacts FlagFacts::load(const fs::path& file) {
+    try {
+        const Json object = Json::parse(read_file(file));
+        FlagFacts result{object.at("engine"),
+                         object.at("version"),
+                         object.value("source", ""),
+                         object.value("complete", true),
+                         read_facts(object.at("flags")),
+                         {}};
+        if (object.contains("options")) result.options = read_facts(object["options"]);
+        return result;
+    } catch (const Json::exception& error) {
+        throw ParseError(file.string() + ": not the facts of an engine's version: " + error.what());
+    }
+}
+
+FlagFacts FlagFacts::of_installed(const std::string& engine, const std::string& source, const std::set<std::string>& flags) {
+    FlagFacts result{engine, "as installed here", source, true, {}, {}};
+    for (const std::string& flag : flags) result.flags[flag] = {};
+    return result;
+}
+
+std::vector<std::string> FlagFacts::problems(const Command& command, const Engine& by) const {
+    std::vector<std::string> result;
+    const std::string who = engine + " " + version;
+    const auto check_value = [&](const std::string& what, const Fact& fact, const std::string& value) {
+        if (fact.values.empty() || std::find(fact.values.begin(), fact.values.end(), value) != fact.values.end()) return;
+        result.push_back(who + " does not take '" + value + "' for " + what + "; it takes: " + listed(nearest_first(value, fact.values)));
+    };
+    for (std::size_t i = 0; i < command.argv.size(); ++i) {
+        const std::string& word = command.argv[i];
+        if (!is_flag(word) || std::find(by.launch.begin(), by.launch.end(), word) != by.launch.end()) continue;
+        const auto equals = word.find('=');
+        const std::string flag = word.substr(0, equals);
+        // A dotted flag sets a part of a JSON flag; `--no-x` switches off a flag that can be negated.
+        const std::string base = flag.substr(0, flag.find('.'));
+        auto known = flags.find(base);
+        if (known == flags.end() && base.starts_with("--no-")) {
+            known = flags.find("--" + base.substr(5));
+            if (known != flags.end() && !known->second.negatable) known = flags.end();
+        }
+        if (known == flags.end()) {
+            if (complete)
+                result.push_back(who + " has no flag " + base + "; nearest: " + listed(nearest_first(base, fact_names(flags)), 3));
+            continue;
+        }
+        if (base != flag || known->second.type == "bool") continue;
+        if (equals != std::string::npos) check_value(flag, known->second, word.substr(equals + 1));
+        else if (!known->second.type.empty() && by.flag_style == Engine::FlagStyle::separate && i + 1 < command.argv.size())
+            check_value(flag, known->second, command.argv[++i]);
+    }
+    for (const auto& [path, value] : command.options()) {
+        const auto known = options.find(path);
+        if (known != options.end()) check_value("option " + path, known->second, value);
+        else if (complete && !options.empty())
+            result.push_back(who + " has no option " + path + "; nearest: " + listed(nearest_first(path, fact_names(options)), 3));
+    }
+    return result;
+}
+
+std::vector<FlagFacts> known_versions(const fs::path& root, const std::string& engine) {
+    std::vector<FlagFacts> result;
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(root / "engines/versions", error)) {
+        const std::string stem = entry.path().stem().string();
+        if (entry.path().extension() != ".json" || !stem.starts_with(engine + "-") ||
+            version_numbers(stem.substr(engine.size() + 1)).empty())
+            continue;
+        result.push_back(FlagFacts::load(entry.path()));
+    }
+    std::sort(result.begin(), result.end(), [](const FlagFacts& a, const FlagFacts& b) {
+        return version_numbers(a.version) != version_numbers(b.version) ? version_numbers(a.version) < version_numbers(b.version)
+                                                                        : a.version < b.version;
+    });
+    return result;
+}
+
+std::optional<FlagFacts> facts_for(const fs::path& root, const std::string& engine, const std::string& version) {
+    std::optional<FlagFacts> best;
+    for (FlagFacts& facts : known_versions(root, engine)) {
+        if (facts.version == version) return std::move(facts);
+        if (version_numbers(facts.version) <= version_numbers(version)) best = std::move(facts);
+    }
+    return best;
+}
+
+}  // namespace servetune

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/study_file/knowledge.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/optimizer/earlier_results.hpp"
+#include "servetune/predict/cost_belief.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Source {
+    std::shared_ptr<const PriorMean> belief{};  ///< null: it knows nothing here
+    std::string text;
+};
+
+std::string aim_text(const Objective& objective) {
+    return (objective.direction == Direction::maximize ? "maximize " : "minimize ") + objective.metric;
+}
+
+/// Values that the study has without searching them.
+Assignment constants_of(const StudyFile& study) {
+    if (study.composition->engines().size() > 1 || !study.has_commands()) return {};
+    return {{"engine", study.composition->engines().front().name}};
+}
+
+Source cost_model(const StudyFile& study) {
+    try {
+        if (study.workloads.empty()) throw UsageError("the study names no workload");
+        if (study.hardware.empty()) throw UsageError("the study does not say on which hardware");
+        auto evaluator = simulated(study);
+        const Catalogue catalogue(study.search_spaces);
+        std::string rests_on = study.hardware + " " + study.model;
+        for (const Engine& engine : study.composition->engines()) {
+            const auto own =
+                study.simulate ? study.simulate->traits.find(engine.name) : std::map<std::string, std::string>::const_iterator{};
+            const bool named = study.simulate && own != study.simulate->traits.end();
+            rests_on += read_file(catalogue.find("traits", named ? own->second : engine.name, catalogue.root() / "traits"));
+        }
+        auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.metric, study.weighted_workloads());
+        if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.metric))
+            return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.metric + " (" +
+                                           fingerprint_of(rests_on).text() + ")"};
+        return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")"};
+    } catch (const Error& error) {
+        return {nullptr, std::string("the cost model knows nothing here: ") + error.what()};
+    }
+}
+
+bool same_journal(const fs::path& named, const fs::path& own_folder) {
+    std::error_code not_there;
+    return !own_folder.empty() && fs::equivalent(SqliteJournal::file_of(named), SqliteJournal::file_of(own_folder), not_there);
+}
+
+Source earlier_study(const StudyFile& study, const fs::path& named, const SearchSpace& space) {
+    const SqliteJournal journal = SqliteJournal::read(named);
+    const std::string name = "the study '" + journal.study_name() + "' in " + named.string();
+    const auto definition = journal.definition();
+    const auto aim = definition.find("objective");
+    // Of several goals the leading one comes first: that is what the optimiser takes knowledge of.
+    if (aim == definition.end() || aim->second.substr(0, aim->second.find(", ")) != aim_text(study.objective))
+        throw UsageError(name + " was to " + (aim == definition.end() ? "do something unknown" : aim->second) + ", this one is to " +
+                         aim_text(study.objective) + ": it can teach nothing about that");
+    std::vector<Trial> trials;
+    std::string content;
+    for (Trial& trial : journal.trials()) {
+        if (!trial.of_search() || !trial.told()) continue;
+        content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
+        trials.push_back(std::move(trial));
+    }
+    auto belief = std::make_shared<EarlierResults>(name, trials, concepts_of(trials, Catalogue(study.search_spaces)), study.objective,
+                                                   study.decision, space, constants_of(study));
+    return {std::move(belief), "the study '" + journal.study_name() + "', " + std::to_string(trials.size()) + " trials (" +
+                                   fingerprint_of(content).text() + ")"};
+}
+
+Source measured_table(const StudyFile& study, const fs::path& file, const SearchSpace& space) {
+    const MeasuredTable table = read_table(file);
+    std::set<std::string> metrics;
+    for (const MeasuredTable::Row& row : table.rows)
+        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
+            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
+    if (!metrics.contains(study.objective.metric))
+        throw UsageError("the table " + file.string() + " has no metric '" + study.objective.metric + "'; it has: " +
+                         listed(nearest_first(study.objective.metric, std::vector<std::string>(metrics.begin(), metrics.end()))));
+    if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
+        throw UsageError("the table " + file.string() +
+                         " has rows of several workloads: the study must name those that count under 'workloads'");
+    const std::vector<Trial> trials = trials_of(table, space, study.weighted_workloads());
+    auto belief =
+        std::make_shared<EarlierResults>("the table " + file.string(), trials, concepts_of(trials, Catalogue(study.search_spaces)),
+                                         study.objective, study.decision, space, constants_of(study));
+    return {std::move(belief),
+            "a table of " + std::to_string(trials.size()) + " configurations (" + fingerprint_of(read_file(file)).text() + ")"};
+}
+
+/// As the space has it where it does: digits may be text there.
+Value value_of_cell(const std::string& cell, const Parameter* parameter) {
+    Value value = value_of(cell);
+    if (parameter != nullptr && !parameter->contains(value) && parameter->contains(cell)) return cell;
+    return value;
+}
+
+}  // namespace
+
+std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& space,
+                             const std::vector<std::pair<std::string, double>>& workloads) {
+    std::vector<Configuration> configurations;
+    std::map<Configuration, std::vector<const MeasuredTable::Row*>> rows;
+    for (const MeasuredTable::Row& row : table.rows) {
+        Assignment values;
+        for (std::size_t i = 0; i < table.parameters.size(); ++i)
+            if (row.cells[i]) values[table.parameters[i]] = value_of_cell(*row.cells[i], space.find(table.parameters[i]));
+        Configuration configuration = Configuration::of(values);
+        auto& same = rows[configuration];
+        if (same.empty()) configurations.push_back(std::move(configuration));
+        same.push_back(&row);
+    }
+    std::vector<Trial> result;
+    for (const Configuration& configuration : configurations) {
+        const std::vector<const MeasuredTable::Row*>& same = rows.at(configuration);
+        if (same.front()->workload.empty()) {
+            for (const MeasuredTable::Row* row : same) result.push_back({result.size(), configuration, "", 0, "", row->outcome});
+            continue;
+        }
+        std::vector<WorkloadMetrics> parts;
+        std::optional<Outcome> failed;
+        std::size_t answered = 0;
+        Validity validity;
+        for (const auto& [name, weight] : workloads)
+            for (const MeasuredTable::Row* row : same) {
+                if (row->workload != name) continue;
+                ++answered;
+                if (const auto* measurement = std::get_if<Measurement>(&row->outcome)) {
+                    parts.push_back({name, weight, measurement->metrics});
+                    validity.verdict = std::max(validity.verdict, measurement->validity.verdict);
+                } else failed = row->outcome;
+                break;
+            }
+        if (failed) result.push_back({result.size(), configuration, "", 0, "", *failed});
+        else if (answered == workloads.size())
+            result.push_back({result.size(), configuration, "", 0, "", Measurement{combined(parts), validity}});
+    }
+    if (result.empty() && !table.rows.empty()) {
+        std::set<std::string> known;
+        for (const MeasuredTable::Row& row : table.rows) known.insert(row.workload);
+        throw UsageError("the table " + table.source + " has no configuration under all of this study's workloads; it has: " +
+                         listed(nearest_first(workloads.front().first, std::vector<std::string>(known.begin(), known.end()))));
+    }
+    return result;
+}
+
+std::map<std::string, std::string> concepts_of(const std::vector<Trial>& trials, const Catalogue& catalogue) {
+    std::map<std::string, std::set<std::string>> found;
+    std::set<std::string> names;
+    for (const Trial& trial : trials)
+        for (const auto& [name, value] : trial.configuration.entries()) names.insert(name);
+    for (const Engine& engine : catalogue.engines())
+        for (const std::string& name : names) {
+            const bool prefixed = name.starts_with(engine.name + ".");
+            if (const EngineParameter* declared = engine.find(prefixed ? name.substr(engine.name.size() + 1) : name))
+                found[name].insert(declared->parameter.concept_name);
+        }
+    std::map<std::string, std::string> result;
+    for (const auto& [name, concepts] : found)
+        if (concepts.size() == 1 && !concepts.begin()->empty()) result[name] = *concepts.begin();
+    return result;
+}
+
+GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& space, const fs::path& own_folder) {
+    GatheredKnowledge result;
+    std::vector<std::shared_ptr<const PriorMean>> sources;
+    for (const KnowledgeChoice& choice : study.knowledge) {
+        if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
+            throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
+        Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study)
+                        : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice.path, space)
+                                                                         : measured_table(study, choice.path, space);
+        if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
+            throw UsageError("knowledge: " + source.text + " is there twice; it would be believed twice");
+        if (source.belief) sources.push_back(std::move(source.belief));
+        result.texts.push_back(std::move(source.text));
+    }
+    result.beliefs = Beliefs(std::move(sources));
+    return result;
+}
+
+}  // namespace servetune

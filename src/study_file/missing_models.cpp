@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// What can be said before an engine is started: models that are not there, versions that nobody has checked.
+#include "servetune/engine/version.hpp"
+#include "servetune/study_file/flag_facts.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <filesystem>
+
+namespace servetune {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A name on a hub (`org/model`) is none: only what a person can mean as a file or folder.
+bool looks_like_path(const std::string& model) {
+    return model.starts_with('/') || model.starts_with("./") || model.starts_with("../") || model.ends_with(".gguf");
+}
+
+}  // namespace
+
+std::vector<std::string> missing_models(const StudyFile& file) {
+    std::vector<std::string> result;
+    if (!file.deploy) return result;  // only then does the engine run here
+    std::vector<std::string> models = file.composition->further_models();
+    models.insert(models.begin(), file.model);
+    for (const std::string& model : models) {
+        std::error_code unknown;
+        if (!looks_like_path(model) || fs::exists(model, unknown)) continue;
+        result.push_back(file.file.string() + ": the model '" + model + "' does not exist: looked for " + fs::absolute(model).string() +
+                         (unknown ? " (" + unknown.message() + ")" : ""));
+    }
+    return result;
+}
+
+std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue) {
+    std::vector<std::string> result;
+    for (const Engine& engine : composition.engines()) {
+        const std::string version = composition.version_of(engine);
+        if (version.empty()) continue;
+        const auto known = known_versions(catalogue.root(), engine.name);
+        if (known.empty() || compare_to_bound(version, known.back().version) <= 0) continue;
+        result.push_back(
+            engine.name + " " + version + " is newer than " + known.back().version +
+            ", the newest version whose flags are known here; they are taken to be the same. Last checked: " + known.back().source);
+    }
+    return result;
+}
+
+}  // namespace servetune

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/io/yaml.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <filesystem>
+#include <memory>
+
+namespace servetune {
+
+/// A file that a study names: beside the file it stands in, `~` expanded.
+std::filesystem::path path_of(const Yaml& node);
+/// `hardware`, `machine` and `gpus` into the study: which chip, and how many of them.
+void read_machine(const Yaml& root, StudyFile& study);
+/// The space of a study whose machine is read. Throws ParseError.
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study);
+
+}  // namespace servetune

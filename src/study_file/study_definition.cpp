@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// A study in words: what decides it, for the journal, and what a person is told to do.
+#include "study_definition.hpp"
+
+#include "servetune/base/url.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/load/dataset.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace servetune {
+namespace {
+
+/// Keys of which the definition has what they come to, with everything below them.
+constexpr std::array<std::string_view, 39> said_by_what_they_come_to{"study",
+                                                                     "use",
+                                                                     "model",
+                                                                     "hardware.device",
+                                                                     "machine.device",
+                                                                     "engine",
+                                                                     "engines",
+                                                                     "engine_versions",
+                                                                     "workloads",
+                                                                     "report_workloads",
+                                                                     "objective",
+                                                                     "space",
+                                                                     "load",
+                                                                     "preset",
+                                                                     "others",
+                                                                     "constraints",
+                                                                     "arguments",
+                                                                     "knowledge",
+                                                                     "decision",
+                                                                     "min_gain",
+                                                                     "noise_cv",
+                                                                     "audit",
+                                                                     "seed",
+                                                                     "strategy.staged.stages",
+                                                                     "strategy.staged.replicates",
+                                                                     "evaluator.replay.table",
+                                                                     "evaluator.replay.noise_cv",
+                                                                     "evaluator.simulate.noise",
+                                                                     "evaluator.simulate.step_noise",
+                                                                     "evaluator.simulate.drift",
+                                                                     "evaluator.simulate.drift_period",
+                                                                     "evaluator.simulate.traits",
+                                                                     "evaluator.attach.url",
+                                                                     "evaluator.attach.warm_up",
+                                                                     "evaluator.deploy.warm_up",
+                                                                     "evaluator.deploy.gpus",
+                                                                     "evaluator.deploy.environment",
+                                                                     "evaluator.command.run",
+                                                                     "evaluator.command.environment"};
+
+/// The same where they are no mapping.
+constexpr std::array<std::string_view, 5> short_forms{"hardware", "strategy", "evaluator.replay", "evaluator.attach", "evaluator.command"};
+
+/// Keys that change neither what is asked nor what is measured: with another value it is the same study.
+constexpr std::array<std::string_view, 11> of_no_consequence{"budget",
+                                                             "notes",
+                                                             "published",
+                                                             "evaluator.replay.delay",
+                                                             "evaluator.attach.api_key_env",
+                                                             "evaluator.deploy.api_key_env",
+                                                             "evaluator.deploy.stop_within",
+                                                             "evaluator.deploy.log_bytes",
+                                                             "evaluator.deploy.all_logs_bytes",
+                                                             "evaluator.command.stop_within",
+                                                             "evaluator.command.log_bytes"};
+
+template <std::size_t n>
+bool listed_in(const std::array<std::string_view, n>& paths, std::string_view path) {
+    return std::find(paths.begin(), paths.end(), path) != paths.end();
+}
+
+void add_written(const Yaml& node, const std::string& path, std::map<std::string, std::string>& result) {
+    if (listed_in(said_by_what_they_come_to, path) || listed_in(of_no_consequence, path)) return;
+    if (!node.is_mapping() && listed_in(short_forms, path)) return;
+    if (node.is_mapping())
+        for (const auto& [key, value] : node.entries()) add_written(value, path.empty() ? key : path + "." + key, result);
+    else if (node.is_sequence())
+        for (std::size_t i = 0; i < node.items().size(); ++i) add_written(node.items()[i], path + "[" + std::to_string(i) + "]", result);
+    else result[of_later_versions + path] = node.is_scalar() ? node.text() : "";
+}
+
+std::string text_of_workload(const Workload& workload) {
+    std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) + " path=" + workload.dataset.path;
+    const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
+        if (value) result += " " + std::string(name) + "=" + std::to_string(*value);
+    };
+    add("input", workload.dataset.input_tokens);
+    add("output", workload.dataset.output_tokens);
+    add("min", workload.dataset.min_tokens);
+    add("max_prompt", workload.dataset.max_prompt_tokens);
+    add("max_total", workload.dataset.max_total_tokens);
+    add("prefix", workload.dataset.prefix_tokens);
+    add("groups", workload.dataset.prefix_groups);
+    add("turns", workload.dataset.turns);
+    add("requests", workload.requests);
+    const Arrival& arrival = workload.arrival;
+    result += " range_ratio=" + text_of(workload.dataset.range_ratio) + " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) +
+              "," + text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
+              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
+              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + text_of(workload.weight);
+    return result;
+}
+
+std::string text_of_assignment(const Assignment& assignment) { return Configuration::of(assignment).text(); }
+
+/// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time on top of the default.
+void add_flags(const StudySetup& setup, std::map<std::string, std::string>& result) {
+    if (!setup.file.has_commands()) return;
+    constexpr std::size_t most_levels = 64;
+    const SearchSpace& space = setup.problem->space;
+    for (const Parameter& parameter : space.parameters()) {
+        std::vector<Value> values;
+        for (std::size_t level = 0; level < std::min(parameter.level_count(), most_levels); ++level)
+            values.push_back(parameter.level(level));
+        if (parameter.continuous()) values.emplace_back(parameter.at_position(0.5));
+        std::string commands;
+        for (const Value& value : values) {
+            Assignment changed = space.default_configuration().assignment();
+            for (const Condition& condition : parameter.active_when) changed[condition.parent] = condition.values.front();
+            changed[parameter.name] = value;
+            commands += setup.command(space.completed(changed)).text() + "\n";
+        }
+        result[of_later_versions + "flags." + parameter.name] = fingerprint_of(commands).text();
+    }
+}
+
+/// What a strategy makes of a parameter beyond its domain.
+void add_roles(const SearchSpace& space, std::map<std::string, std::string>& result) {
+    for (const Parameter& parameter : space.parameters()) {
+        std::string text = parameter.ordered() ? "ordered" : "not ordered";
+        if (parameter.grows_memory) text += ", grows memory";
+        if (parameter.value_when_unset) text += ", without a flag " + text_of(*parameter.value_when_unset);
+        if (!parameter.concept_name.empty()) text += ", " + parameter.concept_name;
+        result[of_later_versions + "roles." + parameter.name] = text;
+    }
+}
+
+/// What stands in the files that workloads draw from.
+void add_data(const StudyFile& file, std::map<std::string, std::string>& result) {
+    for (const auto* list : {&file.workloads, &file.report_workloads})
+        for (const Workload& workload : *list) {
+            if (workload.dataset.path.empty()) continue;
+            std::string text = "cannot be read";
+            try {
+                text = fingerprint_of(read_file(file_of(workload.dataset))).text();
+            } catch (const IoError&) {  // whoever sends the requests says so
+            }
+            result[of_later_versions + "data." + workload.name] = text;
+        }
+}
+
+std::string advice_with_secrets(const StudySetup& setup, const Configuration& configuration) {
+    const StudyFile& file = setup.file;
+    const std::string load = load_level_text(configuration);
+    const std::string server = file.attach            ? "# the server at " + without_user_info(file.attach->options.url) + " as it is"
+                               : !file.has_commands() ? "# " + configuration.text()
+                                                      : setup.command(configuration).text();
+    return server + (load.empty() ? "" : "\n# under " + load);
+}
+
+}  // namespace
+
+std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study) {
+    std::map<std::string, std::string> result;
+    add_written(root, "", result);
+    // Options of strategies that are not used decide nothing.
+    std::erase_if(result, [&, of_strategies = of_later_versions + "strategy."](const auto& entry) {
+        return entry.first.starts_with(of_strategies) && !entry.first.starts_with(of_strategies + study.strategy.name + ".");
+    });
+    result[of_later_versions + "evaluator"] = study.measured_outside ? "outside" : root.find("evaluator")->entries().front().first;
+    return result;
+}
+
+std::string StudySetup::advice(const Configuration& configuration) const { return file.secrets(advice_with_secrets(*this, configuration)); }
+
+std::map<std::string, std::string> StudySetup::definition() const {
+    std::map<std::string, std::string> result{{"study", file.name},
+                                              {"model", file.model},
+                                              {"hardware", file.hardware},
+                                              {"seed", std::to_string(file.seed)},
+                                              {"audit", file.audit},
+                                              {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
+                                              {"min_gain", text_of(file.decision.min_gain)},
+                                              {"noise_cv", text_of(file.decision.noise_cv)},
+                                              {"objective", file.objective.leading().text()},
+                                              {"strategy", file.strategy.name}};
+    // A whole fingerprint would let somebody try passwords; four digits of it do not.
+    const auto of_environment = [&](const std::string& value) { return fingerprint_of(file.secrets.with_fingerprints(value)).text(); };
+    for (const Goal& goal : file.objective.further) result["objective"] += ", " + goal.text();
+    for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
+        result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
+    for (const Parameter& parameter : problem->space.parameters()) {
+        std::string text = parameter.domain_text() + ", default " + text_of(parameter.default_value);
+        for (const Condition& condition : parameter.active_when) {
+            text += ", when " + condition.parent + "=";
+            for (std::size_t i = 0; i < condition.values.size(); ++i) text += (i == 0 ? "" : "|") + text_of(condition.values[i]);
+        }
+        result["space." + parameter.name] = text;
+    }
+    const auto& constraints = problem->space.constraints();
+    for (std::size_t i = 0; i < constraints.size(); ++i) result["constraints[" + std::to_string(i) + "]"] = text_of(constraints[i]);
+    for (const Workload& workload : file.workloads) result["workloads." + workload.name] = text_of_workload(workload);
+    for (const Workload& workload : file.report_workloads) result["report_workloads." + workload.name] = text_of_workload(workload);
+    if (file.strategy.name == "staged") {
+        result["strategy.replicates"] = std::to_string(file.strategy.staged.replicates);
+        for (std::size_t i = 0; i < file.strategy.staged.stages.size(); ++i) {
+            const Stage& stage = file.strategy.staged.stages[i];
+            std::string text = stage.carried ? "carried:" : "not carried:";
+            for (const std::string& name : stage.product) text += " " + name;
+            for (const Assignment& candidate : stage.candidates) text += " {" + text_of_assignment(candidate) + "}";
+            result["strategy.stages[" + std::to_string(i) + "] " + stage.name] = text;
+        }
+    }
+    for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
+    result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
+    if (file.measured_outside) result["evaluator"] = "outside";
+    if (file.replay)
+        result["evaluator.replay"] = fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + text_of(file.replay->noise_cv);
+    if (file.attach)
+        result["evaluator.attach"] =
+            without_user_info(file.attach->options.url) + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
+    if (file.deploy) {
+        const DeployOptions& deploy = file.deploy->options.deploy;
+        result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.measure.warm_up_requests) + " gpus=" + deploy.gpus;
+        for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = of_environment(value);
+    }
+    if (file.command) {
+        result["evaluator.command"] = Command{file.command->words}.text();
+        for (const auto& [name, value] : file.command->options.environment)
+            result["evaluator.command.environment." + name] = of_environment(value);
+    }
+    if (file.simulate) {
+        const StepNoise& noise = file.simulate->noise;
+        result["evaluator.simulate"] = "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
+                                       " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
+        const Catalogue catalogue(file.search_spaces);
+        for (const Engine& engine : file.composition->engines()) {
+            const auto own = file.simulate->traits.find(engine.name);
+            const auto traits =
+                catalogue.find("traits", own != file.simulate->traits.end() ? own->second : engine.name, catalogue.root() / "traits");
+            result["evaluator.simulate.traits." + engine.name] = fingerprint_of(read_file(traits)).text();
+        }
+    }
+    add_flags(*this, result);
+    add_roles(problem->space, result);
+    add_data(file, result);
+    for (const auto& [path, text] : file.written) result[path] = text;
+    for (auto& [path, text] : result) text = file.secrets.with_fingerprints(text);
+    return result;
+}
+
+}  // namespace servetune
