@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deploy/attach_evaluator.hpp"
-#include "servetune/base/option_check.hpp"
 
 #include "../load/http.hpp"
 #include "server_measurement.hpp"
 #include "server_probe.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/base/url.hpp"
 
 #include <utility>

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deploy/command_evaluator.hpp"
+
 #include "../process/process_checks.hpp"
-#include "servetune/base/option_check.hpp"
-
 #include "command_answer.hpp"
-
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/process/process.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deploy/engine_evaluator.hpp"
-#include "servetune/base/option_check.hpp"
 
 #include "../engine/command_texts.hpp"
 #include "../process/process_table.hpp"
 #include "server_measurement.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "trial_folders.hpp"
 
@@ -153,28 +153,20 @@ Outcome EngineEvaluator::evaluate(const Configuration& configuration, const Eval
     return outcome;
 }
 
-namespace {
-
-void check_weights(OptionCheck& check, const StudyWorkloads& workloads) {
-    std::set<std::string> names;
-    for (const auto* list : {&workloads.searched, &workloads.reported})
-        for (const Workload& workload : *list) {
-            check.that(workload.weight > 0 && workload.weight <= most_weight, "weight of '" + workload.name + "'", "a number in (0, 1e6]",
-                       std::to_string(workload.weight));
-            check.that(!workload.name.empty() && names.insert(workload.name).second, "workloads", "names, each once",
-                       "'" + workload.name + "'");
-        }
-}
-
-}  // namespace
-
 std::string EngineEvaluator::Options::why_invalid() const {
     return OptionCheck().part("deploy", deploy.why_invalid()).part("measure", measure.why_invalid()).text();
 }
 
 std::string StudyWorkloads::why_invalid() const {
     OptionCheck check;
-    check_weights(check, *this);
+    std::set<std::string> names;
+    for (const auto* list : {&searched, &reported})
+        for (const Workload& workload : *list) {
+            check.that(workload.weight > 0 && workload.weight <= most_weight, "weight of '" + workload.name + "'", "a number in (0, 1e6]",
+                       std::to_string(workload.weight));
+            check.that(!workload.name.empty() && names.insert(workload.name).second, "workloads", "names, each once",
+                       "'" + workload.name + "'");
+        }
     return check.text();
 }
 

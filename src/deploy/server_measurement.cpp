@@ -275,13 +275,8 @@ Outcome with_retries(const MeasureOptions& options, const EvaluationContext& con
     }
 }
 
-namespace {
-
-constexpr std::size_t most_retries = 10;  // each waits four times as long as the one before: the tenth twelve days
-
-}  // namespace
-
 std::string MeasureOptions::why_invalid() const {
+    constexpr double most_retries = 10;  // each waits four times as long as the one before: the tenth twelve days
     OptionCheck check;
     check.part("load", load.why_invalid())
         .seconds("trial_within_seconds", trial_within_seconds)

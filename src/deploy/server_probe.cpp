@@ -3,7 +3,6 @@
 
 #include "../load/http.hpp"
 #include "../load/request_body.hpp"
-
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/machine/machine_watch.hpp"
-#include "../process/process_checks.hpp"
-#include "servetune/base/option_check.hpp"
 
+#include "../process/process_checks.hpp"
 #include "cpu_use.hpp"
 #include "nvidia_smi.hpp"
+#include "servetune/base/option_check.hpp"
 
 #include <unistd.h>
 

@@ -6,6 +6,7 @@
 #include "servetune/optimizer/trial_cost.hpp"
 #include "servetune/space/neighbours.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -15,11 +16,13 @@
 
 namespace servetune {
 
-/// The search behind the strategy, with the models that it keeps from ask to ask.
+/// The strategy itself, with the models that it keeps from ask to ask: they change its speed only.
 class Bayesian::Search {
 public:
-    Search(const Options& options, std::size_t reserve) : options_(options), reserve_(reserve) {}
+    explicit Search(Options options) : options_(std::move(options)) { check_options("bayesian", options_.why_invalid()); }
 
+    [[nodiscard]] const Options& options() const { return options_; }
+    [[nodiscard]] std::size_t reserve() const { return std::max<std::size_t>(2, (options_.trials + 9) / 10); }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history);
 
 private:
@@ -45,24 +48,22 @@ private:
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const LearnedModel& model);
 
     const Options options_;
-    const std::size_t reserve_;
     KeptModels kept_{};
 };
 
-Bayesian::Bayesian(Options options) : options_(std::move(options)) {
-    check_options("bayesian", options_.why_invalid());
-    search_ = std::make_unique<Search>(options_, reserve());
-}
+Bayesian::Bayesian(Options options) : search_(std::make_unique<Search>(std::move(options))) {}
 Bayesian::Bayesian(Bayesian&& other) noexcept = default;
 Bayesian& Bayesian::operator=(Bayesian&& other) noexcept = default;
 Bayesian::~Bayesian() = default;
 
+const BayesianOptions& Bayesian::options() const { return search_->options(); }
+std::size_t Bayesian::reserve() const { return search_->reserve(); }
 Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const { return search_->ask(problem, history); }
 
 LearnedModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
-    std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options_.beliefs);
-    auto told = told_models(problem, standings, lessons, geometry, options_.learning);
-    return learned_from(problem, standings, std::move(told), std::move(lessons), options_.learning);
+    std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options().beliefs);
+    auto told = told_models(problem, standings, lessons, geometry, options().learning);
+    return learned_from(problem, standings, std::move(told), std::move(lessons), options().learning);
 }
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
@@ -80,7 +81,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     Models models{kept_.learned(problem, standings, options_)};
     const LearnedModel& model = models.learned;
     if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), options_.learning.search);
-    const bool last_ones = history.size() + reserve_ >= options_.trials && history.size() < options_.trials;
+    const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
     if (problem.replicates_inform && (used_up || last_ones))
         if (auto proposal = confirmation(model, problem)) return *proposal;
     if (used_up) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/optimizer/contrast.hpp"
 
+#include "servetune/base/normal.hpp"
+
 #include <algorithm>
 #include <cmath>
 #include <cstddef>

@@ -2,6 +2,7 @@
 #include "servetune/optimizer/explanation.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/normal.hpp"
 #include "servetune/optimizer/candidates.hpp"
 #include "servetune/optimizer/contrast.hpp"
 #include "servetune/optimizer/held_levels.hpp"

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/predict/fit.hpp"
-#include "servetune/base/option_check.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/load/statistics.hpp"
 
 #include <algorithm>

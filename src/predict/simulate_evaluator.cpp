@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/predict/simulate_evaluator.hpp"
-#include "servetune/base/option_check.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
+#include "servetune/base/option_check.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "servetune/engine/load_level.hpp"

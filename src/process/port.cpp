@@ -2,7 +2,6 @@
 #include "servetune/process/port.hpp"
 
 #include "child_group.hpp"
-
 #include "servetune/base/error.hpp"
 
 #include <arpa/inet.h>

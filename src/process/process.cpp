@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/process/process.hpp"
-#include "process_checks.hpp"
-#include "servetune/base/option_check.hpp"
 
 #include "child_group.hpp"
 #include "kept_output.hpp"
 #include "log_file.hpp"
+#include "process_checks.hpp"
 #include "process_table.hpp"
-#include "signals_blocked.hpp"
-
 #include "servetune/base/error.hpp"
+#include "servetune/base/option_check.hpp"
+#include "signals_blocked.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

@@ -2,7 +2,6 @@
 #include "process_table.hpp"
 
 #include "child_group.hpp"
-
 #include "servetune/base/error.hpp"
 
 #include <dirent.h>

@@ -2,10 +2,9 @@
 #include "servetune/process/watchdog.hpp"
 
 #include "child_group.hpp"
+#include "servetune/base/error.hpp"
 #include "signals_blocked.hpp"
 #include "watchdog_process.hpp"
-
-#include "servetune/base/error.hpp"
 
 #include <sys/socket.h>
 #include <sys/wait.h>

@@ -2,7 +2,6 @@
 #pragma once
 
 #include "report_view.hpp"
-
 #include "servetune/optimizer/effects_floor.hpp"
 
 #include <nlohmann/json.hpp>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "result_formats.hpp"
-
 #include "servetune/space/value.hpp"
 
 namespace servetune {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../load/http.hpp"
-
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/url.hpp"

@@ -2,6 +2,7 @@
 // What a history says of parameters, and what was expected of a trial when it was asked.
 #include "servetune/optimizer/explanation.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/normal.hpp"
 #include "servetune/optimizer/effects.hpp"
 #include "servetune/optimizer/held_levels.hpp"
 #include "servetune/strategy/random.hpp"

@@ -5,6 +5,8 @@
 
 namespace servetune {
 
+inline constexpr double normal_95 = 1.959963984540054;  ///< the 97.5 % point of a normal: of 95 % both ways
+
 /// Phi^-1: where the standard normal distribution function reaches `p`, 0 < p < 1, within +-9; by bisection, for it is asked seldom.
 inline double normal_quantile(double p) {
     double low = -9;

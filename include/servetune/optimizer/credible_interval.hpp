@@ -13,6 +13,4 @@ struct CredibleInterval {
     [[nodiscard]] bool known() const { return low > 0 || high < 0; }
 };
 
-inline constexpr double normal_95 = 1.959963984540054;  ///< the 97.5 % point of a normal: of 95 % both ways
-
 }  // namespace servetune

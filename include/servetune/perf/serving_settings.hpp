@@ -16,7 +16,7 @@ struct Speculation {
     double draft_bytes = 0;   ///< weights of a separate draft model; 0: the guesses come from one more layer, or from no weights (ngram)
 };
 
-/// What the flags of any engine come down to: the few figures that decide memory and speed. engine/serving.hpp reads them from a
+/// What the flags of any engine come down to: the few figures that decide memory and speed. predict/serving.hpp reads them from a
 /// configuration or a command; the initialisers are no engine's defaults.
 struct ServingSettings {
     std::string quantization{};                  ///< a key of ModelSpec::weights

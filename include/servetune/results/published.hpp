@@ -11,7 +11,7 @@
 namespace servetune {
 
 /// One result of a benchmark: a "Serving Benchmark Result" block and what the text around it says it belongs to, or a result of
-/// a tool's JSON file (io/result_file.hpp).
+/// a tool's JSON file (result_file.hpp).
 struct PublishedResult {
     std::size_t index = 0;     ///< order in the document, from 0
     std::string tool;          ///< servetune vllm sglang guidellm gpustack genai-perf aiperf; empty: a block that does not say

@@ -14,8 +14,8 @@ namespace servetune {
 inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 
 /// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, or one a line), SGLang's JSONL, reports of GuideLLM,
-/// benchmarks of GPUStack, exports of GenAI-Perf and AIPerf, our own (io/result_export.hpp); else text or Markdown with result
-/// blocks, where `launchers` begin the serving commands (io/published.hpp). The format is told by the content, never by the name.
+/// benchmarks of GPUStack, exports of GenAI-Perf and AIPerf, our own (result_export.hpp); else text or Markdown with result
+/// blocks, where `launchers` begin the serving commands (published.hpp). The format is told by the content, never by the name.
 ///
 /// Figures keep the meaning that their tool gives them (docs/result-formats.md), under our name for that meaning: the
 /// inter-token latency of GenAI-Perf and AIPerf is our time per output token. What was not measured is absent, also where the tool

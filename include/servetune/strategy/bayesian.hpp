@@ -4,7 +4,6 @@
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/strategy.hpp"
 
-#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -37,20 +36,18 @@ public:
     Bayesian& operator=(Bayesian&& other) noexcept;
     ~Bayesian() override;
     [[nodiscard]] std::string name() const override { return "bayesian"; }
-    [[nodiscard]] const Options& options() const { return options_; }
+    [[nodiscard]] const Options& options() const;
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
     /// The models that an ask after this history decides by. `geometry` must outlive them. LearnedModel is in optimizer/learned_model.hpp.
     [[nodiscard]] LearnedModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
 
     /// How many trials of the end confirm: a tenth of the budget, at least 2.
-    [[nodiscard]] std::size_t reserve() const { return std::max<std::size_t>(2, (options_.trials + 9) / 10); }
+    [[nodiscard]] std::size_t reserve() const;
 
 private:
     class Search;  ///< src/optimizer/bayesian.cpp
-
-    Options options_;
-    std::unique_ptr<Search> search_;  ///< what one ask leaves for the next changes its speed only
+    std::unique_ptr<Search> search_;
 };
 
 }  // namespace servetune
