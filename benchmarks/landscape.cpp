@@ -34,7 +34,7 @@ struct Landscape {
 };
 
 double value_of(const PredictedTrial& prediction, const Objective& objective) {
-    return passes(prediction, objective) ? std::get<Measurement>(prediction.outcome).metrics.at(objective.metric).value : 0;
+    return passes(prediction, objective) ? std::get<Measurement>(prediction.outcome).metrics.at(objective.leading().metric).value : 0;
 }
 
 /// One parameter changed, in every way that stays feasible.

@@ -18,8 +18,8 @@ Metrics measure(const Configuration& flags) {
 
 int main() {
     // The first goal leads: what is best in it is recommended. The others stand beside it.
-    const Objective objective{
-        "total_tokens_per_second", Direction::maximize, {}, {{"time_to_first_token_p99_seconds", Direction::minimize}}};
+    const Objective objective(
+        std::vector<Goal>{{"total_tokens_per_second", Direction::maximize}, {"time_to_first_token_p99_seconds", Direction::minimize}});
     const Problem problem(SearchSpace({Parameter::integer("max_num_seqs", 16, 1024, Scale::log2).with_default(256),
                                        Parameter::integer("max_num_batched_tokens", 512, 32768, Scale::log2).with_default(8192)}),
                           objective, Decision{});

@@ -68,7 +68,7 @@ public:
         told_ = 0;
         seed_ = seed;
         send({{"space", json_space(problem.space)},
-              {"direction", problem.objective.direction == Direction::maximize ? "maximize" : "minimize"},
+              {"direction", problem.objective.leading().direction == Direction::maximize ? "maximize" : "minimize"},
               {"budget", budget},
               {"seed", seed}});
     }

@@ -62,7 +62,7 @@ Outcome reduced(Outcome outcome, const Objective& objective) {
         for (const auto& [key, metric] : measurement.metrics)
             if (key == name || key.starts_with(name + "@")) result.metrics.emplace(key, Metric{metric.value, {}});
     };
-    keep(objective.metric);
+    keep(objective.leading().metric);
     for (const Limit& limit : objective.limits) keep(limit.metric);
     return result;
 }
@@ -113,7 +113,7 @@ Task::Definition simulated_task(const std::filesystem::path& study, const std::f
     workers.clear();
     if (!out) throw IoError("cannot write " + store.string());
     std::vector<std::pair<std::string, double>> weights = file.weighted_workloads();
-    const CostBelief cost_model(simulated(file), file.objective.metric, std::move(weights));
+    const CostBelief cost_model(simulated(file), file.objective.leading().metric, std::move(weights));
     auto beliefs = std::make_shared<Believed>();
     for (const auto& [configuration, outcome] : *truths)
         beliefs->of.emplace(configuration, cost_model.belief(whole.completed(configuration.assignment())));

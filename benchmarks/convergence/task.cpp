@@ -28,20 +28,20 @@ Task::Task(Definition definition) : definition_(std::move(definition)) {
     feasible.for_each([&](const Configuration& configuration) {
         ++configurations_;
         const Outcome outcome = definition_.truth(configuration);
-        if (passing(outcome, objective)) values.push_back(std::get<Measurement>(outcome).metrics.at(objective.metric).value);
+        if (passing(outcome, objective)) values.push_back(std::get<Measurement>(outcome).metrics.at(objective.leading().metric).value);
         return true;
     });
     if (values.empty()) throw SpaceError(definition_.name + ": no configuration passes");
-    std::sort(values.begin(), values.end(), [&](double a, double b) { return objective.better(a, b); });
+    std::sort(values.begin(), values.end(), [&](double a, double b) { return objective.leading().better(a, b); });
     best_ = values.front();
     const auto count = static_cast<double>(configurations_);
     failing_share_ = 1 - static_cast<double>(values.size()) / count;
     if (definition_.success_share > 0) {
         const auto last = static_cast<std::size_t>(std::ceil(definition_.success_share * static_cast<double>(values.size()))) - 1;
-        good_regret_ = 1 - 1 / (1 + objective.gain(best_, values[last])) + 1e-12;
+        good_regret_ = 1 - 1 / (1 + objective.leading().gain(best_, values[last])) + 1e-12;
     }
     std::size_t good = 0;
-    for (const double value : values) good += 1 - 1 / (1 + objective.gain(best_, value)) <= good_regret_ ? 1 : 0;
+    for (const double value : values) good += 1 - 1 / (1 + objective.leading().gain(best_, value)) <= good_regret_ ? 1 : 0;
     good_share_ = static_cast<double>(good) / count;
 }
 
@@ -70,7 +70,7 @@ Outcome Task::measured(const Configuration& configuration, double noise_cv, std:
     Outcome outcome = definition_.truth(configuration);
     if (auto* measurement = std::get_if<Measurement>(&outcome)) {
         Rng rng(derive_seed(seed, trial));
-        const auto metric = measurement->metrics.find(definition_.objective.metric);
+        const auto metric = measurement->metrics.find(definition_.objective.leading().metric);
         if (metric != measurement->metrics.end()) metric->second.value *= std::exp(noise_cv * rng.normal());
     }
     return outcome;
@@ -80,8 +80,8 @@ double Task::regret(const Configuration& configuration) const { return regret_of
 
 double Task::regret_of(const Outcome& outcome) const {
     if (!passing(outcome, definition_.objective)) return 1;
-    const double value = std::get<Measurement>(outcome).metrics.at(definition_.objective.metric).value;
-    return 1 - 1 / (1 + definition_.objective.gain(best_, value));
+    const double value = std::get<Measurement>(outcome).metrics.at(definition_.objective.leading().metric).value;
+    return 1 - 1 / (1 + definition_.objective.leading().gain(best_, value));
 }
 
 }  // namespace servetune::convergence

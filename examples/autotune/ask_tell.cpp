@@ -139,7 +139,7 @@ FailureKind failure_kind_in(const OrderedJson& value) {
 
 /// Gains are ratios: a result without all goals, each above 0, teaches nothing.
 void check_goals(const Metrics& metrics, const Objective& objective) {
-    for (const Goal& goal : objective.goals()) {
+    for (const Goal& goal : objective.goals) {
         const auto found = metrics.find(goal.metric);
         if (found == metrics.end()) {
             std::vector<std::string> names;
@@ -160,7 +160,7 @@ Outcome outcome_in(const OrderedJson& told, const Objective& objective) {
     if (kind == "failed")
         return Failure{failure_kind_in(told["failed"]), told.contains("message") ? text_in(told["message"], "'message'") : ""};
     Measurement result;
-    if (kind == "value") result.metrics[objective.metric] = metric_in(told["value"], objective.metric);
+    if (kind == "value") result.metrics[objective.leading().metric] = metric_in(told["value"], objective.leading().metric);
     else {
         if (!told["metrics"].is_object()) throw ParseError("'metrics' is a JSON object, name -> number, got " + shown(told["metrics"]));
         for (const auto& [name, value] : told["metrics"].items()) result.metrics[name] = metric_in(value, name);

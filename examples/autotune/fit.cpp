@@ -57,7 +57,7 @@ int fit_table(const FitArguments& arguments) {
     if (study.hardware.empty()) throw UsageError(study.file.string() + " names no hardware: what the rows were measured on must be known");
     FitOptions options;
     if (!arguments.factors.empty()) options.factors = arguments.factors;
-    if (arguments.metrics.empty()) options.metrics = {study.objective.metric};
+    if (arguments.metrics.empty()) options.metrics = {study.objective.leading().metric};
     else options.metrics = arguments.metrics;
     const FitTable table = read_fit_table(arguments.table, study, arguments.workload);
     if (!arguments.json)

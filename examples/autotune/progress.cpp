@@ -79,18 +79,19 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const Standings standings(search, objective, setup_.problem->decision);
     const Standing* base = standings.find(setup_.problem->space.default_configuration());
     const auto gain = [&](double value) {
-        return base != nullptr && base->passes() ? " (" + percent(objective.gain(value, base->estimate.mean)) + ")" : std::string();
+        return base != nullptr && base->passes() ? " (" + percent(objective.leading().gain(value, base->estimate().mean)) + ")"
+                                                 : std::string();
     };
     if (const Standing* best = standings.best())
-        incumbent_ = "best " + figure_text(objective.metric, best->estimate.mean) + gain(best->estimate.mean);
+        incumbent_ = "best " + figure_text(objective.leading().metric, best->estimate().mean) + gain(best->estimate().mean);
     std::string result;
     if (const Failure* failure = trial.failure()) result = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
     else {
-        const auto found = trial.measurement()->metrics.find(objective.metric);
+        const auto found = trial.measurement()->metrics.find(objective.leading().metric);
         const Standing* standing = trial.of_search() ? standings.find(trial.configuration) : nullptr;
         result = found == trial.measurement()->metrics.end()
-                     ? "no " + objective.metric
-                     : figure_text(objective.metric, found->second.value) + (trial.of_search() ? gain(found->second.value) : "");
+                     ? "no " + objective.leading().metric
+                     : figure_text(objective.leading().metric, found->second.value) + (trial.of_search() ? gain(found->second.value) : "");
         if (standing != nullptr && !standing->refused.empty()) result += ", refused: " + standing->refused;
     }
     const std::string number = fmt::format("trial {}", trial.id);

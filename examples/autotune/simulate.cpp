@@ -39,13 +39,13 @@ OrderedJson prediction_json(const StudyFile& file, const Objective& objective, c
     OrderedJson metrics = OrderedJson::object();
     for (const auto& [name, metric] : std::get<Measurement>(prediction.outcome).metrics) metrics[name] = metric.value;
     return {{"configuration", prediction.configuration.text()}, {"command", command.text()}, {"argv", command.argv},
-            {"predicted", metrics[objective.metric]},           {"ties", shown.ties},        {"metrics", metrics}};
+            {"predicted", metrics[objective.leading().metric]}, {"ties", shown.ties},        {"metrics", metrics}};
 }
 
 void print_predictions(const StudyFile& file, const std::string& hardware, const Problem& problem,
                        const std::vector<PredictedTrial>& predictions, const std::vector<DistinctPrediction>& best,
                        const SimulateEvaluator& evaluator) {
-    const std::string& metric = problem.objective.metric;
+    const std::string& metric = problem.objective.leading().metric;
     put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
     put(stdout, "{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
     for (const auto& [kind, count] : failures_of(predictions)) put(stdout, ", {} {}", count, kind);
@@ -64,7 +64,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
     for (const auto& [trial, ties] : best) {
         const double value = value_of(trial, metric);
         const std::string gain =
-            default_serves ? fmt::format("{:+.1f} %", problem.objective.gain(value, value_of(usual, metric)) * 100) : "";
+            default_serves ? fmt::format("{:+.1f} %", problem.objective.leading().gain(value, value_of(usual, metric)) * 100) : "";
         const std::string others =
             ties == 0 ? "" : fmt::format("  # and {} other configuration{} with the same figures", ties, ties == 1 ? "" : "s");
         put(stdout, "  {:>12.6g} {:>9} {}{}\n", value, gain, file.composition->render(trial.configuration, {file.model, {}, 0}).text(),
@@ -100,7 +100,7 @@ int simulate(const SimulateArguments& arguments) {
                              {"hardware", hardware},
                              {"simulated", predictions.size()},
                              {"failures", failures_of(predictions)},
-                             {"objective", file.objective.metric},
+                             {"objective", file.objective.leading().metric},
                              {"best", list}});
     } else print_predictions(file, hardware, problem, predictions, best, *evaluator);
     if (signals.token().stop_requested()) return stopped;

@@ -111,7 +111,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
 std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all, const std::vector<Lesson>& lessons) const {
     std::vector<EncodedPoint> tried;
     for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
-    const double sign = problem.objective.direction == Direction::maximize ? 1 : -1;
+    const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
     const bool margins = margins_hold(lessons);
     const RanOut ran_out(problem.space, all.geometry(), lessons);
     const std::vector<bool> out = ran_out.covers(all.pool());
@@ -199,7 +199,7 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models&
                                                                    const std::set<Configuration>& seen, bool explore) {
     const LearnedModel& model = models.learned;
     const auto numbers =
-        std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.known_to_work; });
+        std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.measured(); });
     const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
     const std::vector<std::size_t> order = promising(models, all, least_chance, options_.rescored + seen.size(), explore);
     std::vector<Configuration> configurations;

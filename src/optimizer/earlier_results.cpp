@@ -27,8 +27,8 @@ std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>
     std::vector<const Standing*> kept = told;
     if (told.size() > most_results) {
         const auto rank = [&](const Standing* a, const Standing* b) {
-            if (a->values.empty() || b->values.empty()) return !a->values.empty() && b->values.empty();
-            return objective.better(a->estimate.mean, b->estimate.mean);
+            if (a->measured() == 0 || b->measured() == 0) return a->measured() > 0 && b->measured() == 0;
+            return objective.leading().better(a->estimate().mean, b->estimate().mean);
         };
         std::stable_sort(told.begin() + 1, told.end(), rank);
         constexpr std::size_t best = most_results / 2;
@@ -134,7 +134,7 @@ Parameter EarlierResults::parameter_of(const Link& link) {
 EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trials, const std::map<std::string, std::string>& concepts,
                                const Objective& objective, const Decision& decision, const SearchSpace& space, const Assignment& constants)
     : name_(std::move(name)) {
-    const Objective aim{objective.metric, objective.direction};  // its limits may be others than ours
+    const Objective aim{objective.leading().metric, objective.leading().direction};  // its limits may be others than ours
     const std::vector<const Trial*> fitted = worth_fitting(trials, aim, decision);
     links_ = links(fitted, concepts, space, constants);
     if (shared().empty()) {
@@ -159,8 +159,8 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
     }
     const Standings standings(history, aim, decision);
     std::vector<Lesson> lessons = lessons_of(*problem_, standings, *geometry_, {});
-    if (std::none_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.value.has_value(); }))
-        throw UsageError(name_ + " has no measured " + aim.metric);
+    if (std::none_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.measured(); }))
+        throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
     model_ = std::make_unique<ToldModels>(*problem_, std::move(lessons), *geometry_, standings.noise(), LearningOptions{}, seed);
     for (Link& link : links_) {

@@ -19,7 +19,7 @@ bool margins_hold(const std::vector<Lesson>& lessons) {
     for (const Lesson& lesson : lessons) {
         const double margin = believed_margin(lesson.beliefs);
         known = known || margin != 0;
-        if (margin != 0 && (lesson.known_to_work || !lesson.works)) balance += (margin > 0) == lesson.known_to_work ? 1 : -1;
+        if (margin != 0 && (lesson.measured() || !lesson.works)) balance += (margin > 0) == lesson.measured() ? 1 : -1;
     }
     return known && balance >= 0;
 }
@@ -66,11 +66,9 @@ std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standing
         lesson.told = standing.told();
         lesson.pending = standing.pending();
         lesson.passes = standing.passes();
-        if (!standing.values.empty()) {
-            lesson.value = standing.estimate.mean;
-            lesson.replicates = standing.measurements();
-            lesson.known_to_work = true;
-            for (const Estimate& estimate : standing.further) lesson.further.push_back(estimate.mean);
+        if (standing.measured() > 0) {
+            for (const GoalFigures& goal : standing.goals) lesson.means.push_back(goal.estimate.mean);
+            lesson.replicates = standing.leading().total_runs();
         }
         lesson.trials = standing.trials.size();
         for (const Limit& limit : problem.objective.limits) {
@@ -88,7 +86,7 @@ std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standing
         for (const Trial* trial : standing.trials)
             if (const Failure* failure = trial->failure()) {
                 lesson.works = lesson.works && !teaches(failure->kind);
-                lesson.ran_out = !lesson.known_to_work && (lesson.ran_out || failure->kind == FailureKind::out_of_memory);
+                lesson.ran_out = !lesson.measured() && (lesson.ran_out || failure->kind == FailureKind::out_of_memory);
             }
         double log_seconds = 0;
         double timed = 0;

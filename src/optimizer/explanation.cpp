@@ -57,7 +57,7 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     TrialExplanation result;
     result.trial = &*found;
     const Standings alone(std::span<const Trial>(&*found, 1), problem_.objective, problem_.decision);
-    if (!alone.all().front().values.empty()) result.measured = alone.all().front().values.front();
+    if (const Standing& standing = alone.all().front(); standing.measured() > 0) result.measured = standing.leading().values.front();
 
     const std::vector<Trial> history = before(*found);
     for (const Trial& trial : history) result.told_before += trial.told() ? 1 : 0;
@@ -66,7 +66,7 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
     const auto& lessons = model.lessons();
-    if (std::any_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.value.has_value(); })) {
+    if (std::any_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.measured(); })) {
         const double reach = normal_95 * std::sqrt(score.objective.variance);
         const auto [low, high] =
             std::minmax({model.scale().value(score.objective.mean - reach), model.scale().value(score.objective.mean + reach)});

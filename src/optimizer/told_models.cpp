@@ -24,11 +24,10 @@ void ToldModels::learn_objective(double noise_cv, const Options& options, std::u
     for (std::size_t j = 0; j < sources; ++j) {
         std::vector<double> known;
         for (const Lesson& lesson : lessons_)
-            if (lesson.value && lesson.beliefs[j].log_value) known.push_back(scale_.turned(*lesson.beliefs[j].log_value));
+            if (lesson.measured() && lesson.beliefs[j].log_value) known.push_back(scale_.turned(*lesson.beliefs[j].log_value));
         belief_centres_.push_back(known.empty() ? std::nullopt : std::optional(median_of(std::move(known))));
     }
-    GoalData of_goal = goal_data(
-        lessons_, [](const Lesson& lesson) { return *lesson.value; }, scale_, noise_cv, options);
+    GoalData of_goal = goal_data(lessons_, 0, scale_, noise_cv, options);
     std::vector<std::vector<PriorBelief>> beliefs;
     for (const std::size_t i : of_goal.lessons) beliefs.push_back(lessons_[i].beliefs);
     of_goal.data.beliefs = columns(beliefs);
@@ -68,7 +67,7 @@ void ToldModels::learn_what_works(const Options& options) {
     std::vector<bool> works;
     std::vector<double> margins;
     for (const Lesson& lesson : lessons_) {
-        if (!lesson.known_to_work && lesson.works) continue;  // under way, or its failure was not its own
+        if (!lesson.measured() && lesson.works) continue;  // under way, or its failure was not its own
         points.push_back(lesson.point);
         works.push_back(lesson.works);
         margins.push_back(believed_margin(lesson.beliefs));

@@ -32,11 +32,11 @@ Tradeoff::Tradeoff(const Problem& problem, const std::vector<Lesson>& lessons, c
         points.push_back(lesson.point);
         trials += lesson.trials;
     }
-    const std::vector<Goal>& goals = problem.objective.further;
-    for (std::size_t k = 0; k < goals.size(); ++k)
-        models_.push_back(learned(goals[k], k, lessons, geometry, noise_cv[k + 1], options, derive_seed(seed, k)));
-    Rng rng(derive_seed(derive_seed(seed, goals.size()), trials));
-    weights_ = Chebyshev::drawn_weights(goals.size() + 1, rng);
+    const std::vector<Goal>& goals = problem.objective.goals;
+    for (std::size_t k = 1; k < goals.size(); ++k)
+        models_.push_back(learned(goals[k], k, lessons, geometry, noise_cv[k], options, derive_seed(seed, k - 1)));
+    Rng rng(derive_seed(derive_seed(seed, goals.size() - 1), trials));
+    weights_ = Chebyshev::drawn_weights(goals.size(), rng);
 
     of_lessons_ = further(points);
     of_lessons_.insert(of_lessons_.begin(), leading.process.mixed(points, leading.beliefs));
@@ -47,7 +47,7 @@ Tradeoff::Tradeoff(const Problem& problem, const std::vector<Lesson>& lessons, c
         if (lessons[i].passes) passing.push_back(i);
     const std::vector<std::size_t> best = non_dominated(means);
     for (const std::size_t i : best) front_.push_back(passing[i]);
-    for (std::size_t k = 0; k <= goals.size(); ++k) {
+    for (std::size_t k = 0; k < goals.size(); ++k) {
         double low = means[best.front()][k];
         double high = low;
         for (const std::size_t i : best) {
@@ -68,11 +68,9 @@ Tradeoff::GoalModel Tradeoff::learned(const Goal& goal, std::size_t k, const std
                                       double noise_cv, const LearningOptions& options, std::uint64_t seed) {
     std::vector<double> measured;
     for (const Lesson& lesson : lessons)
-        if (lesson.value) measured.push_back(lesson.further[k]);
+        if (lesson.measured()) measured.push_back(lesson.means[k]);
     const OutputScale scale(goal.direction == Direction::maximize, measured, 2 * noise_cv);
-    const SurrogateData data = goal_data(
-                                   lessons, [k](const Lesson& lesson) { return lesson.further[k]; }, scale, noise_cv, options)
-                                   .data;
+    const SurrogateData data = goal_data(lessons, k, scale, noise_cv, options).data;
     GoalModel result{scale, std::make_unique<Surrogate>(geometry, data, seed, options.search)};
     for (const Lesson& lesson : lessons)
         if (lesson.under_way()) result.process->believe(lesson.point, Eigen::RowVectorXd(0));

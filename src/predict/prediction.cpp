@@ -17,7 +17,7 @@ namespace servetune {
 namespace {
 
 double value_of(const PredictedTrial& prediction, const Objective& objective) {
-    return std::get<Measurement>(prediction.outcome).metrics.find(objective.metric)->second.value;
+    return std::get<Measurement>(prediction.outcome).metrics.find(objective.leading().metric)->second.value;
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::spa
 
 bool passes(const PredictedTrial& prediction, const Objective& objective) {
     const auto* measurement = std::get_if<Measurement>(&prediction.outcome);
-    if (measurement == nullptr || !measurement->metrics.contains(objective.metric)) return false;
+    if (measurement == nullptr || !measurement->metrics.contains(objective.leading().metric)) return false;
     return std::all_of(objective.limits.begin(), objective.limits.end(),
                        [&](const Limit& limit) { return limit.holds(measurement->metrics).value_or(true); });
 }
@@ -62,7 +62,7 @@ std::vector<const PredictedTrial*> ranked(std::span<const PredictedTrial> predic
     std::sort(result.begin(), result.end(), [&](const PredictedTrial* a, const PredictedTrial* b) {
         const double x = value_of(*a, objective);
         const double y = value_of(*b, objective);
-        if (x != y) return objective.better(x, y);
+        if (x != y) return objective.leading().better(x, y);
         return a->configuration.fingerprint().bits < b->configuration.fingerprint().bits;
     });
     return result;
@@ -119,7 +119,7 @@ std::vector<std::string> figures_of(const Outcome& outcome, const Objective& obj
         const auto metric = measurement->metrics.find(name);
         result.push_back(metric == measurement->metrics.end() ? "" : fmt::format("{:.6g}", metric->second.value));
     };
-    for (const Goal& goal : objective.goals()) add(goal.metric);
+    for (const Goal& goal : objective.goals) add(goal.metric);
     for (const Limit& limit : objective.limits) add(limit.metric);
     return result;
 }

@@ -32,7 +32,7 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
         "levels, all else "
         "alike (docs/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
-        effects.floor().measured, markdown_text(view.setup.problem->objective.metric));
+        effects.floor().measured, markdown_text(view.setup.problem->objective.leading().metric));
     std::set<std::string> known;
     for (const MainEffect& effect : effects.main())
         if (effect.known()) known.insert(effect.parameter);

@@ -78,9 +78,9 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
     else {
         const Expectation& expected = *trial.expected;
         if (expected.objective)
-            out += fmt::format("  expected  {} {}, standard deviation {}, 95 % within [{}, {}], from {} trials{}\n", objective.metric,
-                               figure(expected.objective->value), figure(expected.deviation), figure(expected.objective->low),
-                               figure(expected.objective->high), trial.told_before,
+            out += fmt::format("  expected  {} {}, standard deviation {}, 95 % within [{}, {}], from {} trials{}\n",
+                               objective.leading().metric, figure(expected.objective->value), figure(expected.deviation),
+                               figure(expected.objective->low), figure(expected.objective->high), trial.told_before,
                                expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
         else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
         if (expected.best && expected.expected_gain)

@@ -67,7 +67,7 @@ std::string given_away_text(const ReportView& view) {
     const Problem& problem = *view.setup.problem;
     const Standing& best = *view.standings.find(*result.best);
     if (result.conclusion == Conclusion::inconclusive)
-        return "The highest figure that passes is " + figure_text(problem.objective.metric, best.estimate.mean) + " (" +
+        return "The highest figure that passes is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
                (best.configuration == result.default_configuration ? "the default"
                                                                    : difference_text(best.configuration, result.default_configuration)) +
                "); whether it is better than the default is not known.";
@@ -75,7 +75,7 @@ std::string given_away_text(const ReportView& view) {
     const Gain& gap = *result.given_away;
     const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;
     const std::string changes = difference_text(best.configuration, from);
-    std::string text = "The highest figure measured is " + figure_text(problem.objective.metric, best.estimate.mean) + " (" +
+    std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
                        (changes.empty() ? "the default" : changes) + "), " + percent(gap.value) + " over the " +
                        (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
     if (gap.value < problem.decision.min_gain)
@@ -124,7 +124,7 @@ std::map<std::string, double> limited_figures(const Standing& standing, const Li
     std::map<std::string, double> result;
     for (const Trial* trial : standing.trials) {
         const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr || (!decision.believes(*measurement) && !standing.values.empty())) continue;
+        if (measurement == nullptr || (!decision.believes(*measurement) && standing.measured() > 0)) continue;
         for (const auto& [workload, value] : limit.figures(measurement->metrics)) {
             const auto [at, is_new] = result.emplace(workload, value);
             if (!is_new) at->second = limit.at_least ? std::min(at->second, value) : std::max(at->second, value);
@@ -137,7 +137,7 @@ std::map<std::string, double> limited_figures(const Standing& standing, const Li
 Headline headline_of(const ReportView& view) {
     const Problem& problem = *view.setup.problem;
     const Recommendation& result = view.recommendation;
-    const std::string in_leading = problem.objective.several() ? " in " + problem.objective.metric : "";
+    const std::string in_leading = problem.objective.several() ? " in " + problem.objective.leading().metric : "";
     const std::string significantly = problem.decision.rule == Decision::Rule::significant ? " with an interval above zero" : "";
     Headline headline{result.conclusion, {}, {}, {}, {}, {}};
     switch (result.conclusion) {
@@ -153,11 +153,11 @@ Headline headline_of(const ReportView& view) {
             break;
         case Conclusion::keep_default:
             headline.title = "Keep the default";
-            headline.reason = problem.objective.several()
-                                  ? "The best in " + problem.objective.metric + " gains the " + plain_percent(problem.decision.min_gain) +
-                                        " that a change is worth in none of the goals" + significantly + "."
-                                  : "Nothing measured gains the " + plain_percent(problem.decision.min_gain) + " that a change is worth" +
-                                        significantly + ".";
+            headline.reason = problem.objective.several() ? "The best in " + problem.objective.leading().metric + " gains the " +
+                                                                plain_percent(problem.decision.min_gain) +
+                                                                " that a change is worth in none of the goals" + significantly + "."
+                                                          : "Nothing measured gains the " + plain_percent(problem.decision.min_gain) +
+                                                                " that a change is worth" + significantly + ".";
             headline.advice = result.front.size() > 1 ? "Serve the default, unless another trade on the front is worth more to you."
                                                       : "Serve the default.";
             break;

@@ -32,7 +32,7 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
         OrderedJson figures = OrderedJson::object();
         const auto decides = [&](std::string_view name) {
             const std::string_view plain = name.substr(0, name.find('@'));
-            const std::vector<Goal> goals = problem.objective.goals();
+            const std::vector<Goal> goals = problem.objective.goals;
             return std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == name || goal.metric == plain; }) ||
                    std::any_of(problem.objective.limits.begin(), problem.objective.limits.end(),
                                [&](const Limit& limit) { return limit.metric == name || limit.metric == plain; });
@@ -49,7 +49,7 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
                                       {"value", value}});
         object["results"].push_back({{"configuration", to_json(standing.configuration)},
                                      {"passes", standing.passes()},
-                                     {"measurements", static_cast<std::size_t>(standing.measurements())},
+                                     {"measurements", static_cast<std::size_t>(standing.leading().total_runs())},
                                      {"metrics", figures},
                                      {"broken", broken}});
     }
@@ -57,7 +57,7 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
 
 /// Of several goals: which they are, and what no other one beats in all of them.
 void add_front(OrderedJson& object, const ReportView& view) {
-    const std::vector<Goal> goals = view.setup.file.objective.goals();
+    const std::vector<Goal> goals = view.setup.file.objective.goals;
     object["goals"] = OrderedJson::array();
     for (const Goal& goal : goals)
         object["goals"].push_back(
@@ -148,7 +148,8 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     object["version"] = 1;
     object["study"] = setup.file.name;
     object["strategy"] = setup.file.strategy.name;
-    object["objective"] = {{setup.file.objective.direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.metric}};
+    object["objective"] = {
+        {setup.file.objective.leading().direction == Direction::maximize ? "maximize" : "minimize", setup.file.objective.leading().metric}};
     if (setup.file.objective.several()) add_front(object, view);
     const Headline headline = headline_of(view);
     object["verdict"] = name_in(conclusions, headline.conclusion);

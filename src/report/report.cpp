@@ -79,12 +79,12 @@ private:
     void block(std::string_view language, const std::string& text) { out_ += markdown_block(language, text) + '\n'; }
 
     [[nodiscard]] std::optional<double> mean_of(const Standing& standing) const {
-        if (!standing.values.empty()) return standing.estimate.mean;
-        return value_in(view_.means(standing.configuration), problem_.objective.metric);
+        if (standing.measured() > 0) return standing.estimate().mean;
+        return value_in(view_.means(standing.configuration), problem_.objective.leading().metric);
     }
     [[nodiscard]] std::string objective_of(const Standing& standing) const {
         const auto value = mean_of(standing);
-        return value ? figure_text(problem_.objective.metric, *value) : "-";
+        return value ? figure_text(problem_.objective.leading().metric, *value) : "-";
     }
     /// For a column whose header names the unit.
     [[nodiscard]] static std::string plain(const Metrics& metrics, std::string_view metric) {
@@ -92,7 +92,7 @@ private:
         return value ? plain_figure_text(metric, *value) : "-";
     }
     [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
-        return candidate && base && *base > 0 && *candidate > 0 ? percent(problem_.objective.gain(*candidate, *base)) : "-";
+        return candidate && base && *base > 0 && *candidate > 0 ? percent(problem_.objective.leading().gain(*candidate, *base)) : "-";
     }
     [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
         const std::string text = difference_text(configuration, base);
@@ -136,18 +136,20 @@ private:
     static std::string probability_text(double p) { return p > 0.99 ? "more than 99 %" : fmt::format("{:.0f} %", p * 100); }
 
     /// Which goal a single figure is of, where there are several.
-    [[nodiscard]] std::string in_leading() const { return problem_.objective.several() ? " in " + problem_.objective.metric : ""; }
+    [[nodiscard]] std::string in_leading() const {
+        return problem_.objective.several() ? " in " + problem_.objective.leading().metric : "";
+    }
 
     /// Of several goals: what no other one beats in all of them, as a table and with the commands.
     void front() {
         if (result_.front.empty()) return;
-        const std::vector<Goal> goals = problem_.objective.goals();
+        const std::vector<Goal> goals = problem_.objective.goals;
         line("## The front\n");
         line(
             "{} of the {} configurations that pass: each is better than any other in at least one goal, by the means, or equal in all. "
             "Which trade "
             "is worth it, measurements do not say; what is best in {} stands first.\n",
-            result_.front.size(), passing(), problem_.objective.metric);
+            result_.front.size(), passing(), problem_.objective.leading().metric);
         std::string header = "| | setting |";
         std::string rule = "|---:|---|";
         for (const Goal& goal : goals) {
@@ -174,7 +176,7 @@ private:
         if (result_.default_passes && !has_default) {
             std::vector<Estimate> estimates;
             for (std::size_t k = 0; k < goals.size(); ++k)
-                estimates.push_back(view_.standings.find(result_.default_configuration)->of_goal(k));
+                estimates.push_back(view_.standings.find(result_.default_configuration)->goals[k].estimate);
             row("beaten", result_.default_configuration, estimates);
         }
         out_ += '\n';
@@ -188,7 +190,7 @@ private:
     void before_and_after() {
         if (result_.conclusion != Conclusion::recommended) return;
         line("## Before and after\n");
-        const std::string& metric = problem_.objective.metric;
+        const std::string& metric = problem_.objective.leading().metric;
         line("| workload | {0}, default | {0}, recommended | gain | mean TPOT (ms), default | recommended |", metric);
         line("|---|---:|---:|---:|---:|---:|");
         const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& suffix) {
@@ -214,7 +216,7 @@ private:
     /// Of a candidate that passes but is not the step's winner.
     [[nodiscard]] std::string judged(const Standing& candidate, const Standing& base) const {
         if (!base.passes()) return "";
-        const Gain gain = gain_between(problem_.objective, candidate.estimate, base.estimate);
+        const Gain gain = gain_between(problem_.objective.leading(), candidate.estimate(), base.estimate());
         if (gain.value <= 0) return "loses";
         return worth_it(problem_.decision, gain) ? "gains less than the winner" : "no gain worth having";
     }
@@ -242,7 +244,9 @@ private:
         line("| {} | {} | {} | {} | {} |{}{} {} |", name, standing == nullptr ? "-" : objective_of(*standing),
              standing == nullptr ? "-" : gain_text(mean_of(*standing), base), plain(means, companions[0].first),
              plain(means, companions[1].first), Markup{limited},
-             Markup{view_.standings.replicated() == 0 ? "" : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->measurements())},
+             Markup{view_.standings.replicated() == 0
+                        ? ""
+                        : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->leading().total_runs())},
              verdict_cell(verdict));
     }
     void result_header() {
@@ -256,7 +260,8 @@ private:
             names += " measured |";
             rules += "---:|";
         }
-        line("| setting | {} | gain | {} | {} |{} |", problem_.objective.metric, companions[0].second, companions[1].second, Markup{names});
+        line("| setting | {} | gain | {} | {} |{} |", problem_.objective.leading().metric, companions[0].second, companions[1].second,
+             Markup{names});
         line("|---|---:|---:|---:|---:|{}---|", Markup{rules});
     }
 
@@ -290,7 +295,7 @@ private:
                 base_listed = base_listed || is_base;
                 const auto better = [&](const Standing& a, const Standing& b) {
                     if (a.passes() != b.passes()) return a.passes();
-                    return mean_of(a) && mean_of(b) && problem_.objective.better(*mean_of(a), *mean_of(b));
+                    return mean_of(a) && mean_of(b) && problem_.objective.leading().better(*mean_of(a), *mean_of(b));
                 };
                 if (best == nullptr || better(*standing, *best)) best = standing;
                 std::string verdict = !standing->passes() ? "refused: " + standing->refused : is_base ? "the base" : "";
@@ -307,7 +312,7 @@ private:
         }
         line("## Summary of options\n");
         const bool with_printed = !file_.printed.empty();
-        line("| option | best {} | gain over the step's base |{}", problem_.objective.metric,
+        line("| option | best {} | gain over the step's base |{}", problem_.objective.leading().metric,
              with_printed ? " printed in the document |" : "");
         line("|---|---:|---:|{}", with_printed ? "---:|" : "");
         for (const Option& option : options)
@@ -325,7 +330,7 @@ private:
             if (standing.told()) sorted.push_back(&standing);
         std::stable_sort(sorted.begin(), sorted.end(), [&](const Standing* a, const Standing* b) {
             if (a->passes() != b->passes()) return a->passes();
-            return a->passes() && problem_.objective.better(a->estimate.mean, b->estimate.mean);
+            return a->passes() && problem_.objective.leading().better(a->estimate().mean, b->estimate().mean);
         });
         for (const Standing* standing : sorted) {
             std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;

@@ -24,9 +24,7 @@ struct Source {
     std::string text;
 };
 
-std::string aim_text(const Objective& objective) {
-    return (objective.direction == Direction::maximize ? "maximize " : "minimize ") + objective.metric;
-}
+std::string aim_text(const Objective& objective) { return objective.leading().text(); }
 
 /// Values that the study has without searching them.
 Assignment constants_of(const StudyFile& study) {
@@ -47,9 +45,9 @@ Source cost_model(const StudyFile& study) {
             const bool named = study.simulate && own != study.simulate->traits.end();
             rests_on += read_file(catalogue.find("traits", named ? own->second : engine.name, catalogue.root() / "traits"));
         }
-        auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.metric, study.weighted_workloads());
-        if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.metric))
-            return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.metric + " (" +
+        auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
+        if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
+            return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +
                                            fingerprint_of(rests_on).text() + ")"};
         return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")"};
     } catch (const Error& error) {
@@ -90,9 +88,9 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
     for (const MeasuredTable::Row& row : table.rows)
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
             for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
-    if (!metrics.contains(study.objective.metric))
-        throw UsageError("the table " + file.string() + " has no metric '" + study.objective.metric + "'; it has: " +
-                         listed(nearest_first(study.objective.metric, std::vector<std::string>(metrics.begin(), metrics.end()))));
+    if (!metrics.contains(study.objective.leading().metric))
+        throw UsageError("the table " + file.string() + " has no metric '" + study.objective.leading().metric + "'; it has: " +
+                         listed(nearest_first(study.objective.leading().metric, std::vector<std::string>(metrics.begin(), metrics.end()))));
     if (study.workloads.empty() && !table.rows.empty() && !table.rows.front().workload.empty())
         throw UsageError("the table " + file.string() +
                          " has rows of several workloads: the study must name those that count under 'workloads'");

@@ -191,11 +191,10 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"decision", file.decision.rule == Decision::Rule::published ? "published" : "significant"},
                                               {"min_gain", text_of(file.decision.min_gain)},
                                               {"noise_cv", text_of(file.decision.noise_cv)},
-                                              {"objective", file.objective.leading().text()},
+                                              {"objective", file.objective.goals_text()},
                                               {"strategy", file.strategy.name}};
     // A whole fingerprint would let somebody try passwords; four digits of it do not.
     const auto of_environment = [&](const std::string& value) { return fingerprint_of(file.secrets.with_fingerprints(value)).text(); };
-    for (const Goal& goal : file.objective.further) result["objective"] += ", " + goal.text();
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
         result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
     for (const Parameter& parameter : problem->space.parameters()) {

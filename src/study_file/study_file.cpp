@@ -50,8 +50,7 @@ Objective read_objective(const Yaml& node) {
         }
     }
     if (goals.empty()) node.fail("an objective has a goal: maximize or minimize, with a metric or a list of metrics");
-    Objective result{goals.front().metric, goals.front().direction};
-    result.further.assign(goals.begin() + 1, goals.end());
+    Objective result(std::move(goals));
     if (const Yaml* limits = node.find("limits"))
         for (const Yaml& limit : limits->items()) {
             try {

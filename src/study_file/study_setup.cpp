@@ -87,7 +87,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
             for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
     const std::vector<std::string> known(metrics.begin(), metrics.end());
-    for (const Goal& goal : file.objective.goals())
+    for (const Goal& goal : file.objective.goals)
         if (!metrics.contains(goal.metric))
             throw ParseError(file.file.string() + ": 'objective': " + table.source + " has no metric '" + goal.metric +
                              "'; it has: " + listed(nearest_first(goal.metric, known)));
@@ -98,7 +98,7 @@ void check_objective_of_load_test(const StudyFile& file) {
     std::vector<std::string> known{"success_ratio"};
     const BenchmarkResult none;
     for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
-    for (const Goal& goal : file.objective.goals()) {
+    for (const Goal& goal : file.objective.goals) {
         const std::string name = goal.metric.substr(0, goal.metric.find('@'));
         if (std::find(known.begin(), known.end(), name) == known.end())
             throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
@@ -210,7 +210,7 @@ void set_up_command(StudySetup& setup, StudyFile& file, const std::filesystem::p
     options.mark = std::filesystem::absolute(options.folder).string();
     options.model = file.model;
     for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
-    for (const Goal& goal : file.objective.goals()) options.goals.push_back(goal.metric);
+    for (const Goal& goal : file.objective.goals) options.goals.push_back(goal.metric);
     options.render = [&composition = *file.composition, model = file.model](const Configuration& configuration) {
         return composition.render(configuration, {model, {}, 0});
     };

@@ -19,7 +19,7 @@ struct TwoGoalTask {
     inline static const std::string rate = metric;
     inline static const std::string wait = "time_to_first_token_p99_seconds";
 
-    static Objective objective() { return {rate, Direction::maximize, {}, {{wait, Direction::minimize}}}; }
+    static Objective objective() { return Objective(std::vector<Goal>{{rate, Direction::maximize}, {wait, Direction::minimize}}); }
 
     static double rate_of(const Configuration& configuration) { return TuningTask().truth(configuration); }
     /// Seconds.

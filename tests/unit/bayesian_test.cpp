@@ -40,7 +40,8 @@ std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, st
 TEST_CASE("bayesian: margins are heeded while they were right of at least as many trials as wrong") {
     const auto lesson = [](std::optional<double> margin, bool works) {
         Lesson result{engine_space().default_configuration(), {}, {}, 0, {}};
-        result.works = result.known_to_work = works;
+        result.works = works;
+        if (works) result.means = {1};
         result.beliefs = {{std::nullopt, margin}};
         return result;
     };
@@ -52,7 +53,7 @@ TEST_CASE("bayesian: margins are heeded while they were right of at least as man
     CHECK_FALSE(margins_hold({lesson(-1, true)}));
     CHECK_FALSE(margins_hold({lesson(1, true), lesson(2, false), lesson(3, false)}));
     Lesson pending = lesson(-1, true);
-    pending.known_to_work = false;
+    pending.means.clear();
     CHECK(margins_hold({pending}));  // not told yet
 }
 
@@ -74,8 +75,8 @@ TEST_CASE("bayesian: an unsound measurement teaches no limit") {
 TEST_CASE("bayesian: nothing is believed of a source before something it knows has been measured") {
     const Problem problem(engine_space(), {metric}, {});
     const LevelGeometry geometry(problem.space);
-    Lesson lesson{problem.space.default_configuration(), geometry.encode(problem.space.default_configuration()), 100.0, 1, {}};
-    lesson.known_to_work = lesson.passes = lesson.told = true;
+    Lesson lesson{problem.space.default_configuration(), geometry.encode(problem.space.default_configuration()), {100.0}, 1, {}};
+    lesson.passes = lesson.told = true;
     const std::vector<std::vector<PriorBelief>> known{{PriorBelief{std::log(3000.0), std::nullopt}}};
     for (const bool knows : {false, true}) {
         lesson.beliefs = {knows ? PriorBelief{std::log(1000.0), std::nullopt} : PriorBelief{}};

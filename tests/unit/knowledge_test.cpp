@@ -114,7 +114,7 @@ TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator d
     const StudyFile study = load_study(search_spaces / "studies" / "simulated-h100.yaml", Catalogue(search_spaces));
     const Problem problem(SearchSpace(study.composition->parameters(), study.composition->constraints()), study.objective, study.decision);
     const auto evaluator = simulated(study);
-    const CostBelief belief(simulated(study), study.objective.metric, study.weighted_workloads());
+    const CostBelief belief(simulated(study), study.objective.leading().metric, study.weighted_workloads());
     Rng rng(4);
     std::vector<double> quick;
     std::vector<double> slow;
@@ -128,7 +128,7 @@ TEST_CASE("knowledge: the quick estimate ranks configurations as the simulator d
         REQUIRE(believed.log_value);
         refused_wrongly += believed.margin.value() < 0 ? 1 : 0;
         quick.push_back(*believed.log_value);
-        slow.push_back(std::log(measurement->metrics.at(study.objective.metric).value));
+        slow.push_back(std::log(measurement->metrics.at(study.objective.leading().metric).value));
     }
     CHECK(correlation(ranks(quick), ranks(slow)) > 0.8);
     CHECK(refused_wrongly <= 5);

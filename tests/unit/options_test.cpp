@@ -88,11 +88,13 @@ TEST_CASE("options: whoever takes them refuses what cannot be") {
               (void)Problem(one_flag(), {"x"}, {Decision::Rule::significant, -1});
           }) == "the decision: min_gain: a number in [0, 1] wanted, got -1");
     Objective twice{"x"};
-    twice.further = {{"x", Direction::minimize}};
+    twice.goals.push_back({"x", Direction::minimize});
     twice.limits = {{"y", true, not_a_number}};
     CHECK(message_of<UsageError>([&] { (void)Problem(one_flag(), twice, {}); }) ==
           "the objective: goals: each metric once wanted, got x twice; limits: a metric and a finite bound wanted, got y >= nan");
     CHECK_THROWS_AS(Problem(one_flag(), {""}, {}), UsageError);
+    CHECK(message_of<UsageError>([] { (void)Problem(one_flag(), Objective(std::vector<Goal>{}), {}); }) ==
+          "the objective: goals: at least one wanted, got none");
     CHECK_THROWS_AS(Staged({{{"a", {"flag"}, {{{"flag", Value("on")}}}}}, 3}), UsageError);
     CHECK_THROWS_AS(Staged({{{"a", {}, {}}}, 3}), UsageError);
     CHECK_THROWS_AS(Staged({{{"a", {"flag"}}}, 0}), UsageError);

@@ -61,7 +61,7 @@ Trial told_both(std::size_t id, const char* level, double rate, double wait) {
 }
 Problem small_problem(Decision decision = {Decision::Rule::published}) {
     return Problem(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}),
-                   Objective{"rate", Direction::maximize, {}, {{"wait", Direction::minimize}}}, decision);
+                   Objective(std::vector<Goal>{{"rate", Direction::maximize}, {"wait", Direction::minimize}}), decision);
 }
 std::string level_of(const Configuration& configuration) { return text_of(*configuration.find("a")); }
 
@@ -217,7 +217,7 @@ TEST_CASE("several goals: each has the noise of its own replicates") {
     CHECK(standings.noises().size() == 2);
     CHECK(standings.noise() < 0.01);
     CHECK(standings.noises()[1] > 0.1);
-    CHECK(standings.all().front().of_goal(1).relative_error > 10 * standings.all().front().of_goal(0).relative_error);
+    CHECK(standings.all().front().goals[1].estimate.relative_error > 10 * standings.all().front().goals[0].estimate.relative_error);
 }
 
 TEST_CASE("several goals: thirty noisy trials find more of the front than one goal's search and than chance") {
@@ -257,7 +257,7 @@ TEST_CASE("several goals: an ask is a function of the history alone, beside what
         return outcome;
     };
     for (const bool three : {false, true}) {
-        if (three) objective.further.push_back({"watts", Direction::minimize});
+        if (three) objective.goals.push_back({"watts", Direction::minimize});
         const Problem problem(TuningTask::space(), objective, {});
         const Bayesian strategy;
         auto history = TuningTask::searched(problem, strategy, 30, 4, answer);

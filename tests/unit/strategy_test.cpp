@@ -161,7 +161,7 @@ TEST_CASE("when everything fails there is nothing to recommend, and when the def
 
 TEST_CASE("a default that was measured as often unsoundly as soundly is kept, and so is one beside failures that were not its own") {
     const Problem problem(SearchSpace({Parameter::choice("mode", {"a", "b"})}), {}, {});
-    const std::string rate = problem.objective.metric;
+    const std::string rate = problem.objective.leading().metric;
     const auto result = [&](const std::vector<Outcome>& of_default, double of_b) {
         std::vector<Trial> history;
         const auto add = [&](const Configuration& configuration, const Outcome& outcome) {

@@ -45,15 +45,15 @@ TEST_CASE("several workloads combine to a weighted geometric mean and the smalle
 }
 
 TEST_CASE("a gain has an interval, and the rule says whether it counts") {
-    const Objective objective;
-    const Gain gain = gain_between(objective, {102, 0.01, 1}, {100, 0.01, 1});
+    const Goal goal;
+    const Gain gain = gain_between(goal, {102, 0.01, 1}, {100, 0.01, 1});
     CHECK(gain.value == Approx(0.02));
     CHECK(gain.low == Approx(1.02 * std::exp(-1.959964 * 0.01 * std::sqrt(2.0)) - 1));
     CHECK_FALSE(gain.significant());
     CHECK(worth_it({Decision::Rule::published, 0.01}, gain));
     CHECK_FALSE(worth_it({Decision::Rule::significant, 0.01}, gain));
     CHECK_FALSE(worth_it({Decision::Rule::published, 0.03}, gain));
-    CHECK(Objective{"latency_mean_seconds", Direction::minimize}.gain(0.5, 1) == Approx(1.0));
+    CHECK(Goal{"latency_mean_seconds", Direction::minimize}.gain(0.5, 1) == Approx(1.0));
 }
 
 TEST_CASE("noise: the assumption gives way to replicates") {
@@ -64,13 +64,13 @@ TEST_CASE("noise: the assumption gives way to replicates") {
 }
 
 TEST_CASE("the probability to be the best: equal ones share it, two have a closed form") {
-    const Objective objective;
+    const Goal goal;
     const Estimate a{100, 0.01, 1};
-    CHECK(probability_best(objective, {a, a, a, a}, 2) == Approx(0.25).epsilon(1e-6));
+    CHECK(probability_best(goal, {a, a, a, a}, 2) == Approx(0.25).epsilon(1e-6));
     const Estimate b{101, 0.02, 1};
     const double z = std::log(1.01) / std::hypot(0.01, 0.02);
-    CHECK(probability_best(objective, {a, b}, 1) == Approx(0.5 * std::erfc(-z / std::sqrt(2.0))).epsilon(1e-6));
-    CHECK(probability_best(objective, {{100, 0, 1}, {90, 0, 1}}, 0) == 1);
+    CHECK(probability_best(goal, {a, b}, 1) == Approx(0.5 * std::erfc(-z / std::sqrt(2.0))).epsilon(1e-6));
+    CHECK(probability_best(goal, {{100, 0, 1}, {90, 0, 1}}, 0) == 1);
     CHECK(probability_best({"latency_mean_seconds", Direction::minimize}, {{1, 0.01, 1}, {2, 0.01, 1}}, 0) == Approx(1));
 }
 
@@ -89,8 +89,8 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
         const Standings standings(history, objective, {});
         REQUIRE(standings.all().size() == 6);
         CHECK(standings.all()[0].passes());
-        CHECK(standings.all()[0].estimate.mean == 102);
-        CHECK(standings.all()[0].estimate.replicates == 2);
+        CHECK(standings.all()[0].estimate().mean == 102);
+        CHECK(standings.all()[0].estimate().replicates == 2);
         CHECK(standings.all()[0].unknown == std::vector<std::string>{"success_ratio >= 0.99", "latency_p99_seconds <= 2"});
         CHECK(standings.all()[1].refused == "limit success_ratio >= 0.99 broken: 0.514");
         CHECK(standings.all()[2].refused == "out_of_memory: no room");
@@ -102,7 +102,7 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
     }
     Decision trusting;
     trusting.enforce_audit = false;
-    CHECK(Standings(history, objective, trusting).best()->estimate.mean == 99999);
+    CHECK(Standings(history, objective, trusting).best()->estimate().mean == 99999);
 }
 
 TEST_CASE("standings: a failure that was not its own takes nothing from what is known, unsound repeats do where they are as many") {
@@ -110,7 +110,7 @@ TEST_CASE("standings: a failure that was not its own takes nothing from what is 
         std::vector<Trial> history;
         for (const Outcome& outcome : outcomes) history.push_back(told(history.size(), 1, outcome));
         const Standings standings(history, {}, {});
-        return std::pair(standings.all()[0].refused, standings.all()[0].values.size());
+        return std::pair(standings.all()[0].refused, standings.all()[0].measured());
     };
     using Known = std::pair<std::string, std::size_t>;
     Measurement impossible = token_rate(99999);

@@ -102,11 +102,11 @@ TEST_CASE("verdict: a configuration whose runs spread more than all others is no
     const Standings standings(history, {}, {});
     const double pooled = standings.noise();
     CHECK(pooled == Approx(std::sqrt((5 * 1e-4 + 60 * 2 * 1e-6 + 2 * std::pow(500.0 / 1200, 2)) / (5 + 61))));
-    CHECK(standings.all().front().estimate.relative_error == Approx(pooled / std::sqrt(2.0)));
+    CHECK(standings.all().front().estimate().relative_error == Approx(pooled / std::sqrt(2.0)));
     const double own = std::sqrt((5 * pooled * pooled + 2 * std::pow(500.0 / 1200, 2)) / 6);
     CHECK(own > 3 * pooled);
-    CHECK(standings.all().back().estimate.relative_error == Approx(own / std::sqrt(2.0)));
-    CHECK(standings.all().back().estimate.replicates == 2);
+    CHECK(standings.all().back().estimate().relative_error == Approx(own / std::sqrt(2.0)));
+    CHECK(standings.all().back().estimate().replicates == 2);
 }
 
 TEST_CASE("verdict: replicates of workloads give the combined figure its error, and journals keep their number") {

@@ -19,14 +19,13 @@ struct GoalData {
     std::vector<std::size_t> lessons{};
 };
 
-/// `value_of(lesson)`: the goal's mean, of a lesson with a number. Failures enter as bad values, but under `FailureLesson::classifier` not at all.
+/// `k`: the goal, the leading one being 0. Failures enter as bad values, but under `FailureLesson::classifier` not at all.
 /// `noise_cv`: of one measurement.
-template <class ValueOf>
-GoalData goal_data(const std::vector<Lesson>& lessons, const ValueOf& value_of, const OutputScale& scale, double noise_cv,
-                   const LearningOptions& options) {
+inline GoalData goal_data(const std::vector<Lesson>& lessons, std::size_t k, const OutputScale& scale, double noise_cv,
+                          const LearningOptions& options) {
     std::vector<double> good;
     for (const Lesson& lesson : lessons)
-        if (lesson.value) good.push_back(scale.scaled(value_of(lesson)));
+        if (lesson.measured()) good.push_back(scale.scaled(lesson.means[k]));
     std::sort(good.begin(), good.end());
     // A bad value: nothing was measured, then one spread below what the first will be.
     const double bad = good.empty() ? -1 : options.failures == FailureLesson::penalty ? good.front() : good[good.size() / 10];
@@ -37,12 +36,12 @@ GoalData goal_data(const std::vector<Lesson>& lessons, const ValueOf& value_of, 
     bool replicated = false;
     for (std::size_t i = 0; i < lessons.size(); ++i) {
         const Lesson& lesson = lessons[i];
-        const bool told_as_bad = !lesson.value && !lesson.works && options.failures != FailureLesson::classifier;
-        if (!lesson.value && !told_as_bad) continue;
+        const bool told_as_bad = !lesson.measured() && !lesson.works && options.failures != FailureLesson::classifier;
+        if (!lesson.measured() && !told_as_bad) continue;
         result.lessons.push_back(i);
         result.data.points.push_back(lesson.point);
-        values.push_back(lesson.value ? scale.scaled(value_of(lesson)) : bad);
-        factors.push_back(lesson.value ? 1 / lesson.replicates : 1);
+        values.push_back(lesson.measured() ? scale.scaled(lesson.means[k]) : bad);
+        factors.push_back(lesson.measured() ? 1 / lesson.replicates : 1);
         replicated = replicated || lesson.replicates > 1;
     }
     const auto n = static_cast<Eigen::Index>(values.size());

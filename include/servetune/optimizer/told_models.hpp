@@ -35,11 +35,11 @@ public:
         : geometry_(geometry),
           lessons_(std::move(lessons)),
           ran_out_(problem.space, geometry, lessons_),
-          scale_(problem.objective.direction == Direction::maximize, {}, 0) {
+          scale_(problem.objective.leading().direction == Direction::maximize, {}, 0) {
         std::vector<double> values;
         for (const Lesson& lesson : lessons_)
-            if (lesson.value) values.push_back(*lesson.value);
-        scale_ = OutputScale(problem.objective.direction == Direction::maximize, values,
+            if (lesson.measured()) values.push_back(lesson.means.front());
+        scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values,
                              2 * noise_cv);  // a spread of noise alone would make noise worth learning
         learn_objective(noise_cv, options, derive_seed(seed, 1));
         learn_limits(problem.objective.limits.size(), options, derive_seed(seed, 2));

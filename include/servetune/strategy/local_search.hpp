@@ -41,7 +41,7 @@ private:
         for (const Standing& standing : standings.all()) {
             const bool begins = !around.contains(standing.configuration);
             const bool better = place == nullptr || !place->passes() ||
-                                (standing.passes() && problem.objective.better(standing.estimate.mean, place->estimate.mean));
+                                (standing.passes() && problem.objective.leading().better(standing.estimate().mean, place->estimate().mean));
             if (!begins && !better) continue;
             place = &standing;
             const std::vector<Configuration> next = neighbours(problem.space, standing.configuration);

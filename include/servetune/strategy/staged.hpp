@@ -127,7 +127,7 @@ inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, 
     for (const Candidate& candidate : step.candidates) {
         if (!candidate.excluded.empty() || candidate.configuration == step.base) continue;
         const Standing* standing = standings.find(candidate.configuration);
-        if (standing->passes() && (best == nullptr || problem.objective.better(standing->estimate.mean, best->estimate.mean)))
+        if (standing->passes() && (best == nullptr || problem.objective.leading().better(standing->estimate().mean, best->estimate().mean)))
             best = standing;
     }
     step.complete = true;
@@ -136,7 +136,7 @@ inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, 
         step.winner = best->configuration;
         return std::nullopt;
     }
-    const Gain gain = gain_between(problem.objective, best->estimate, base.estimate);
+    const Gain gain = gain_between(problem.objective.leading(), best->estimate(), base.estimate());
     if (worth_it(problem.decision, gain)) step.winner = best->configuration;
     const bool open =
         problem.decision.rule == Decision::Rule::significant && gain.value >= problem.decision.min_gain && !gain.significant();

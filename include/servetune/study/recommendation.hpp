@@ -92,7 +92,7 @@ inline bool only_unsound(const Standing& standing, const Problem& problem) {
                             [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
     };
     return standing.told() && !standing.pending() && !standing.passes() &&
-           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.values.size();
+           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.measured();
 }
 
 /// The gain of one of the configurations that were tried over the default, in goal k. What looks best of thirty measurements is the luckiest of them too, so a
@@ -108,11 +108,11 @@ inline Gain judged_gain(const Problem& problem, const Standings& standings, cons
         ++tried;
         again += standings.measured_again(other) ? 1 : 0;
     }
-    const std::vector<Goal> goals = problem.objective.goals();
-    const Gain of_all = gain_between(goals[k], standing.of_goal(k), base.of_goal(k), tried * goals.size());
+    const std::vector<Goal> goals = problem.objective.goals;
+    const Gain of_all = gain_between(goals[k], standing.goals[k].estimate, base.goals[k].estimate, tried * goals.size());
     const auto fresh = standings.measured_again(standing, k);
     if (!fresh || &standing == &base) return of_all;
-    const Gain of_fresh = gain_between(goals[k], *fresh, base.of_goal(k), again * goals.size());
+    const Gain of_fresh = gain_between(goals[k], *fresh, base.goals[k].estimate, again * goals.size());
     return of_fresh.low > of_all.low ? of_fresh : of_all;
 }
 
@@ -162,19 +162,21 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const Standing* best = standings.best();
     if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
-    const std::vector<Goal> goals = problem.objective.goals();
+    const std::vector<Goal> goals = problem.objective.goals;
     if (problem.objective.several())
         for (const Standing* standing : standings.front()) {
             FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});
-            for (std::size_t k = 0; k < goals.size(); ++k) point.estimates.push_back(standing->of_goal(k));
+            for (std::size_t k = 0; k < goals.size(); ++k) point.estimates.push_back(standing->goals[k].estimate);
         }
     if (result.default_unsound) return inconclusive(Doubt::default_unsound);
     if (result.default_passes && mostly_disturbed(*base, problem.decision)) return inconclusive(Doubt::default_disturbed);
 
-    const auto gain = [&](const Standing& a, const Standing& b) { return gain_between(problem.objective, a.estimate, b.estimate); };
+    const auto gain = [&](const Standing& a, const Standing& b) {
+        return gain_between(problem.objective.leading(), a.estimate(), b.estimate());
+    };
     const auto worth_having = [&](const Standing& a, const Standing& b) {
         for (std::size_t k = 0; k < goals.size(); ++k)
-            if (worth_it(problem.decision, gain_between(goals[k], a.of_goal(k), b.of_goal(k)))) return true;
+            if (worth_it(problem.decision, gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate))) return true;
         return false;
     };
     const Standing* winner = best;
@@ -190,7 +192,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
         if (worth_having(*winner, candidate)) continue;
         const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
         const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
-        if (fewer < fewest || (fewer == fewest && problem.objective.better(candidate.estimate.mean, smallest->estimate.mean)))
+        if (fewer < fewest || (fewer == fewest && problem.objective.leading().better(candidate.estimate().mean, smallest->estimate().mean)))
             smallest = &candidate;
     }
     // Dropping settings must not drop the gain itself.
@@ -213,9 +215,9 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
         if (&standing == smallest) mine = estimates.size();
         else if (const Gain lead = gain(*smallest, standing); lead.low <= 0 && lead.high >= 0)
             result.tied.push_back(standing.configuration);
-        estimates.push_back(standing.estimate);
+        estimates.push_back(standing.estimate());
     }
-    result.p_best = probability_best(problem.objective, estimates, mine);
+    result.p_best = probability_best(problem.objective.leading(), estimates, mine);
     return result;
 }
 

@@ -65,9 +65,6 @@ inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Esti
 }
 
 /// In the leading goal.
-inline Gain gain_between(const Objective& objective, const Estimate& candidate, const Estimate& base) {
-    return gain_between(objective.leading(), candidate, base);
-}
 
 /// Whether `gain` is enough to change a configuration for it.
 inline bool worth_it(const Decision& decision, const Gain& gain) {
@@ -112,8 +109,8 @@ inline double pooled_noise(double assumed_cv, const std::vector<std::vector<doub
 
 /// The probability that estimate `which` has the best true value of all, each true log value being normal around its mean:
 /// the integral of its density times the others' distribution functions (Simpson's rule over +-8 deviations).
-inline double probability_best(const Objective& objective, const std::vector<Estimate>& all, std::size_t which) {
-    const double sign = objective.direction == Direction::maximize ? 1 : -1;
+inline double probability_best(const Goal& goal, const std::vector<Estimate>& all, std::size_t which) {
+    const double sign = goal.direction == Direction::maximize ? 1 : -1;
     const auto center = [&](const Estimate& estimate) { return sign * std::log(estimate.mean); };
     const Estimate& mine = all[which];
     if (mine.relative_error <= 0) {

@@ -80,28 +80,33 @@ struct Goal {
     [[nodiscard]] std::string text() const { return (direction == Direction::maximize ? "maximize " : "minimize ") + metric; }
 };
 
-/// What is tuned for: one metric, its direction, and limits. Where several metrics are goals this is the leading one, which decides what is
-/// recommended; `further` are the others, and what none beats in all of them together is the front.
+/// What is tuned for: one goal or several, and limits. The first goal leads: it decides what is recommended. Of several goals the configurations that no
+/// other one beats in all of them together are the front.
 struct Objective {
-    std::string metric = "total_tokens_per_second";
-    Direction direction = Direction::maximize;
+    std::vector<Goal> goals{Goal{}};  ///< at least one, no metric twice
     std::vector<Limit> limits{};
-    std::vector<Goal> further{};  ///< in the order written, no metric twice
+
+    Objective() = default;
+    /// One goal.
+    Objective(std::string metric, Direction direction = Direction::maximize, std::vector<Limit> bounds = {})
+        : goals{{std::move(metric), direction}}, limits(std::move(bounds)) {}
+    explicit Objective(std::vector<Goal> several, std::vector<Limit> bounds = {}) : goals(std::move(several)), limits(std::move(bounds)) {}
 
     friend bool operator==(const Objective&, const Objective&) = default;
-    [[nodiscard]] Goal leading() const { return {metric, direction}; }
-    [[nodiscard]] bool several() const { return !further.empty(); }
-    /// The leading one first.
-    [[nodiscard]] std::vector<Goal> goals() const {
-        std::vector<Goal> result{leading()};
-        result.insert(result.end(), further.begin(), further.end());
+    [[nodiscard]] const Goal& leading() const { return goals.front(); }
+    [[nodiscard]] bool several() const { return goals.size() > 1; }
+    /// `maximize total_tokens_per_second, minimize watts`.
+    [[nodiscard]] std::string goals_text() const {
+        std::string result;
+        for (const Goal& goal : goals) result += (result.empty() ? "" : ", ") + goal.text();
         return result;
     }
-    /// What cannot be in it, for a person; empty: nothing.
+    /// What is wrong with it, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
         OptionCheck check;
+        check.that(!goals.empty(), "goals", "at least one", "none");
         std::vector<std::string> names;
-        for (const Goal& goal : goals()) {
+        for (const Goal& goal : goals) {
             check.that(!goal.metric.empty(), "goals", "the name of a metric", "none");
             check.that(std::find(names.begin(), names.end(), goal.metric) == names.end(), "goals", "each metric once",
                        goal.metric + " twice");
@@ -111,11 +116,6 @@ struct Objective {
             check.that(!limit.metric.empty() && std::isfinite(limit.bound), "limits", "a metric and a finite bound", limit.text());
         return check.text();
     }
-    /// Of the leading goal, as Goal::gain and Goal::better.
-    [[nodiscard]] double gain(double candidate, double base) const {
-        return direction == Direction::maximize ? candidate / base - 1 : base / candidate - 1;
-    }
-    [[nodiscard]] bool better(double a, double b) const { return direction == Direction::maximize ? a > b : a < b; }
 };
 
 inline Limit Limit::parse(std::string_view text) {
