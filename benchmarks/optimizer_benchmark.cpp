@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What one ask of the Bayesian strategy costs: everything fitted anew after a result, and only one more trial under way.
-#include "servetune/optimizer/kept_models.hpp"
+#include "servetune/optimizer/model_cache.hpp"
 #include "servetune/strategy/bayesian.hpp"
 
 #include <benchmark/benchmark.h>

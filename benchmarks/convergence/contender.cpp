@@ -17,7 +17,7 @@ namespace {
 using Belief = std::shared_ptr<const PriorMean>;
 using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget, std::uint64_t seed)>;
 
-Maker bayesian(FailureLesson failures, bool additive) {
+Maker bayesian(FailureModel failures, bool additive) {
     return [=](const Problem&, const Belief&, std::size_t budget, std::uint64_t seed) {
         Bayesian::Options options;
         options.trials = budget;
@@ -82,9 +82,9 @@ const std::map<std::string, Maker>& makers() {
         {"bayesian_misled", knowing(Told::flipped)},
         {"bayesian_told_nothing", knowing(Told::constant)},
         {"bayesian_told_garbage", knowing(Told::garbage)},
-        {"bayesian_hybrid", bayesian(FailureLesson::hybrid, false)},
-        {"bayesian_classifier", bayesian(FailureLesson::classifier, false)},
-        {"bayesian_penalty", bayesian(FailureLesson::penalty, false)},
+        {"bayesian_hybrid", bayesian(FailureModel::hybrid, false)},
+        {"bayesian_classifier", bayesian(FailureModel::classifier, false)},
+        {"bayesian_penalty", bayesian(FailureModel::penalty, false)},
         {"bayesian_additive", bayesian(Bayesian::Options().learning.failures, true)},
     };
     return map;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/strategy/bayesian.hpp"
 
-#include "servetune/optimizer/kept_models.hpp"
+#include "servetune/optimizer/model_cache.hpp"
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
 #include "servetune/space/neighbours.hpp"
@@ -30,11 +30,11 @@ private:
         Configuration configuration;
         CandidateScore score;
     };
-    [[nodiscard]] static std::optional<Proposal> confirmation(const LearnedModel& model, const Problem& problem);
+    [[nodiscard]] static std::optional<Proposal> confirmation(const PendingAwareModel& model, const Problem& problem);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
-                                                const std::vector<Lesson>& lessons) const;
+                                                const std::vector<ConfigurationEvidence>& evidence) const;
     struct Models {
-        LearnedModel learned;
+        PendingAwareModel learned;
         std::unique_ptr<TrialCost> cost{};  ///< null: a trial is a trial
         [[nodiscard]] std::vector<CandidateScore> scores(const std::vector<EncodedPoint>& points,
                                                          const std::vector<std::vector<PriorBelief>>& beliefs) const;
@@ -45,10 +45,10 @@ private:
                                                  const std::set<Configuration>& seen, bool explore);
     void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
                std::vector<Choice>& choices) const;
-    [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const LearnedModel& model);
+    [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const PendingAwareModel& model);
 
     const Options options_;
-    KeptModels kept_{};
+    ModelCache kept_{};
 };
 
 Bayesian::Bayesian(Options options) : search_(std::make_unique<Search>(std::move(options))) {}
@@ -60,10 +60,10 @@ const BayesianOptions& Bayesian::options() const { return search_->options(); }
 std::size_t Bayesian::reserve() const { return search_->reserve(); }
 Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const { return search_->ask(problem, history); }
 
-LearnedModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
-    std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options().beliefs);
-    auto told = told_models(problem, standings, lessons, geometry, options().learning);
-    return learned_from(problem, standings, std::move(told), std::move(lessons), options().learning);
+PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
+    std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, options().beliefs);
+    auto told = fitted_models(problem, standings, evidence, geometry, options().learning);
+    return learned_from(problem, standings, std::move(told), std::move(evidence), options().learning);
 }
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
@@ -76,11 +76,11 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
     if (used_up && !problem.replicates_inform) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
-        if (auto proposal = start(problem, all, lessons_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
+        if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
 
     Models models{kept_.learned(problem, standings, options_)};
-    const LearnedModel& model = models.learned;
-    if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.lessons(), options_.learning.search);
+    const PendingAwareModel& model = models.learned;
+    if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.evidence(), options_.learning.search);
     const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
     if (problem.replicates_inform && (used_up || last_ones))
         if (auto proposal = confirmation(model, problem)) return *proposal;
@@ -94,10 +94,10 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     if (!choice) return Finished{"no new configuration is left"};
     if (problem.replicates_inform && !explore)
         if (const auto replicate = best_replicate(model)) {
-            const Lesson& lesson = model.lessons()[replicate->first];
-            const double its_seconds = models.cost ? models.cost->log_seconds({lesson.point}).front() : 0;
+            const ConfigurationEvidence& entry = model.evidence()[replicate->first];
+            const double its_seconds = models.cost ? models.cost->log_seconds({entry.point}).front() : 0;
             if (replicate->second - its_seconds > choice->score.total())
-                return Proposal{lesson.configuration, "again: whether it is the best is worth more than a new one"};
+                return Proposal{entry.configuration, "again: whether it is the best is worth more than a new one"};
         }
     const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
     return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") +
@@ -108,14 +108,15 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
 }
 
 /// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from everything.
-std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all, const std::vector<Lesson>& lessons) const {
+std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
+                                                const std::vector<ConfigurationEvidence>& evidence) const {
     std::vector<EncodedPoint> tried;
-    for (const Lesson& lesson : lessons) tried.push_back(lesson.point);
+    for (const ConfigurationEvidence& entry : evidence) tried.push_back(entry.point);
     const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
-    const bool margins = margins_hold(lessons);
-    const RanOut ran_out(problem.space, all.geometry(), lessons);
+    const bool margins = margins_hold(evidence);
+    const OutOfMemoryRule ran_out(problem.space, all.geometry(), evidence);
     const std::vector<bool> out = ran_out.covers(all.pool());
-    if (lessons.size() == 1 && options_.beliefs.size() > 0) {
+    if (evidence.size() == 1 && options_.beliefs.size() > 0) {
         std::optional<std::size_t> best;
         double best_value = 0;
         for (std::size_t i = 0; i < all.pool().size(); ++i) {
@@ -135,13 +136,14 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     };
     auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, options_.learning.seed);
     const auto seen = [&](const Configuration& configuration) {
-        return std::any_of(lessons.begin(), lessons.end(), [&](const Lesson& lesson) { return lesson.configuration == configuration; });
+        return std::any_of(evidence.begin(), evidence.end(),
+                           [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
     };
     if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
     std::vector<double> chances;
     for (std::size_t i = 0; i < all.pool().size(); ++i) {
         const double by_margin = margins ? 0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)) : 1;
-        chances.push_back(out[i] ? std::min(by_margin, RanOut::chance) : by_margin);
+        chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
     if (seen(configuration)) return std::nullopt;
@@ -150,16 +152,16 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
 
 /// The default and the three best posterior means that pass, of several goals the front: the one with the fewest measurements, of several the best. Nothing once all have five: a sixth
 /// would narrow an interval by a tenth.
-std::optional<Proposal> Bayesian::Search::confirmation(const LearnedModel& model, const Problem& problem) {
+std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& model, const Problem& problem) {
     std::vector<std::size_t> passing;
-    for (std::size_t i = 0; i < model.lessons().size(); ++i)
-        if (model.lessons()[i].passes) passing.push_back(i);
+    for (std::size_t i = 0; i < model.evidence().size(); ++i)
+        if (model.evidence()[i].passes) passing.push_back(i);
     std::stable_sort(passing.begin(), passing.end(),
-                     [&](std::size_t a, std::size_t b) { return model.of_lessons()[a].mean > model.of_lessons()[b].mean; });
+                     [&](std::size_t a, std::size_t b) { return model.at_evidence()[a].mean > model.at_evidence()[b].mean; });
     if (const Tradeoff* tradeoff = model.tradeoff()) {
         const auto beaten = [&](std::size_t i) {
             return std::find(tradeoff->front().begin(), tradeoff->front().end(), i) == tradeoff->front().end() &&
-                   model.lessons()[i].configuration != problem.space.default_configuration();
+                   model.evidence()[i].configuration != problem.space.default_configuration();
         };
         std::erase_if(passing, beaten);
     }
@@ -168,12 +170,12 @@ std::optional<Proposal> Bayesian::Search::confirmation(const LearnedModel& model
     const Configuration usual = problem.space.default_configuration();
     std::optional<std::size_t> chosen;
     for (std::size_t k = 0; k < passing.size(); ++k) {
-        const Lesson& lesson = model.lessons()[passing[k]];
-        if ((k >= finalists && lesson.configuration != usual) || lesson.pending || lesson.replicates >= enough) continue;
-        if (!chosen || lesson.replicates < model.lessons()[*chosen].replicates) chosen = passing[k];
+        const ConfigurationEvidence& entry = model.evidence()[passing[k]];
+        if ((k >= finalists && entry.configuration != usual) || entry.pending || entry.replicates >= enough) continue;
+        if (!chosen || entry.replicates < model.evidence()[*chosen].replicates) chosen = passing[k];
     }
     if (!chosen) return std::nullopt;
-    return Proposal{model.lessons()[*chosen].configuration, "again: it may be the best"};
+    return Proposal{model.evidence()[*chosen].configuration, "again: it may be the best"};
 }
 
 std::vector<CandidateScore> Bayesian::Search::Models::scores(const std::vector<EncodedPoint>& points,
@@ -197,9 +199,9 @@ std::vector<std::size_t> Bayesian::Search::promising(const Models& models, const
 
 std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models& models, const Problem& problem, const Candidates& all,
                                                                    const std::set<Configuration>& seen, bool explore) {
-    const LearnedModel& model = models.learned;
-    const auto numbers =
-        std::count_if(model.lessons().begin(), model.lessons().end(), [](const Lesson& lesson) { return lesson.measured(); });
+    const PendingAwareModel& model = models.learned;
+    const auto numbers = std::count_if(model.evidence().begin(), model.evidence().end(),
+                                       [](const ConfigurationEvidence& entry) { return entry.measured(); });
     const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
     const std::vector<std::size_t> order = promising(models, all, least_chance, options_.rescored + seen.size(), explore);
     std::vector<Configuration> configurations;
@@ -229,7 +231,7 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models&
 /// of all places in one product.
 void Bayesian::Search::climb(const Models& models, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
                              std::vector<Choice>& choices) const {
-    const std::size_t places = models.learned.lessons().size() > options_.learning.search.many ? options_.places_of_many : options_.places;
+    const std::size_t places = models.learned.evidence().size() > options_.learning.search.many ? options_.places_of_many : options_.places;
     constexpr int sweeps = 12;
     const auto better = [](const Choice& a, const Choice& b) {
         return a.score.total() > b.score.total() || (a.score.total() == b.score.total() && a.configuration < b.configuration);
@@ -240,8 +242,8 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
     for (int sweep = 0; sweep < sweeps; ++sweep) {
         std::sort(choices.begin(), choices.end(), better);
         std::vector<Configuration> from;
-        if (const LearnedModel& model = models.learned; sweep == 0 && model.incumbent())
-            from.push_back(model.lessons()[*model.incumbent()].configuration);
+        if (const PendingAwareModel& model = models.learned; sweep == 0 && model.incumbent())
+            from.push_back(model.evidence()[*model.incumbent()].configuration);
         for (std::size_t i = 0; i < std::min(places, choices.size()); ++i) from.push_back(choices[i].configuration);
         std::vector<Configuration> fresh;
         for (const Configuration& place : from) {
@@ -261,19 +263,19 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
     }
 }
 
-/// The lesson whose measurement once more is expected to change most who is best (knowledge gradient of one more sample; Frazier, Powell, Dayanik
+/// The entry whose measurement once more is expected to change most who is best (knowledge gradient of one more sample; Frazier, Powell, Dayanik
 /// 2009): ln of s h(-|d| / s), s^2 what one measurement takes from its variance, d its distance to the best other.
-std::optional<std::pair<std::size_t, double>> Bayesian::Search::best_replicate(const LearnedModel& model) {
-    if (const Tradeoff* tradeoff = model.tradeoff()) return tradeoff->best_replicate(model.lessons(), model.noise_variance());
+std::optional<std::pair<std::size_t, double>> Bayesian::Search::best_replicate(const PendingAwareModel& model) {
+    if (const Tradeoff* tradeoff = model.tradeoff()) return tradeoff->best_replicate(model.evidence(), model.noise_variance());
     std::optional<std::pair<std::size_t, double>> result;
     if (!model.incumbent()) return result;
-    for (std::size_t i = 0; i < model.lessons().size(); ++i) {
-        if (!model.lessons()[i].passes || model.lessons()[i].pending) continue;
+    for (std::size_t i = 0; i < model.evidence().size(); ++i) {
+        if (!model.evidence()[i].passes || model.evidence()[i].pending) continue;
         double other = -std::numeric_limits<double>::infinity();
-        for (std::size_t j = 0; j < model.lessons().size(); ++j)
-            if (j != i && model.lessons()[j].passes) other = std::max(other, model.of_lessons()[j].mean);
+        for (std::size_t j = 0; j < model.evidence().size(); ++j)
+            if (j != i && model.evidence()[j].passes) other = std::max(other, model.at_evidence()[j].mean);
         if (!std::isfinite(other)) continue;
-        const Prediction& prediction = model.of_lessons()[i];
+        const Prediction& prediction = model.at_evidence()[i];
         const double taken = prediction.variance / std::sqrt(prediction.variance + model.noise_variance());
         const double value = std::log(taken) + log_improvement(-std::abs(prediction.mean - other) / taken);
         if (!result || value > result->second) result = {i, value};

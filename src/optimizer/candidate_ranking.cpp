@@ -29,16 +29,16 @@ std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most
     return kept;
 }
 
-CandidateRanking::CandidateRanking(const ToldModels& told, const Candidates& candidates, double least_chance)
+CandidateRanking::CandidateRanking(const FittedModels& told, const Candidates& candidates, double least_chance)
     : told_(told),
       candidates_(candidates),
       expert_(told.objective().experts().front()),
       regressors_(regressors()),
       objective_(predicted(told.objective(), candidates.pool(), regressors_)),
       chances_(Eigen::VectorXf::Zero(static_cast<Eigen::Index>(candidates.pool().size()))) {
-    if (const Lesson* incumbent = told.incumbent())
+    if (const ConfigurationEvidence* incumbent = told.incumbent())
         incumbent_ = told.objective().predict({incumbent->point}, told.columns({incumbent->beliefs})).front().front();
-    for (const ToldModels::LimitModel& limit : told.limits())
+    for (const FittedModels::LimitModel& limit : told.limits())
         if (limit.margin) chances_ += log_chances(PoolModel::of(limit.margin->experts().front().process), false, {});
     chances_ += log_works(least_chance);
     bounds_ = chances_;
@@ -73,8 +73,8 @@ Eigen::VectorXf CandidateRanking::log_works(double least_chance) const {
         for (float& margin : margins.col(1)) margin = static_cast<float>(believed_margin(candidates_.beliefs(next++)));
         result = log_chances(PoolModel::of(*told_.works()), true, margins);
     }
-    const std::vector<bool> out = told_.ran_out().covers(candidates_.pool());
-    const auto of_those = static_cast<float>(std::log(RanOut::chance));
+    const std::vector<bool> out = told_.out_of_memory().covers(candidates_.pool());
+    const auto of_those = static_cast<float>(std::log(OutOfMemoryRule::chance));
     const auto least = static_cast<float>(std::log(least_chance));
     constexpr float last_resort = 1000;  // behind all that are above the least chance
     for (Eigen::Index i = 0; i < result.size(); ++i) {
@@ -108,7 +108,7 @@ Eigen::VectorXf CandidateRanking::gains(const PoolPredictions& objective, bool e
     return result;
 }
 
-Eigen::VectorXf CandidateRanking::scores(const LearnedModel& model, bool explore) const {
+Eigen::VectorXf CandidateRanking::scores(const PendingAwareModel& model, bool explore) const {
     const bool anew = model.under_way() > 0;
     const PoolPredictions beside = anew ? predicted(model.objective(), candidates_.pool(), regressors_) : PoolPredictions{};
     const PoolPredictions& objective = anew ? beside : objective_;
@@ -119,7 +119,7 @@ Eigen::VectorXf CandidateRanking::scores(const LearnedModel& model, bool explore
     return result + chances_;
 }
 
-std::vector<std::size_t> CandidateRanking::best(const LearnedModel& model, std::size_t most, bool explore) const {
+std::vector<std::size_t> CandidateRanking::best(const PendingAwareModel& model, std::size_t most, bool explore) const {
     if (model.under_way() == 0) return highest(scores(model, explore), most);
     const Eigen::VectorXf of_exploring = explore ? Eigen::VectorXf(gains(objective_, true) + chances_) : Eigen::VectorXf();
     const Eigen::VectorXf& bounds = explore ? of_exploring : bounds_;

@@ -9,7 +9,7 @@
 
 namespace servetune {
 
-std::vector<Prediction> posterior_of(const LearnedModel& model, const LevelGeometry& geometry, const Contrasts& contrasts) {
+std::vector<Prediction> posterior_of(const PendingAwareModel& model, const LevelGeometry& geometry, const Contrasts& contrasts) {
     const Eigen::Index count = contrasts.weights.cols();
     Eigen::VectorXd mean = Eigen::VectorXd::Zero(count);
     Eigen::VectorXd square = Eigen::VectorXd::Zero(count);
@@ -33,7 +33,7 @@ std::vector<Prediction> posterior_of(const LearnedModel& model, const LevelGeome
     return result;
 }
 
-CredibleInterval as_gain(const LearnedModel& model, const Prediction& difference) {
+CredibleInterval as_gain(const PendingAwareModel& model, const Prediction& difference) {
     const double spread = model.scale().spread();
     const double reach = normal_95 * std::sqrt(difference.variance);
     return {std::expm1(spread * difference.mean), std::expm1(spread * (difference.mean - reach)),

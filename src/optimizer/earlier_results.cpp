@@ -2,7 +2,7 @@
 #include "servetune/optimizer/earlier_results.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/optimizer/told_models.hpp"
+#include "servetune/optimizer/fitted_models.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -158,11 +158,11 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
         history.push_back(std::move(trial));
     }
     const Standings standings(history, aim, decision);
-    std::vector<Lesson> lessons = lessons_of(*problem_, standings, *geometry_, {});
-    if (std::none_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.measured(); }))
+    std::vector<ConfigurationEvidence> evidence = evidence_of(*problem_, standings, *geometry_, {});
+    if (std::none_of(evidence.begin(), evidence.end(), [](const ConfigurationEvidence& entry) { return entry.measured(); }))
         throw UsageError(name_ + " has no measured " + aim.leading().metric);
     constexpr std::uint64_t seed = 1;  // one model for one history
-    model_ = std::make_unique<ToldModels>(*problem_, std::move(lessons), *geometry_, standings.noise(), LearningOptions{}, seed);
+    model_ = std::make_unique<FittedModels>(*problem_, std::move(evidence), *geometry_, standings.noise(), LearningOptions{}, seed);
     for (Link& link : links_) {
         link.current.clear();
         link.values.clear();

@@ -16,7 +16,7 @@
 namespace servetune {
 
 struct Effects::Parts {
-    const LearnedModel& model;
+    const PendingAwareModel& model;
     const std::vector<Configuration>& sample;
     std::vector<const Parameter*> parameters{};
 };
@@ -30,7 +30,7 @@ Effects::Effects(const Problem& problem, std::span<const Trial> trials, const Ba
     for (const Parameter& parameter : problem.space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) varied.push_back(&parameter);
     if (!floor_.enough() || varied.empty()) return;
-    const LearnedModel model = bayesian.learned(problem, standings, *geometry_);
+    const PendingAwareModel model = bayesian.learned(problem, standings, *geometry_);
     const std::vector<Configuration> sample = drawn();
     find_main({model, sample, varied});
     if (learned()) find_pairs({model, sample, varied});
@@ -82,7 +82,7 @@ void Effects::find_main(const Parts& parts) {
             if (found.counts(l) == 0 || posterior[static_cast<std::size_t>(l)].variance <= 0) continue;  // not feasible in those rows
             main_.push_back({parameter->name, levels[static_cast<std::size_t>(l)],
                              as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance}),
-                             measured_with(parts.model.lessons(), {{*parameter, levels[static_cast<std::size_t>(l)], most_levels}})});
+                             measured_with(parts.model.evidence(), {{*parameter, levels[static_cast<std::size_t>(l)], most_levels}})});
         }
     }
 }
@@ -142,7 +142,7 @@ void Effects::find_pairs(const Parts& parts) {
                 if (most && !(std::abs(t(c)) > std::abs(t(*most)))) continue;
                 const Assignment& cell = found.cells()[static_cast<std::size_t>(c)];
                 const std::size_t measured = measured_with(
-                    parts.model.lessons(),
+                    parts.model.evidence(),
                     {{*parts.parameters[p], cell.at(first), most_pair_levels}, {*parts.parameters[q], cell.at(second), most_pair_levels}});
                 if (measured < least_together) continue;
                 most = c;

@@ -13,13 +13,13 @@ double median_of(std::vector<double> values) {
     return values.size() % 2 == 1 ? values[values.size() / 2] : 0.5 * (values[values.size() / 2 - 1] + values[values.size() / 2]);
 }
 
-bool margins_hold(const std::vector<Lesson>& lessons) {
+bool margins_hold(const std::vector<ConfigurationEvidence>& evidence) {
     int balance = 0;
     bool known = false;
-    for (const Lesson& lesson : lessons) {
-        const double margin = believed_margin(lesson.beliefs);
+    for (const ConfigurationEvidence& entry : evidence) {
+        const double margin = believed_margin(entry.beliefs);
         known = known || margin != 0;
-        if (margin != 0 && (lesson.measured() || !lesson.works)) balance += (margin > 0) == lesson.measured() ? 1 : -1;
+        if (margin != 0 && (entry.measured() || !entry.works)) balance += (margin > 0) == entry.measured() ? 1 : -1;
     }
     return known && balance >= 0;
 }
@@ -48,29 +48,30 @@ std::optional<double> margin_of(const Limit& limit, const Metrics& metrics) {
     return worst;
 }
 
-std::vector<Lesson> told_of(const std::vector<Lesson>& lessons) {
-    std::vector<Lesson> result;
-    for (const Lesson& lesson : lessons) {
-        if (!lesson.told) continue;
-        result.push_back(lesson);
+std::vector<ConfigurationEvidence> without_pending(const std::vector<ConfigurationEvidence>& evidence) {
+    std::vector<ConfigurationEvidence> result;
+    for (const ConfigurationEvidence& entry : evidence) {
+        if (!entry.told) continue;
+        result.push_back(entry);
         result.back().pending = false;
         result.back().trials = 0;
     }
     return result;
 }
 
-std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry, const Beliefs& beliefs) {
-    std::vector<Lesson> result;
+std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
+                                               const Beliefs& beliefs) {
+    std::vector<ConfigurationEvidence> result;
     for (const Standing& standing : standings.all()) {
-        Lesson lesson{standing.configuration, geometry.encode(standing.configuration), {}, 0, {}};
-        lesson.told = standing.told();
-        lesson.pending = standing.pending();
-        lesson.passes = standing.passes();
+        ConfigurationEvidence entry{standing.configuration, geometry.encode(standing.configuration), {}, 0, {}};
+        entry.told = standing.told();
+        entry.pending = standing.pending();
+        entry.passes = standing.passes();
         if (standing.measured() > 0) {
-            for (const GoalFigures& goal : standing.goals) lesson.means.push_back(goal.estimate.mean);
-            lesson.replicates = standing.leading().total_runs();
+            for (const GoalFigures& goal : standing.goals) entry.means.push_back(goal.estimate.mean);
+            entry.replicates = standing.leading().total_runs();
         }
-        lesson.trials = standing.trials.size();
+        entry.trials = standing.trials.size();
         for (const Limit& limit : problem.objective.limits) {
             double sum = 0;
             double count = 0;
@@ -81,12 +82,12 @@ std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standing
                         sum += *margin;
                         ++count;
                     }
-            lesson.margins.push_back(count > 0 ? std::optional<double>(sum / count) : std::nullopt);
+            entry.margins.push_back(count > 0 ? std::optional<double>(sum / count) : std::nullopt);
         }
         for (const Trial* trial : standing.trials)
             if (const Failure* failure = trial->failure()) {
-                lesson.works = lesson.works && !teaches(failure->kind);
-                lesson.ran_out = !lesson.measured() && (lesson.ran_out || failure->kind == FailureKind::out_of_memory);
+                entry.works = entry.works && !teaches(failure->kind);
+                entry.ran_out = !entry.measured() && (entry.ran_out || failure->kind == FailureKind::out_of_memory);
             }
         double log_seconds = 0;
         double timed = 0;
@@ -95,9 +96,9 @@ std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standing
                 log_seconds += std::log(trial->cost_seconds());
                 ++timed;
             }
-        if (timed > 0) lesson.seconds = std::exp(log_seconds / timed);
-        lesson.beliefs = beliefs.of(standing.configuration);
-        result.push_back(std::move(lesson));
+        if (timed > 0) entry.seconds = std::exp(log_seconds / timed);
+        entry.beliefs = beliefs.of(standing.configuration);
+        result.push_back(std::move(entry));
     }
     return result;
 }

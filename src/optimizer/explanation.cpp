@@ -62,11 +62,11 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     const std::vector<Trial> history = before(*found);
     for (const Trial& trial : history) result.told_before += trial.told() ? 1 : 0;
     if (result.told_before == 0) return result;
-    const LearnedModel model = bayesian_.learned(problem_, Standings(history, problem_.objective, problem_.decision), *geometry_);
+    const PendingAwareModel model = bayesian_.learned(problem_, Standings(history, problem_.objective, problem_.decision), *geometry_);
     const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
-    const auto& lessons = model.lessons();
-    if (std::any_of(lessons.begin(), lessons.end(), [](const Lesson& lesson) { return lesson.measured(); })) {
+    const auto& evidence = model.evidence();
+    if (std::any_of(evidence.begin(), evidence.end(), [](const ConfigurationEvidence& entry) { return entry.measured(); })) {
         const double reach = normal_95 * std::sqrt(score.objective.variance);
         const auto [low, high] =
             std::minmax({model.scale().value(score.objective.mean - reach), model.scale().value(score.objective.mean + reach)});
@@ -74,17 +74,18 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
         expected.deviation = (high - low) / (2 * normal_95);
     }
     if (model.incumbent()) {
-        expected.best = model.scale().value(model.of_lessons()[*model.incumbent()].mean);
+        expected.best = model.scale().value(model.at_evidence()[*model.incumbent()].mean);
         if (model.tradeoff() == nullptr) expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
     }
     expected.chance_works = std::exp(score.log_works);
     expected.chance_limits = std::exp(score.log_limits);
     expected.belief_weight = model.objective().belief_weight();
-    expected.seconds = TrialCost(*geometry_, lessons, bayesian_.options().learning.search).seconds(geometry_->encode(found->configuration));
+    expected.seconds =
+        TrialCost(*geometry_, evidence, bayesian_.options().learning.search).seconds(geometry_->encode(found->configuration));
     return result;
 }
 
-std::optional<LearnedModel> Explanation::model() const {
+std::optional<PendingAwareModel> Explanation::model() const {
     const Standings standings(trials_, problem_.objective, problem_.decision);
     if (!EffectsFloor::of(problem_.space, standings).enough()) return std::nullopt;
     return bayesian_.learned(problem_, standings, *geometry_);
@@ -134,14 +135,14 @@ Explanation::Contrast Explanation::contrast(const std::vector<Configuration>& sa
 }
 
 /// Standardised: more is better.
-double Explanation::mean(const LearnedModel& model, const Contrast& contrast) {
+double Explanation::mean(const PendingAwareModel& model, const Contrast& contrast) {
     const std::vector<Prediction> predictions = model.objective().mixed(contrast.points, model.believed(contrast.beliefs));
     double sum = 0;
     for (std::size_t i = 0; i < predictions.size(); ++i) sum += contrast.weights[i] * predictions[i].mean;
     return sum;
 }
 
-CredibleInterval Explanation::posterior(const LearnedModel& model, const Contrast& contrast) const {
+CredibleInterval Explanation::posterior(const PendingAwareModel& model, const Contrast& contrast) const {
     const auto count = static_cast<Eigen::Index>(contrast.weights.size());
     const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(contrast.weights.data(), count);
     return as_gain(model, posterior_of(model, *geometry_, {contrast.points, contrast.beliefs, weights}).front());
@@ -149,7 +150,7 @@ CredibleInterval Explanation::posterior(const LearnedModel& model, const Contras
 
 std::vector<Effect> Explanation::effects() const {
     std::vector<Effect> result;
-    const std::optional<LearnedModel> learned = model();
+    const std::optional<PendingAwareModel> learned = model();
     if (!learned) return result;
     const std::vector<Configuration> drawn = sample();
     for (const Parameter& parameter : problem_.space.parameters()) {
@@ -166,7 +167,7 @@ std::vector<Effect> Explanation::effects() const {
                 contrast(drawn, {{{{parameter.name, level}}, 1.0}, {{{parameter.name, parameter.default_value}}, -1.0}}, most_pairs);
             if (pairs.terms == 0) continue;
             result.push_back({parameter.name, level, posterior(*learned, pairs), pairs.terms});
-            result.back().measured = measured_with(learned->lessons(), {shown_level(problem_.space, result.back())});
+            result.back().measured = measured_with(learned->evidence(), {shown_level(problem_.space, result.back())});
         }
     }
     return result;
@@ -174,7 +175,7 @@ std::vector<Effect> Explanation::effects() const {
 
 std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& effects) const {
     std::vector<Interaction> result;
-    const std::optional<LearnedModel> learned = model();
+    const std::optional<PendingAwareModel> learned = model();
     if (!learned) return result;
     std::vector<std::vector<const Effect*>> looked_at;  // of each parameter: best and worst
     for (auto from = effects.begin(); from != effects.end();) {
@@ -200,7 +201,7 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
             for (const Effect* a : looked_at[i])
                 for (const Effect* b : looked_at[j]) {
                     const std::size_t together =
-                        measured_with(learned->lessons(), {shown_level(problem_.space, *a), shown_level(problem_.space, *b)});
+                        measured_with(learned->evidence(), {shown_level(problem_.space, *a), shown_level(problem_.space, *b)});
                     if (together < least_together) continue;
                     const Value& usual_a = usual(*a);
                     const Value& usual_b = usual(*b);

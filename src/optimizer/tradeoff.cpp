@@ -24,27 +24,27 @@ FrontValue::FrontValue(const std::vector<std::vector<double>>& means, const std:
     for (const std::vector<double>& mean : means) best_ = std::max(best_, scalar_->value(mean));
 }
 
-Tradeoff::Tradeoff(const Problem& problem, const std::vector<Lesson>& lessons, const Leading& leading, const LevelGeometry& geometry,
-                   const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed) {
+Tradeoff::Tradeoff(const Problem& problem, const std::vector<ConfigurationEvidence>& evidence, const Leading& leading,
+                   const LevelGeometry& geometry, const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed) {
     std::vector<EncodedPoint> points;
     std::size_t trials = 0;
-    for (const Lesson& lesson : lessons) {
-        points.push_back(lesson.point);
-        trials += lesson.trials;
+    for (const ConfigurationEvidence& entry : evidence) {
+        points.push_back(entry.point);
+        trials += entry.trials;
     }
     const std::vector<Goal>& goals = problem.objective.goals;
     for (std::size_t k = 1; k < goals.size(); ++k)
-        models_.push_back(learned(goals[k], k, lessons, geometry, noise_cv[k], options, derive_seed(seed, k - 1)));
+        models_.push_back(learned(goals[k], k, evidence, geometry, noise_cv[k], options, derive_seed(seed, k - 1)));
     Rng rng(derive_seed(derive_seed(seed, goals.size() - 1), trials));
     weights_ = Chebyshev::drawn_weights(goals.size(), rng);
 
-    of_lessons_ = further(points);
-    of_lessons_.insert(of_lessons_.begin(), leading.process.mixed(points, leading.beliefs));
-    const std::vector<std::vector<double>> means = passing_means(lessons, of_lessons_, none);
+    at_evidence_ = further(points);
+    at_evidence_.insert(at_evidence_.begin(), leading.process.mixed(points, leading.beliefs));
+    const std::vector<std::vector<double>> means = passing_means(evidence, at_evidence_, none);
     if (means.empty()) return;
     std::vector<std::size_t> passing;
-    for (std::size_t i = 0; i < lessons.size(); ++i)
-        if (lessons[i].passes) passing.push_back(i);
+    for (std::size_t i = 0; i < evidence.size(); ++i)
+        if (evidence[i].passes) passing.push_back(i);
     const std::vector<std::size_t> best = non_dominated(means);
     for (const std::size_t i : best) front_.push_back(passing[i]);
     for (std::size_t k = 0; k < goals.size(); ++k) {
@@ -60,20 +60,20 @@ Tradeoff::Tradeoff(const Problem& problem, const std::vector<Lesson>& lessons, c
     std::vector<std::vector<Prediction>> weightiest{leading.process.predict(points, leading.beliefs).front()};
     const Eigen::MatrixXd nothing(static_cast<Eigen::Index>(points.size()), 0);
     for (const GoalModel& model : models_) weightiest.push_back(model.process->predict(points, nothing).front());
-    value_by_weightiest_.emplace(passing_means(lessons, weightiest, none), reference_, weights_);
+    value_by_weightiest_.emplace(passing_means(evidence, weightiest, none), reference_, weights_);
 }
 
 /// As the leading goal is learned, without knowledge.
-Tradeoff::GoalModel Tradeoff::learned(const Goal& goal, std::size_t k, const std::vector<Lesson>& lessons, const LevelGeometry& geometry,
-                                      double noise_cv, const LearningOptions& options, std::uint64_t seed) {
+Tradeoff::GoalModel Tradeoff::learned(const Goal& goal, std::size_t k, const std::vector<ConfigurationEvidence>& evidence,
+                                      const LevelGeometry& geometry, double noise_cv, const LearningOptions& options, std::uint64_t seed) {
     std::vector<double> measured;
-    for (const Lesson& lesson : lessons)
-        if (lesson.measured()) measured.push_back(lesson.means[k]);
+    for (const ConfigurationEvidence& entry : evidence)
+        if (entry.measured()) measured.push_back(entry.means[k]);
     const OutputScale scale(goal.direction == Direction::maximize, measured, 2 * noise_cv);
-    const SurrogateData data = goal_data(lessons, k, scale, noise_cv, options).data;
+    const SurrogateData data = goal_data(evidence, k, scale, noise_cv, options).data;
     GoalModel result{scale, std::make_unique<Surrogate>(geometry, data, seed, options.search)};
-    for (const Lesson& lesson : lessons)
-        if (lesson.under_way()) result.process->believe(lesson.point, Eigen::RowVectorXd(0));
+    for (const ConfigurationEvidence& entry : evidence)
+        if (entry.under_way()) result.process->believe(entry.point, Eigen::RowVectorXd(0));
     return result;
 }
 
@@ -84,11 +84,11 @@ std::vector<std::vector<Prediction>> Tradeoff::further(const std::vector<Encoded
     return result;
 }
 
-std::vector<std::vector<double>> Tradeoff::passing_means(const std::vector<Lesson>& lessons,
+std::vector<std::vector<double>> Tradeoff::passing_means(const std::vector<ConfigurationEvidence>& evidence,
                                                          const std::vector<std::vector<Prediction>>& goals, std::size_t without) {
     std::vector<std::vector<double>> result;
-    for (std::size_t i = 0; i < lessons.size(); ++i) {
-        if (!lessons[i].passes || i == without) continue;
+    for (std::size_t i = 0; i < evidence.size(); ++i) {
+        if (!evidence[i].passes || i == without) continue;
         std::vector<double>& point = result.emplace_back();
         for (const std::vector<Prediction>& goal : goals) point.push_back(goal[i].mean);
     }
@@ -126,19 +126,20 @@ void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometr
     }
 }
 
-/// With one goal this is the knowledge gradient of one more sample (Frazier, Powell, Dayanik 2009): what the lesson is expected to add to the others once its
+/// With one goal this is the knowledge gradient of one more sample (Frazier, Powell, Dayanik 2009): what the entry is expected to add to the others once its
 /// mean has moved by what a measurement tells, less what it adds now. Never negative: what a point adds is convex in each of its goals.
-std::optional<std::pair<std::size_t, double>> Tradeoff::best_replicate(const std::vector<Lesson>& lessons, double noise_variance) const {
+std::optional<std::pair<std::size_t, double>> Tradeoff::best_replicate(const std::vector<ConfigurationEvidence>& evidence,
+                                                                       double noise_variance) const {
     std::optional<std::pair<std::size_t, double>> result;
-    for (std::size_t i = 0; i < lessons.size(); ++i) {
-        if (!lessons[i].passes || lessons[i].pending) continue;
-        const std::vector<std::vector<double>> others = passing_means(lessons, of_lessons_, i);
+    for (std::size_t i = 0; i < evidence.size(); ++i) {
+        if (!evidence[i].passes || evidence[i].pending) continue;
+        const std::vector<std::vector<double>> others = passing_means(evidence, at_evidence_, i);
         if (others.empty()) continue;
         const FrontValue beside(others, reference_, weights_);
         std::vector<Prediction> moved;
         std::vector<double> now;
-        for (std::size_t k = 0; k < of_lessons_.size(); ++k) {
-            const Prediction& prediction = of_lessons_[k][i];
+        for (std::size_t k = 0; k < at_evidence_.size(); ++k) {
+            const Prediction& prediction = at_evidence_[k][i];
             const double noise = k == 0 ? noise_variance : models_[k - 1].process->experts().front().process.noise_variance();
             moved.push_back({prediction.mean, prediction.variance * prediction.variance / (prediction.variance + noise)});
             now.push_back(prediction.mean);

@@ -5,7 +5,7 @@
 
 namespace servetune {
 
-std::vector<double> means_of(const LearnedModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
+std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
                              const std::vector<Configuration>& configurations) {
     CandidatePool pool(geometry);
     std::vector<std::vector<PriorBelief>> believed_of_each;
@@ -47,7 +47,7 @@ VariantGrid::VariantGrid(const Problem& problem, const std::vector<Configuration
     }
 }
 
-VariantGrid::Averages VariantGrid::averages(const LearnedModel& model, const LevelGeometry& geometry, const Beliefs& beliefs) const {
+VariantGrid::Averages VariantGrid::averages(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs) const {
     std::vector<Configuration> all;
     for (const Row& row : rows_)
         for (const auto& cell : row)

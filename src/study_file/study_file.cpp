@@ -131,9 +131,9 @@ std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high) 
 void read_bayesian(const Yaml& node, BayesianOptions& options) {
     node.check_keys(keys::bayesian);
     if (const Yaml* failures = node.find("failures")) {
-        const auto lesson = named_in(failure_lessons, failures->text());
-        if (!lesson) failures->fail_wanted("hybrid, classifier or penalty");
-        options.learning.failures = *lesson;
+        const auto model = named_in(failure_models, failures->text());
+        if (!model) failures->fail_wanted("hybrid, classifier or penalty");
+        options.learning.failures = *model;
     }
     if (const Yaml* additive = node.find("additive")) options.learning.additive = additive->boolean();
     if (const Yaml* every = node.find("explore_every")) options.explore_every = read_count(*every);

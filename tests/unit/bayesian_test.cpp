@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The optimiser as a whole: what it finds, what it never does, and what it bears.
 #include "servetune/strategy/bayesian.hpp"
-#include "servetune/optimizer/kept_models.hpp"
+#include "servetune/optimizer/model_cache.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "support/test.hpp"
@@ -38,21 +38,21 @@ std::vector<Trial> searched(const Problem& problem, const Strategy& strategy, st
 }  // namespace
 
 TEST_CASE("bayesian: margins are heeded while they were right of at least as many trials as wrong") {
-    const auto lesson = [](std::optional<double> margin, bool works) {
-        Lesson result{engine_space().default_configuration(), {}, {}, 0, {}};
+    const auto entry = [](std::optional<double> margin, bool works) {
+        ConfigurationEvidence result{engine_space().default_configuration(), {}, {}, 0, {}};
         result.works = works;
         if (works) result.means = {1};
         result.beliefs = {{std::nullopt, margin}};
         return result;
     };
     CHECK_FALSE(margins_hold({}));
-    CHECK_FALSE(margins_hold({lesson(std::nullopt, true), lesson(0, false)}));  // nothing is known
-    CHECK(margins_hold({lesson(1, true)}));
-    CHECK(margins_hold({lesson(1, true), lesson(-1, true)}));
-    CHECK(margins_hold({lesson(-2, false), lesson(1, false)}));
-    CHECK_FALSE(margins_hold({lesson(-1, true)}));
-    CHECK_FALSE(margins_hold({lesson(1, true), lesson(2, false), lesson(3, false)}));
-    Lesson pending = lesson(-1, true);
+    CHECK_FALSE(margins_hold({entry(std::nullopt, true), entry(0, false)}));  // nothing is known
+    CHECK(margins_hold({entry(1, true)}));
+    CHECK(margins_hold({entry(1, true), entry(-1, true)}));
+    CHECK(margins_hold({entry(-2, false), entry(1, false)}));
+    CHECK_FALSE(margins_hold({entry(-1, true)}));
+    CHECK_FALSE(margins_hold({entry(1, true), entry(2, false), entry(3, false)}));
+    ConfigurationEvidence pending = entry(-1, true);
     pending.means.clear();
     CHECK(margins_hold({pending}));  // not told yet
 }
@@ -67,20 +67,21 @@ TEST_CASE("bayesian: an unsound measurement teaches no limit") {
     for (const Decision& decision : {Decision{}, trusting}) {
         const Problem problem(engine_space(), objective, decision);
         const LevelGeometry geometry(problem.space);
-        const auto lessons = lessons_of(problem, {std::vector<Trial>{trial}, objective, decision}, geometry, {});
-        CHECK(lessons.at(0).margins.at(0).has_value() == !decision.enforce_audit);
+        const auto evidence = evidence_of(problem, {std::vector<Trial>{trial}, objective, decision}, geometry, {});
+        CHECK(evidence.at(0).margins.at(0).has_value() == !decision.enforce_audit);
     }
 }
 
 TEST_CASE("bayesian: nothing is believed of a source before something it knows has been measured") {
     const Problem problem(engine_space(), {metric}, {});
     const LevelGeometry geometry(problem.space);
-    Lesson lesson{problem.space.default_configuration(), geometry.encode(problem.space.default_configuration()), {100.0}, 1, {}};
-    lesson.passes = lesson.told = true;
+    ConfigurationEvidence entry{
+        problem.space.default_configuration(), geometry.encode(problem.space.default_configuration()), {100.0}, 1, {}};
+    entry.passes = entry.told = true;
     const std::vector<std::vector<PriorBelief>> known{{PriorBelief{std::log(3000.0), std::nullopt}}};
     for (const bool knows : {false, true}) {
-        lesson.beliefs = {knows ? PriorBelief{std::log(1000.0), std::nullopt} : PriorBelief{}};
-        const ToldModels models(problem, {lesson}, geometry, 0.03, {}, 1);
+        entry.beliefs = {knows ? PriorBelief{std::log(1000.0), std::nullopt} : PriorBelief{}};
+        const FittedModels models(problem, {entry}, geometry, 0.03, {}, 1);
         CHECK((models.columns(known)(0, 0) > 1) == knows);
         CHECK((models.columns(known)(0, 0) == 0) == !knows);
     }
@@ -250,9 +251,9 @@ TEST_CASE("bayesian: beside what is under way, the best of the candidates that m
         Rng rng(told);
         for (std::size_t i = 0; i < 6; ++i) history.push_back({told + i, problem.feasible.sample(rng)});
         const Standings standings(history, problem.objective, problem.decision);
-        const std::vector<Lesson> lessons = lessons_of(problem, standings, candidates.geometry(), {});
-        const auto models = told_models(problem, standings, lessons, candidates.geometry(), {});
-        const LearnedModel model = learned_from(problem, standings, models, lessons, {});
+        const std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, candidates.geometry(), {});
+        const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), {});
+        const PendingAwareModel model = learned_from(problem, standings, models, evidence, {});
         REQUIRE(model.under_way() > 0);
         const CandidateRanking ranking(*models, candidates, 0.15);
         for (const bool explore : {false, true}) {

@@ -299,9 +299,9 @@ TEST_CASE("several goals: what is hard to learn from is borne") {
     };
     for (const TuningTask::Answering& answer :
          {TuningTask::Answering(constant), TuningTask::Answering(all_fail), TuningTask::Answering(half), TuningTask::Answering(wide)})
-        for (const FailureLesson lesson : {FailureLesson::classifier, FailureLesson::hybrid}) {
+        for (const FailureModel entry : {FailureModel::classifier, FailureModel::hybrid}) {
             Bayesian::Options options;
-            options.learning.failures = lesson;
+            options.learning.failures = entry;
             CHECK(TuningTask::searched(problem, Bayesian(options), 16, 1, answer).size() == 16);
         }
 }

@@ -5,7 +5,7 @@
 #include "servetune/acquisition/expected_improvement.hpp"
 #include "servetune/optimizer/candidate_score.hpp"
 #include "servetune/optimizer/candidates.hpp"
-#include "servetune/optimizer/learned_model.hpp"
+#include "servetune/optimizer/pending_aware_model.hpp"
 
 #include <cstddef>
 #include <vector>
@@ -20,13 +20,13 @@ namespace servetune {
 class CandidateRanking {
 public:
     /// `told` and `candidates` must outlive it. `least_chance`: of working; below, a candidate comes behind all others.
-    CandidateRanking(const ToldModels& told, const Candidates& candidates, double least_chance);
+    CandidateRanking(const FittedModels& told, const Candidates& candidates, double least_chance);
 
     /// Of all. `model`: what was told and what is under way. `explore`: ranks for the most uncertain of those that may be best (its upper half deviation reaches the
     /// incumbent) instead.
-    [[nodiscard]] Eigen::VectorXf scores(const LearnedModel& model, bool explore) const;
+    [[nodiscard]] Eigen::VectorXf scores(const PendingAwareModel& model, bool explore) const;
     /// `highest` of the same, of one goal. `most`: at least 1.
-    [[nodiscard]] std::vector<std::size_t> best(const LearnedModel& model, std::size_t most, bool explore) const;
+    [[nodiscard]] std::vector<std::size_t> best(const PendingAwareModel& model, std::size_t most, bool explore) const;
 
 private:
     [[nodiscard]] Eigen::MatrixXf regressors() const;
@@ -36,7 +36,7 @@ private:
     [[nodiscard]] Eigen::VectorXf log_chances(const PoolModel& model, bool probit, const Eigen::MatrixXf& known) const;
     [[nodiscard]] Eigen::VectorXf log_works(double least_chance) const;
 
-    const ToldModels& told_;
+    const FittedModels& told_;
     const Candidates& candidates_;
     const Expert& expert_;
     Eigen::MatrixXf regressors_;  ///< of all candidates, or empty where all are ones

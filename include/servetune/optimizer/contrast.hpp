@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/optimizer/credible_interval.hpp"
-#include "servetune/optimizer/learned_model.hpp"
+#include "servetune/optimizer/pending_aware_model.hpp"
 
 #include <vector>
 
@@ -17,9 +17,10 @@ struct Contrasts {
 
 /// The posterior of each contrast by the model of the objective, standardised (more is better), without noise: exact for each expert, w'm and w'Cw with C the joint
 /// posterior covariance, and mixed. O(experts (points^2 + n points)).
-[[nodiscard]] std::vector<Prediction> posterior_of(const LearnedModel& model, const LevelGeometry& geometry, const Contrasts& contrasts);
+[[nodiscard]] std::vector<Prediction> posterior_of(const PendingAwareModel& model, const LevelGeometry& geometry,
+                                                   const Contrasts& contrasts);
 
 /// A difference of standardised logarithms as a gain: 0.02 is 2 % better.
-[[nodiscard]] CredibleInterval as_gain(const LearnedModel& model, const Prediction& difference);
+[[nodiscard]] CredibleInterval as_gain(const PendingAwareModel& model, const Prediction& difference);
 
 }  // namespace servetune

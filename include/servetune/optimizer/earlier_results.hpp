@@ -15,14 +15,14 @@
 namespace servetune {
 
 class LevelGeometry;
-class ToldModels;
+class FittedModels;
 
 /// What an earlier study (or a measured table) says of this study's configurations: the posterior mean of a Gaussian process of ln(objective), fitted as
 /// `Bayesian` fits its own to all that was measured then.
 ///
 /// A parameter of this study is one of the earlier study's where they have a concept in common, else where they have the same name. What only the earlier one
 /// had stays as it was in the earlier default; what only this one has makes no difference, and neither does what never varied then. There is no margin: what
-/// failed then counts as a bad value (FailureLesson::hybrid), so it is guarded as the rest of it is.
+/// failed then counts as a bad value (FailureModel::hybrid), so it is guarded as the rest of it is.
 ///
 ///     beliefs.push_back(std::make_shared<EarlierResults>("the study 'h100'", trials, concepts, objective, decision, space));
 class EarlierResults : public PriorMean {
@@ -61,7 +61,7 @@ private:
     std::vector<Link> links_{};
     std::unique_ptr<Problem> problem_{};
     std::unique_ptr<LevelGeometry> geometry_{};
-    std::unique_ptr<ToldModels> model_{};
+    std::unique_ptr<FittedModels> model_{};
 };
 
 }  // namespace servetune

@@ -13,7 +13,7 @@
 namespace servetune {
 
 /// One configuration and what its trials together teach a model.
-struct Lesson {
+struct ConfigurationEvidence {
     Configuration configuration;
     EncodedPoint point;
     std::vector<double> means{};                 ///< of each goal, the leading one first; empty: no number that may teach
@@ -31,13 +31,13 @@ struct Lesson {
     [[nodiscard]] bool measured() const { return !means.empty(); }
     /// Nothing but what is expected of it can be learned yet.
     [[nodiscard]] bool under_way() const { return pending && !measured(); }
-    friend bool operator==(const Lesson&, const Lesson&) = default;
+    friend bool operator==(const ConfigurationEvidence&, const ConfigurationEvidence&) = default;
 };
 
 [[nodiscard]] double median_of(std::vector<double> values);
 
 /// Whether margins are known and were right of at least as many trials as they were wrong of: else they say nothing of what to try first.
-[[nodiscard]] bool margins_hold(const std::vector<Lesson>& lessons);
+[[nodiscard]] bool margins_hold(const std::vector<ConfigurationEvidence>& evidence);
 
 /// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are ratios; `success_ratio` as the difference of
 /// logits after Laplace's rule for some hundred requests, so that 1 is a number too.
@@ -47,10 +47,10 @@ struct Lesson {
 [[nodiscard]] std::optional<double> margin_of(const Limit& limit, const Metrics& metrics);
 
 /// Of what was told: not those that nothing is known of yet, nor what is under way of the others.
-[[nodiscard]] std::vector<Lesson> told_of(const std::vector<Lesson>& lessons);
+[[nodiscard]] std::vector<ConfigurationEvidence> without_pending(const std::vector<ConfigurationEvidence>& evidence);
 
-/// What a history teaches, one lesson a configuration in the order of their first trials; whatever the order of telling.
-[[nodiscard]] std::vector<Lesson> lessons_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
-                                             const Beliefs& beliefs);
+/// The evidence of a history: one entry for each configuration, in the order of their first trials. The order of telling does not matter.
+[[nodiscard]] std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings,
+                                                             const LevelGeometry& geometry, const Beliefs& beliefs);
 
 }  // namespace servetune

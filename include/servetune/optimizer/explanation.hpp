@@ -17,7 +17,7 @@
 
 namespace servetune {
 
-class LearnedModel;
+class PendingAwareModel;
 class LevelGeometry;
 
 /// One level of a parameter against its default, the other parameters as in a sample of the space.
@@ -73,9 +73,9 @@ private:
     [[nodiscard]] std::vector<Configuration> sample() const;
     using Changes = std::vector<std::pair<Assignment, double>>;
     [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const;
-    [[nodiscard]] static double mean(const LearnedModel& model, const Contrast& contrast);
-    [[nodiscard]] CredibleInterval posterior(const LearnedModel& model, const Contrast& contrast) const;
-    [[nodiscard]] std::optional<LearnedModel> model() const;  ///< of all; nothing below the floor
+    [[nodiscard]] static double mean(const PendingAwareModel& model, const Contrast& contrast);
+    [[nodiscard]] CredibleInterval posterior(const PendingAwareModel& model, const Contrast& contrast) const;
+    [[nodiscard]] std::optional<PendingAwareModel> model() const;  ///< of all; nothing below the floor
 
     const Problem& problem_;
     std::vector<Trial> trials_;

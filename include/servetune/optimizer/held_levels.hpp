@@ -35,10 +35,10 @@ inline bool holds(const Configuration& configuration, const ShownLevel& wanted) 
 }
 
 /// How many configurations with a number have all of these levels.
-inline std::size_t measured_with(const std::vector<Lesson>& lessons, const std::vector<ShownLevel>& levels) {
-    return static_cast<std::size_t>(std::count_if(lessons.begin(), lessons.end(), [&](const Lesson& lesson) {
-        return lesson.measured() &&
-               std::all_of(levels.begin(), levels.end(), [&](const ShownLevel& level) { return holds(lesson.configuration, level); });
+inline std::size_t measured_with(const std::vector<ConfigurationEvidence>& evidence, const std::vector<ShownLevel>& levels) {
+    return static_cast<std::size_t>(std::count_if(evidence.begin(), evidence.end(), [&](const ConfigurationEvidence& entry) {
+        return entry.measured() &&
+               std::all_of(levels.begin(), levels.end(), [&](const ShownLevel& level) { return holds(entry.configuration, level); });
     }));
 }
 

@@ -47,7 +47,7 @@ private:
 
 /// The goals beside the leading one, each with a Gaussian process of its own over ln(value), and the front of all.
 ///
-/// - The front: posterior means of the lessons that pass, no number that was merely seen.
+/// - The front: posterior means of the evidence that pass, no number that was merely seen.
 /// - The reference point lies below the front's worst in each goal, by a tenth of the front's range in it, at least by `least_depth`: a front of
 ///   one point has no range, and nothing that trades one goal for another would be worth anything. On a made-up task (1344 configurations, 30 trials, 24
 ///   seeds, 3 % noise) a least depth of 0, 0.1, 0.5, 1 and 2 found 0.924, 0.926, 0.939, 0.951 and 0.953 of the area under the true front.
@@ -59,16 +59,16 @@ public:
     static constexpr double depth = 0.1;
     static constexpr double least_depth = 1;  ///< spreads of the goal: what a study of one goal takes as a usual difference
 
-    /// The leading goal's process, and what it takes as believed of each lesson.
+    /// The leading goal's process, and what it takes as believed of each configuration of the evidence.
     struct Leading {
         const Surrogate& process;
         Eigen::MatrixXd beliefs;
     };
     /// `noise_cv`: of one measurement, each goal's, the leading one first. `geometry` must outlive it.
-    Tradeoff(const Problem& problem, const std::vector<Lesson>& lessons, const Leading& leading, const LevelGeometry& geometry,
-             const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
+    Tradeoff(const Problem& problem, const std::vector<ConfigurationEvidence>& evidence, const Leading& leading,
+             const LevelGeometry& geometry, const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
 
-    /// Lessons whose posterior means no other passing one beats in all goals together, in the order of the lessons.
+    /// Entries of the evidence whose posterior means no other passing one beats in all goals together, in the evidence's order.
     [[nodiscard]] const std::vector<std::size_t>& front() const { return front_; }
     /// Puts what the front is expected to gain in the place of the leading goal's improvement, by the mixtures of all goals. Something must pass.
     void score(const std::vector<EncodedPoint>& points, std::vector<CandidateScore>& scores) const;
@@ -76,8 +76,8 @@ public:
     /// together; 100 less where even a deviation better in each of them would add nothing.
     void rank(const PoolPredictions& leading, const LevelGeometry& geometry, const CandidatePool& pool, bool explore,
               Eigen::VectorXf& result) const;
-    /// The lesson whose measurement once more is expected to change the front most, and ln of by how much. `noise_variance`: of the leading goal.
-    [[nodiscard]] std::optional<std::pair<std::size_t, double>> best_replicate(const std::vector<Lesson>& lessons,
+    /// The entry whose measurement once more is expected to change the front most, and ln of by how much. `noise_variance`: of the leading goal.
+    [[nodiscard]] std::optional<std::pair<std::size_t, double>> best_replicate(const std::vector<ConfigurationEvidence>& evidence,
                                                                                double noise_variance) const;
 
 private:
@@ -86,17 +86,17 @@ private:
         std::unique_ptr<Surrogate> process;
     };
     [[nodiscard]] std::vector<std::vector<Prediction>> further(const std::vector<EncodedPoint>& points) const;
-    [[nodiscard]] static GoalModel learned(const Goal& goal, std::size_t k, const std::vector<Lesson>& lessons,
+    [[nodiscard]] static GoalModel learned(const Goal& goal, std::size_t k, const std::vector<ConfigurationEvidence>& evidence,
                                            const LevelGeometry& geometry, double noise_cv, const LearningOptions& options,
                                            std::uint64_t seed);
-    /// Means of the passing lessons but one; `goals`: a list a goal.
-    [[nodiscard]] static std::vector<std::vector<double>> passing_means(const std::vector<Lesson>& lessons,
+    /// Means of the passing evidence but one; `goals`: a list a goal.
+    [[nodiscard]] static std::vector<std::vector<double>> passing_means(const std::vector<ConfigurationEvidence>& evidence,
                                                                         const std::vector<std::vector<Prediction>>& goals,
                                                                         std::size_t without);
     static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
     std::vector<GoalModel> models_{};
-    std::vector<std::vector<Prediction>> of_lessons_{};  ///< a list a goal, the leading one first
+    std::vector<std::vector<Prediction>> at_evidence_{};  ///< a list a goal, the leading one first
     std::vector<std::size_t> front_{};
     std::vector<double> weights_{};
     std::vector<double> reference_{};

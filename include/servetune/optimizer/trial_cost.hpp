@@ -22,16 +22,17 @@ namespace servetune {
 /// section 3.2, in the logarithm).
 class TrialCost {
 public:
-    /// Lessons without `seconds` say nothing. `geometry` must outlive it.
-    TrialCost(const LevelGeometry& geometry, const std::vector<Lesson>& lessons, const HyperparameterSearch& search) : geometry_(geometry) {
+    /// Configurations without `seconds` are left out. `geometry` must outlive it.
+    TrialCost(const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence, const HyperparameterSearch& search)
+        : geometry_(geometry) {
         std::vector<double> logs;
         SurrogateData data;
         std::uint64_t asked = 0;  // the starts of the fit depend on it
-        for (const Lesson& lesson : lessons) {
-            asked += lesson.trials;
-            if (!lesson.seconds) continue;
-            data.points.push_back(lesson.point);
-            logs.push_back(std::log(*lesson.seconds));
+        for (const ConfigurationEvidence& entry : evidence) {
+            asked += entry.trials;
+            if (!entry.seconds) continue;
+            data.points.push_back(entry.point);
+            logs.push_back(std::log(*entry.seconds));
         }
         if (logs.empty()) return;
         centre_ = median_of(logs);

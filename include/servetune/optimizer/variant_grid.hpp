@@ -33,7 +33,7 @@ public:
         Eigen::VectorXd counts{};
     };
     /// By the model's means.
-    [[nodiscard]] Averages averages(const LearnedModel& model, const LevelGeometry& geometry, const Beliefs& beliefs) const;
+    [[nodiscard]] Averages averages(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs) const;
     /// The same averages, and sums of them (`sums`: cells x contrasts), as sums over configurations.
     [[nodiscard]] Contrasts contrasts(const Eigen::MatrixXd& sums, const LevelGeometry& geometry, const Beliefs& beliefs) const;
 
@@ -45,7 +45,7 @@ private:
 };
 
 /// The posterior means of ln(objective), standardised, in single precision (1e-4 of the prior's standard deviation) by all experts.
-[[nodiscard]] std::vector<double> means_of(const LearnedModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
+[[nodiscard]] std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
                                            const std::vector<Configuration>& configurations);
 
 }  // namespace servetune

@@ -17,20 +17,20 @@
 namespace servetune {
 
 /// How a configuration that gave no number teaches the model of the objective. The model of what works learns from it but for `penalty`.
-enum class FailureLesson {
+enum class FailureModel {
     penalty,     ///< as the worst value seen
     classifier,  ///< not at all
     hybrid,      ///< as a bad value, the lowest tenth of those seen
 };
 
 /// As they are written in YAML.
-inline constexpr std::array<std::pair<FailureLesson, std::string_view>, 3> failure_lessons{
-    {{FailureLesson::penalty, "penalty"}, {FailureLesson::classifier, "classifier"}, {FailureLesson::hybrid, "hybrid"}}};
+inline constexpr std::array<std::pair<FailureModel, std::string_view>, 3> failure_models{
+    {{FailureModel::penalty, "penalty"}, {FailureModel::classifier, "classifier"}, {FailureModel::hybrid, "hybrid"}}};
 
 struct LearningOptions {
     /// Over five tasks with failures and noise of 1 and 10 % the classifier's regret at 40 trials was 0.2 to 6.3 points below the hybrid's (five of ten beyond two
     /// standard errors) at 1.7 to 10.6 more crashes (docs/performance.md). Where a crash takes as long as a measurement, take the hybrid.
-    FailureLesson failures = FailureLesson::classifier;
+    FailureModel failures = FailureModel::classifier;
     bool additive = false;  ///< an additive part in the kernel of the objective
     HyperparameterSearch search{};
     /// Of where the fits start, of what is drawn from the models, of the sample of candidates and of which of equals comes first. Two seeds of one study ask differently where what is

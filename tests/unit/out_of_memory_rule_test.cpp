@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Who runs out of memory where another did: more of what takes memory, all else equal.
-#include "servetune/optimizer/kept_models.hpp"
+#include "servetune/optimizer/model_cache.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "support/test.hpp"
@@ -17,11 +17,11 @@ using namespace servetune::test;
 
 namespace {
 
-Lesson that_ran_out(const LevelGeometry& geometry, const Configuration& configuration) {
-    Lesson lesson{configuration, geometry.encode(configuration), {}, 0, {}};
-    lesson.works = false;
-    lesson.ran_out = true;
-    return lesson;
+ConfigurationEvidence that_ran_out(const LevelGeometry& geometry, const Configuration& configuration) {
+    ConfigurationEvidence entry{configuration, geometry.encode(configuration), {}, 0, {}};
+    entry.works = false;
+    entry.ran_out = true;
+    return entry;
 }
 
 /// By the values alone.
@@ -64,7 +64,7 @@ TEST_CASE("ran out: more of what takes memory, all else equal, of every kind of 
     });
     std::size_t covered = 0;
     for (std::size_t o = 0; o < all.size(); o += 7) {
-        const std::vector<bool> covers = RanOut(space, geometry, {that_ran_out(geometry, all[o])}).covers(pool);
+        const std::vector<bool> covers = OutOfMemoryRule(space, geometry, {that_ran_out(geometry, all[o])}).covers(pool);
         for (std::size_t i = 0; i < all.size(); ++i) {
             INFO(all[i].text() << " where ran out: " << all[o].text());
             REQUIRE(covers[i] == takes_as_much(space, all[i], all[o]));
@@ -76,7 +76,7 @@ TEST_CASE("ran out: more of what takes memory, all else equal, of every kind of 
     const SearchSpace reals({Parameter::real("share", 0, 1).growing_memory(), Parameter::real("other", 0, 1)});
     const LevelGeometry of_reals(reals);
     const auto point = [&](double share, double other) { return Configuration({{"share", share}, {"other", other}}); };
-    const RanOut ran_out(reals, of_reals, {that_ran_out(of_reals, point(0.5, 0.25))});
+    const OutOfMemoryRule ran_out(reals, of_reals, {that_ran_out(of_reals, point(0.5, 0.25))});
     const auto covers = [&](double share, double other) -> bool { return ran_out.covers({of_reals.encode(point(share, other))}).front(); };
     CHECK(covers(0.5, 0.25));
     CHECK(covers(0.75, 0.25));
@@ -102,17 +102,17 @@ TEST_CASE("ran out: one failure is enough for the optimiser to keep away, and on
         tell(1024, 30, Failure{kind, "gone"});
         const Candidates candidates(problem, {}, {});
         const Standings standings(history, problem.objective, problem.decision);
-        const LearnedModel model = Bayesian().learned(problem, standings, candidates.geometry());
+        const PendingAwareModel model = Bayesian().learned(problem, standings, candidates.geometry());
         const Configuration more({{"seqs", std::int64_t{4096}}, {"step", std::int64_t{30}}});
         const EncodedPoint point = candidates.geometry().encode(more);
         std::size_t at = 0;
         while (candidates.pool().point(at) != point) ++at;
-        const auto told = told_models(problem, standings, model.lessons(), candidates.geometry(), {});
+        const auto told = fitted_models(problem, standings, model.evidence(), candidates.geometry(), {});
         const bool behind_all = CandidateRanking(*told, candidates, 0.05).scores(model, false)(static_cast<Eigen::Index>(at)) < -500;
         CHECK(behind_all == (known && kind == FailureKind::out_of_memory));
         return model.scores({point}, {{}}).front().log_works;
     };
-    CHECK(chance_of_more(true, FailureKind::out_of_memory) == Approx(std::log(RanOut::chance)));
+    CHECK(chance_of_more(true, FailureKind::out_of_memory) == Approx(std::log(OutOfMemoryRule::chance)));
     CHECK(chance_of_more(false, FailureKind::out_of_memory) > std::log(0.1));
     CHECK(chance_of_more(true, FailureKind::crashed_under_load) > std::log(0.1));
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/optimizer/ran_out.hpp"
+#include "servetune/optimizer/out_of_memory_rule.hpp"
 
 namespace servetune {
 
-void RanOut::add_amounts(const Parameter& parameter, std::size_t number) {
+void OutOfMemoryRule::add_amounts(const Parameter& parameter, std::size_t number) {
     const EncodedPoint inactive = geometry_.encode({});
     const auto add = [&](const Value& value, double amount) {
         const EncodedPoint point = geometry_.encode(Configuration({{parameter.name, value}}));
@@ -23,7 +23,7 @@ void RanOut::add_amounts(const Parameter& parameter, std::size_t number) {
         if (const Value value = parameter.level(level); !is_unset(value)) add(value, static_cast<double>(level));
 }
 
-bool RanOut::positions_as_much(const EncodedPoint& point, const EncodedPoint& than) const {
+bool OutOfMemoryRule::positions_as_much(const EncodedPoint& point, const EncodedPoint& than) const {
     for (std::size_t d = 0; d < amounts_.size(); ++d) {
         if (!geometry_.continuous(d)) continue;
         const bool grows = amounts_[d][point.levels[d]].of != 0;
@@ -34,7 +34,7 @@ bool RanOut::positions_as_much(const EncodedPoint& point, const EncodedPoint& th
     return true;
 }
 
-std::vector<bool> RanOut::covers(const CandidatePool& pool) const {
+std::vector<bool> OutOfMemoryRule::covers(const CandidatePool& pool) const {
     std::vector<bool> result(pool.size(), false);
     for (const EncodedPoint& out : points_) {
         std::vector<std::vector<char>> enough(amounts_.size());  // by level

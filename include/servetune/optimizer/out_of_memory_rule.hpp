@@ -12,17 +12,17 @@ namespace servetune {
 
 /// Monotone knowledge of memory: a configuration that differs from one that ran out of it only by more of what takes memory (`Parameter::grows_memory`) runs out
 /// too. It holds from the first failure on, where a process of what works has to see several.
-class RanOut {
+class OutOfMemoryRule {
 public:
     /// To work, where that is known. Chosen, not measured: far below the least chance that is tried, and not 0, for an engine may share out its memory otherwise than
     /// it is said to.
     static constexpr double chance = 0.02;
 
     /// `geometry`: of `space`; must outlive it.
-    RanOut(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<Lesson>& lessons)
+    OutOfMemoryRule(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<ConfigurationEvidence>& evidence)
         : geometry_(geometry), amounts_(geometry.dimensions()) {
-        for (const Lesson& lesson : lessons)
-            if (lesson.ran_out) points_.push_back(lesson.point);
+        for (const ConfigurationEvidence& entry : evidence)
+            if (entry.ran_out) points_.push_back(entry.point);
         if (points_.empty()) return;
         for (std::size_t d = 0; d < amounts_.size(); ++d) amounts_[d].resize(geometry.level_count(d));
         for (std::size_t i = 0; i < space.parameters().size(); ++i)

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "servetune/optimizer/candidate_ranking.hpp"
-#include "servetune/optimizer/learned_model.hpp"
+#include "servetune/optimizer/pending_aware_model.hpp"
 
 #include <cstdint>
 #include <memory>
@@ -15,18 +15,18 @@ namespace servetune {
 /// Start points of the fits depend on the study's seed, the space and the amount told.
 [[nodiscard]] std::uint64_t seed_of_fits(const Problem& problem, const Standings& standings, std::uint64_t seed);
 
-/// The models of what was told; `geometry` must outlive them.
-[[nodiscard]] std::shared_ptr<const ToldModels> told_models(const Problem& problem, const Standings& standings,
-                                                            const std::vector<Lesson>& lessons, const LevelGeometry& geometry,
-                                                            const LearningOptions& options);
+/// The models of what was told. `geometry` must outlive them.
+[[nodiscard]] std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const Standings& standings,
+                                                                const std::vector<ConfigurationEvidence>& evidence,
+                                                                const LevelGeometry& geometry, const LearningOptions& options);
 
-/// The same with what is under way among the lessons.
-[[nodiscard]] LearnedModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const ToldModels> told,
-                                        std::vector<Lesson> lessons, const LearningOptions& options);
+/// The same, with the trials under way in the evidence.
+[[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
+                                             std::vector<ConfigurationEvidence> evidence, const LearningOptions& options);
 
-/// What one ask leaves for the next: the list of candidates while the space is the same, the models and the ranking while nothing was told. Everything is what it would be
-/// if it were made anew.
-class KeptModels {
+/// What one ask keeps for the next: the list of candidates while the space is the same, the models and the ranking while nothing was told. The cache never
+/// changes an answer.
+class ModelCache {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
         if (std::string key = identity_of(problem); !candidates_ || space_ != key) {
@@ -38,16 +38,16 @@ public:
         return *candidates_;
     }
 
-    LearnedModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
+    PendingAwareModel learned(const Problem& problem, const Standings& standings, const BayesianOptions& options) {
         const LevelGeometry& geometry = candidates(problem, options).geometry();
-        std::vector<Lesson> lessons = lessons_of(problem, standings, geometry, options.beliefs);
-        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->lessons() != told_of(lessons)) {
+        std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, options.beliefs);
+        if (!told_ || objective_ != problem.objective || noises_ != standings.noises() || told_->evidence() != without_pending(evidence)) {
             ranking_.reset();
-            told_ = told_models(problem, standings, lessons, geometry, options.learning);
+            told_ = fitted_models(problem, standings, evidence, geometry, options.learning);
             objective_ = problem.objective;
             noises_ = standings.noises();
         }
-        return learned_from(problem, standings, told_, std::move(lessons), options.learning);
+        return learned_from(problem, standings, told_, std::move(evidence), options.learning);
     }
 
     /// Of all candidates by what was learned last.
@@ -74,7 +74,7 @@ private:
     std::unique_ptr<const Candidates> candidates_{};
     Objective objective_{};
     std::vector<double> noises_{};
-    std::shared_ptr<const ToldModels> told_{};
+    std::shared_ptr<const FittedModels> told_{};
     std::unique_ptr<const CandidateRanking> ranking_{};
 };
 

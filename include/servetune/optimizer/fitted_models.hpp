@@ -6,7 +6,7 @@
 #include "servetune/model/surrogate.hpp"
 #include "servetune/optimizer/evidence.hpp"
 #include "servetune/optimizer/goal_data.hpp"
-#include "servetune/optimizer/ran_out.hpp"
+#include "servetune/optimizer/out_of_memory_rule.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace servetune {
 
 /// What is fitted to the told trials of a history: Gaussian processes of ln(objective) and of each limit's margin, and a probit process of what works. Trials that are under
 /// way change none of it.
-class ToldModels {
+class FittedModels {
 public:
     using Options = LearningOptions;
 
@@ -29,16 +29,16 @@ public:
         std::unique_ptr<Surrogate> margin{};  ///< null: no trial has that metric
     };
 
-    /// `lessons`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of the leading goal.
-    ToldModels(const Problem& problem, std::vector<Lesson> lessons, const LevelGeometry& geometry, double noise_cv, const Options& options,
-               std::uint64_t seed)
+    /// `evidence`: of what was told. `geometry` must outlive it. `noise_cv`: of one measurement of the leading goal.
+    FittedModels(const Problem& problem, std::vector<ConfigurationEvidence> evidence, const LevelGeometry& geometry, double noise_cv,
+                 const Options& options, std::uint64_t seed)
         : geometry_(geometry),
-          lessons_(std::move(lessons)),
-          ran_out_(problem.space, geometry, lessons_),
+          evidence_(std::move(evidence)),
+          out_of_memory_(problem.space, geometry, evidence_),
           scale_(problem.objective.leading().direction == Direction::maximize, {}, 0) {
         std::vector<double> values;
-        for (const Lesson& lesson : lessons_)
-            if (lesson.measured()) values.push_back(lesson.means.front());
+        for (const ConfigurationEvidence& entry : evidence_)
+            if (entry.measured()) values.push_back(entry.means.front());
         scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values,
                              2 * noise_cv);  // a spread of noise alone would make noise worth learning
         learn_objective(noise_cv, options, derive_seed(seed, 1));
@@ -48,14 +48,14 @@ public:
     }
 
     [[nodiscard]] const LevelGeometry& geometry() const { return geometry_; }
-    [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
+    [[nodiscard]] const std::vector<ConfigurationEvidence>& evidence() const { return evidence_; }
     [[nodiscard]] const OutputScale& scale() const { return scale_; }
     [[nodiscard]] const Surrogate& objective() const { return *objective_; }
     [[nodiscard]] const std::vector<LimitModel>& limits() const { return limits_; }
     [[nodiscard]] const FeasibilityModel* works() const { return works_.get(); }  ///< null: nothing failed yet and no margin is known
-    [[nodiscard]] const RanOut& ran_out() const { return ran_out_; }
-    /// The best posterior mean among the lessons that pass; null where none does.
-    [[nodiscard]] const Lesson* incumbent() const { return incumbent_ ? &lessons_[*incumbent_] : nullptr; }
+    [[nodiscard]] const OutOfMemoryRule& out_of_memory() const { return out_of_memory_; }
+    /// The best posterior mean among the evidence that pass; null where none does.
+    [[nodiscard]] const ConfigurationEvidence* incumbent() const { return incumbent_ ? &evidence_[*incumbent_] : nullptr; }
     [[nodiscard]] Eigen::Index observed() const { return observed_; }  ///< the incumbent, among the objective's observations
 
     /// What is believed of some points as the objective's experts take it: one row each, one column a source.
@@ -68,8 +68,8 @@ private:
     void find_incumbent();
 
     const LevelGeometry& geometry_;
-    std::vector<Lesson> lessons_;
-    RanOut ran_out_;
+    std::vector<ConfigurationEvidence> evidence_;
+    OutOfMemoryRule out_of_memory_;
     OutputScale scale_;
     std::vector<std::optional<double>>
         belief_centres_{};  ///< of each source, over what gave a number; nothing: of none is anything believed

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/optimizer/learned_model.hpp"
+#include "servetune/optimizer/pending_aware_model.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,32 +7,33 @@
 
 namespace servetune {
 
-LearnedModel::LearnedModel(const Problem& problem, std::shared_ptr<const ToldModels> told, std::vector<Lesson> lessons,
-                           const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed)
-    : told_(std::move(told)), lessons_(std::move(lessons)), objective_(told_->objective()) {
+PendingAwareModel::PendingAwareModel(const Problem& problem, std::shared_ptr<const FittedModels> told,
+                                     std::vector<ConfigurationEvidence> evidence, const std::vector<double>& noise_cv,
+                                     const LearningOptions& options, std::uint64_t seed)
+    : told_(std::move(told)), evidence_(std::move(evidence)), objective_(told_->objective()) {
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
-    for (std::size_t i = 0; i < lessons_.size(); ++i) {
-        const Lesson& lesson = lessons_[i];
-        if (lesson.under_way()) objective_.believe(lesson.point, believed({lesson.beliefs}).row(0));
-        if (told_->incumbent() != nullptr && lesson.configuration == told_->incumbent()->configuration) incumbent_ = i;
-        points.push_back(lesson.point);
-        beliefs.push_back(lesson.beliefs);
+    for (std::size_t i = 0; i < evidence_.size(); ++i) {
+        const ConfigurationEvidence& entry = evidence_[i];
+        if (entry.under_way()) objective_.believe(entry.point, believed({entry.beliefs}).row(0));
+        if (told_->incumbent() != nullptr && entry.configuration == told_->incumbent()->configuration) incumbent_ = i;
+        points.push_back(entry.point);
+        beliefs.push_back(entry.beliefs);
     }
-    of_lessons_ = objective_.mixed(points, believed(beliefs));
+    at_evidence_ = objective_.mixed(points, believed(beliefs));
     if (!problem.objective.several()) return;
     const Tradeoff::Leading leading{objective_, believed(beliefs)};
-    tradeoff_ = std::make_unique<Tradeoff>(problem, lessons_, leading, told_->geometry(), noise_cv, options, derive_seed(seed, 3));
+    tradeoff_ = std::make_unique<Tradeoff>(problem, evidence_, leading, told_->geometry(), noise_cv, options, derive_seed(seed, 3));
 }
 
-std::vector<CandidateScore> LearnedModel::scores(const std::vector<EncodedPoint>& points,
-                                                 const std::vector<std::vector<PriorBelief>>& beliefs) const {
+std::vector<CandidateScore> PendingAwareModel::scores(const std::vector<EncodedPoint>& points,
+                                                      const std::vector<std::vector<PriorBelief>>& beliefs) const {
     std::vector<CandidateScore> result(points.size());
     const Eigen::MatrixXd known = believed(beliefs);
     if (incumbent_) {
         std::vector<std::vector<Prediction>> each;
         std::vector<double> gains(points.size(), 0.0);
-        const Lesson& best = lessons_[*incumbent_];
+        const ConfigurationEvidence& best = evidence_[*incumbent_];
         const auto at_best = objective_.predict({best.point}, believed({best.beliefs}));
         for (Surrogate::Beside& beside : objective_.predict_beside(points, known, told_->observed())) {
             const std::size_t e = each.size();
@@ -57,7 +58,7 @@ std::vector<CandidateScore> LearnedModel::scores(const std::vector<EncodedPoint>
         }
     }
     if (tradeoff_ && incumbent_) tradeoff_->score(points, result);
-    for (const ToldModels::LimitModel& limit : told_->limits()) {
+    for (const FittedModels::LimitModel& limit : told_->limits()) {
         if (!limit.margin) continue;
         const std::vector<Prediction> margins = limit.margin->mixed(points, Eigen::MatrixXd(points.size(), 0));
         for (std::size_t i = 0; i < points.size(); ++i)
@@ -70,9 +71,9 @@ std::vector<CandidateScore> LearnedModel::scores(const std::vector<EncodedPoint>
         for (std::size_t i = 0; i < points.size(); ++i)
             result[i].log_works = std::log(std::max(chances(static_cast<Eigen::Index>(i)), 1e-300));
     }
-    const std::vector<bool> out = told_->ran_out().covers(points);
+    const std::vector<bool> out = told_->out_of_memory().covers(points);
     for (std::size_t i = 0; i < points.size(); ++i)
-        if (out[i]) result[i].log_works = std::min(result[i].log_works, std::log(RanOut::chance));
+        if (out[i]) result[i].log_works = std::min(result[i].log_works, std::log(OutOfMemoryRule::chance));
     return result;
 }
 

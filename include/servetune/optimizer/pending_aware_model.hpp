@@ -3,7 +3,7 @@
 
 #include "servetune/acquisition/expected_improvement.hpp"
 #include "servetune/optimizer/candidate_score.hpp"
-#include "servetune/optimizer/told_models.hpp"
+#include "servetune/optimizer/fitted_models.hpp"
 #include "servetune/optimizer/tradeoff.hpp"
 
 #include <cstddef>
@@ -14,24 +14,24 @@
 
 namespace servetune {
 
-/// All that a history says of configurations that were not tried: what was fitted to the told trials (told_models.hpp), and those under way as if each gave what is
+/// All that a history says of configurations that were not tried: what was fitted to the told trials (fitted_models.hpp), and those under way as if each gave what is
 /// expected of it.
-class LearnedModel {
+class PendingAwareModel {
 public:
-    /// `lessons`: of all, those under way as well. `noise_cv`: of one measurement, each goal's.
-    LearnedModel(const Problem& problem, std::shared_ptr<const ToldModels> told, std::vector<Lesson> lessons,
-                 const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
+    /// `evidence`: of all, those under way as well. `noise_cv`: of one measurement, each goal's.
+    PendingAwareModel(const Problem& problem, std::shared_ptr<const FittedModels> told, std::vector<ConfigurationEvidence> evidence,
+                      const std::vector<double>& noise_cv, const LearningOptions& options, std::uint64_t seed);
 
-    [[nodiscard]] const std::vector<Lesson>& lessons() const { return lessons_; }
+    [[nodiscard]] const std::vector<ConfigurationEvidence>& evidence() const { return evidence_; }
     [[nodiscard]] std::size_t under_way() const {
         return static_cast<std::size_t>(objective_.experts().front().process.size() - told_->objective().experts().front().process.size());
     }
     [[nodiscard]] const OutputScale& scale() const { return told_->scale(); }
     [[nodiscard]] const Surrogate& objective() const { return objective_; }
-    /// The best posterior mean among the lessons that pass; nothing where none does.
+    /// The best posterior mean among the evidence that pass; nothing where none does.
     [[nodiscard]] std::optional<std::size_t> incumbent() const { return incumbent_; }
-    [[nodiscard]] const std::vector<Prediction>& of_lessons() const { return of_lessons_; }  ///< one each, standardised
-    [[nodiscard]] const Tradeoff* tradeoff() const { return tradeoff_.get(); }               ///< of several goals; null where there is one
+    [[nodiscard]] const std::vector<Prediction>& at_evidence() const { return at_evidence_; }  ///< one each, standardised
+    [[nodiscard]] const Tradeoff* tradeoff() const { return tradeoff_.get(); }  ///< of several goals; null where there is one
     /// What is believed of some points as the objective's experts take it: one row each, one column a source.
     [[nodiscard]] Eigen::MatrixXd believed(const std::vector<std::vector<PriorBelief>>& beliefs) const { return told_->columns(beliefs); }
     /// In units of the standardised objective.
@@ -42,10 +42,10 @@ public:
                                                      const std::vector<std::vector<PriorBelief>>& beliefs) const;
 
 private:
-    std::shared_ptr<const ToldModels> told_;
-    std::vector<Lesson> lessons_;
+    std::shared_ptr<const FittedModels> told_;
+    std::vector<ConfigurationEvidence> evidence_;
     Surrogate objective_;
-    std::vector<Prediction> of_lessons_{};
+    std::vector<Prediction> at_evidence_{};
     std::optional<std::size_t> incumbent_{};
     std::unique_ptr<Tradeoff> tradeoff_{};  ///< null: one goal
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "servetune/optimizer/told_models.hpp"
+#include "servetune/optimizer/fitted_models.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 namespace servetune {
 
 /// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed, or nothing yet to compare it with.
-Eigen::MatrixXd ToldModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
+Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
     const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
     Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
     constexpr double farthest = 3;
@@ -19,33 +19,33 @@ Eigen::MatrixXd ToldModels::columns(const std::vector<std::vector<PriorBelief>>&
     return result;
 }
 
-void ToldModels::learn_objective(double noise_cv, const Options& options, std::uint64_t seed) {
-    const std::size_t sources = lessons_.empty() ? 0 : lessons_.front().beliefs.size();
+void FittedModels::learn_objective(double noise_cv, const Options& options, std::uint64_t seed) {
+    const std::size_t sources = evidence_.empty() ? 0 : evidence_.front().beliefs.size();
     for (std::size_t j = 0; j < sources; ++j) {
         std::vector<double> known;
-        for (const Lesson& lesson : lessons_)
-            if (lesson.measured() && lesson.beliefs[j].log_value) known.push_back(scale_.turned(*lesson.beliefs[j].log_value));
+        for (const ConfigurationEvidence& entry : evidence_)
+            if (entry.measured() && entry.beliefs[j].log_value) known.push_back(scale_.turned(*entry.beliefs[j].log_value));
         belief_centres_.push_back(known.empty() ? std::nullopt : std::optional(median_of(std::move(known))));
     }
-    GoalData of_goal = goal_data(lessons_, 0, scale_, noise_cv, options);
+    GoalData of_goal = goal_data(evidence_, 0, scale_, noise_cv, options);
     std::vector<std::vector<PriorBelief>> beliefs;
-    for (const std::size_t i : of_goal.lessons) beliefs.push_back(lessons_[i].beliefs);
+    for (const std::size_t i : of_goal.rows) beliefs.push_back(evidence_[i].beliefs);
     of_goal.data.beliefs = columns(beliefs);
     objective_ = std::make_unique<Surrogate>(geometry_, of_goal.data, seed, options.search);
 }
 
 /// Margins in units of their spread, at least 5 %: what separates runs of one configuration at high percentiles.
-void ToldModels::learn_limits(std::size_t limits, const Options& options, std::uint64_t seed) {
+void FittedModels::learn_limits(std::size_t limits, const Options& options, std::uint64_t seed) {
     for (std::size_t j = 0; j < limits; ++j) {
         LimitModel& model = limits_.emplace_back();
         SurrogateData data;
         std::vector<double> margins;
         std::vector<double> factors;
-        for (const Lesson& lesson : lessons_)
-            if (lesson.margins[j]) {
-                data.points.push_back(lesson.point);
-                margins.push_back(*lesson.margins[j]);
-                factors.push_back(1 / std::max(lesson.replicates, 1.0));
+        for (const ConfigurationEvidence& entry : evidence_)
+            if (entry.margins[j]) {
+                data.points.push_back(entry.point);
+                margins.push_back(*entry.margins[j]);
+                factors.push_back(1 / std::max(entry.replicates, 1.0));
             }
         if (margins.empty()) continue;
         std::vector<double> sizes;
@@ -61,35 +61,35 @@ void ToldModels::learn_limits(std::size_t limits, const Options& options, std::u
     }
 }
 
-void ToldModels::learn_what_works(const Options& options) {
-    if (options.failures == FailureLesson::penalty) return;
+void FittedModels::learn_what_works(const Options& options) {
+    if (options.failures == FailureModel::penalty) return;
     std::vector<EncodedPoint> points;
     std::vector<bool> works;
     std::vector<double> margins;
-    for (const Lesson& lesson : lessons_) {
-        if (!lesson.measured() && lesson.works) continue;  // under way, or its failure was not its own
-        points.push_back(lesson.point);
-        works.push_back(lesson.works);
-        margins.push_back(believed_margin(lesson.beliefs));
+    for (const ConfigurationEvidence& entry : evidence_) {
+        if (!entry.measured() && entry.works) continue;  // under way, or its failure was not its own
+        points.push_back(entry.point);
+        works.push_back(entry.works);
+        margins.push_back(believed_margin(entry.beliefs));
     }
     const auto nothing = [](double margin) { return margin == 0; };
     if (std::find(works.begin(), works.end(), false) == works.end() && std::all_of(margins.begin(), margins.end(), nothing)) return;
     works_ = std::make_unique<FeasibilityModel>(geometry_, std::move(points), works, FeasibilityModel::Options{}, margins);
 }
 
-void ToldModels::find_incumbent() {
+void FittedModels::find_incumbent() {
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
-    for (const Lesson& lesson : lessons_) {
-        points.push_back(lesson.point);
-        beliefs.push_back(lesson.beliefs);
+    for (const ConfigurationEvidence& entry : evidence_) {
+        points.push_back(entry.point);
+        beliefs.push_back(entry.beliefs);
     }
     const std::vector<Prediction> predictions = objective_->mixed(points, columns(beliefs));
-    for (std::size_t i = 0; i < lessons_.size(); ++i)
-        if (lessons_[i].passes && (!incumbent_ || predictions[i].mean > predictions[*incumbent_].mean)) incumbent_ = i;
+    for (std::size_t i = 0; i < evidence_.size(); ++i)
+        if (evidence_[i].passes && (!incumbent_ || predictions[i].mean > predictions[*incumbent_].mean)) incumbent_ = i;
     if (!incumbent_) return;
     const std::vector<EncodedPoint>& observed = objective_->experts().front().process.data().points;
-    observed_ = std::find(observed.begin(), observed.end(), lessons_[*incumbent_].point) - observed.begin();
+    observed_ = std::find(observed.begin(), observed.end(), evidence_[*incumbent_].point) - observed.begin();
 }
 
 }  // namespace servetune
