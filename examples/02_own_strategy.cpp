@@ -27,11 +27,12 @@ int main() {
     const HillClimbing strategy;
     MemoryJournal journal;
     Study study(problem, strategy, journal);
-    while (const auto trial = study.ask()) {
-        const double x = *number_of(*trial->configuration.find("x")) - 13;
-        const double y = *number_of(*trial->configuration.find("y")) - 7;
-        study.tell(trial->id, Measurement{{{"height", {1000 - x * x - y * y}}}});
+    AskResult asked = study.ask();
+    for (; asked.trial() != nullptr; asked = study.ask()) {
+        const double x = *number_of(*asked->configuration.find("x")) - 13;
+        const double y = *number_of(*asked->configuration.find("y")) - 7;
+        study.tell(asked->id, Measurement{{{"height", {1000 - x * x - y * y}}}});
     }
-    std::cout << study.finished_because() << " (" << study.trials().size() << " trials of " << problem.feasible.size() << ")\n";
+    std::cout << asked.finished()->why << " (" << study.trials().size() << " trials of " << problem.feasible.size() << ")\n";
     return study.recommendation().best->text() == "x=13 y=7" ? 0 : 1;
 }

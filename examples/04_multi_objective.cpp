@@ -27,8 +27,8 @@ int main() {
     MemoryJournal journal;
     Study study(problem, strategy, journal);
 
-    for (int i = 0; i < 25; ++i)
-        if (const auto trial = study.ask()) study.tell(trial->id, Measurement{measure(trial->configuration)});
+    const Budget budget{.trials = 25};
+    while (const auto trial = study.ask(budget)) study.tell(trial->id, Measurement{measure(trial->configuration)});
 
     const Recommendation result = study.recommendation();
     for (const FrontPoint& point : result.front)

@@ -187,12 +187,10 @@ public:
 
 private:
     OrderedJson ask() {
-        if (const auto reason = study_.spent(budget_, steady_seconds() - began_))
-            return {{"finished", "the budget is spent"}, {"stop_reason", name_in(stop_reasons, *reason)}};
-        if (study_.told_in_search() + study_.in_hand() >= budget_.trials) return {{"waiting", true}};
-        if (const auto trial = study_.ask()) return offer(*trial);
-        if (study_.finished_because().empty()) return {{"waiting", true}};
-        return {{"finished", study_.finished_because()}, {"stop_reason", name_in(stop_reasons, StopReason::strategy_finished)}};
+        const AskResult asked = study_.ask(budget_);
+        if (asked.trial() != nullptr) return offer(*asked);
+        if (asked.waiting()) return {{"waiting", true}};
+        return {{"finished", asked.finished()->why}, {"stop_reason", name_in(stop_reasons, asked.finished()->reason)}};
     }
 
     OrderedJson offer(const Trial& trial) {
@@ -232,7 +230,6 @@ private:
     const StudySetup& setup_;
     const Budget& budget_;
     Study study_;
-    double began_ = steady_seconds();
 };
 
 }  // namespace

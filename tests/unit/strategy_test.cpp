@@ -218,8 +218,8 @@ TEST_CASE("a study by hand: ids, pairing of seeds, wrong use") {
     Study study(problem, strategy, journal);
     const auto first = study.ask();
     const auto second = study.ask();
-    REQUIRE(first.has_value());
-    REQUIRE(second.has_value());
+    REQUIRE(first.trial() != nullptr);
+    REQUIRE(second.trial() != nullptr);
     CHECK(first->configuration == problem.space.default_configuration());
     CHECK(first->seed == second->seed);  // both are the first measurement of their configuration
     CHECK(message_of<UsageError>([&] { study.tell(9, tokens(1)); }) == "there is no trial 9: 2 were asked");

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <type_traits>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -204,6 +205,64 @@ TEST_CASE(
     CHECK(proposed.ask()->id == 0);
     CHECK(proposed.ask()->id == 2);
 }
+
+TEST_CASE("study by hand: an ask answers a trial, waiting or finished, within a budget") {
+    const Problem problem(two_flags(), {}, {});
+    const Exhaustive strategy;
+    MemoryJournal journal;
+    double now = 0;
+    Study study(problem, strategy, journal, {0, {}, [&] { return now; }});
+    const Budget three{.trials = 3, .wall_clock_seconds = 100};
+    std::vector<AskResult> open;
+    for (int i = 0; i < 3; ++i) open.push_back(study.ask(three));
+    for (const AskResult& asked : open) REQUIRE(asked.trial() != nullptr);
+    CHECK(study.ask(three).waiting());  // those under way would spend it
+    study.tell(open[1]->id, rate_of(open[1]->configuration));
+    CHECK(study.ask(three).waiting());
+    study.tell(open[0]->id, rate_of(open[0]->configuration));
+    study.tell(open[2]->id, rate_of(open[2]->configuration));
+    const AskResult spent = study.ask(three);
+    REQUIRE(spent.finished() != nullptr);
+    CHECK(spent.trial() == nullptr);
+    CHECK_FALSE(spent.waiting());
+    CHECK(spent.finished()->reason == StopReason::trials_spent);
+    now = 100;
+    const AskResult late = study.ask({.trials = 4, .wall_clock_seconds = 100});
+    REQUIRE(late.finished() != nullptr);
+    CHECK(late.finished()->reason == StopReason::wall_clock_spent);
+    const AskResult last = study.ask();
+    REQUIRE(last);
+    study.tell(last->id, rate_of(last->configuration));
+    const AskResult done = study.ask();
+    REQUIRE(done.finished() != nullptr);
+    CHECK(done.finished()->reason == StopReason::strategy_finished);
+    CHECK(done.finished()->why == "all 4 configurations are measured");
+    CHECK_THROWS_AS(study.ask({.trials = 4, .wall_clock_seconds = -1}), UsageError);
+}
+
+TEST_CASE("study by hand: trials that all fail alike end it where the budget says so, as in a run") {
+    const Problem problem(two_flags(), {}, {});
+    const Exhaustive strategy;
+    MemoryJournal journal;
+    Study study(problem, strategy, journal);
+    const Budget budget{.same_failures = 2};
+    AskResult asked = study.ask(budget);
+    std::size_t trials = 0;
+    for (; asked.trial() != nullptr; asked = study.ask(budget), ++trials)
+        study.tell(asked->id, Failure{FailureKind::crashed_under_load, "no such model"});
+    CHECK(trials == 2);
+    REQUIRE(asked.finished() != nullptr);
+    CHECK(asked.finished()->reason == StopReason::nothing_starts);
+    CHECK(asked.finished()->why == "the first trials all failed the same way, crashed_under_load: no such model");
+}
+
+// Problem and strategy must outlive a study: a temporary of either does not compile.
+static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&>);
+static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&, Study::Options>);
+static_assert(!std::is_constructible_v<Study, Problem, const Exhaustive&, MemoryJournal&>);
+static_assert(!std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&>);
+static_assert(!std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&, Study::Options>);
+static_assert(!std::is_constructible_v<Study, Problem, const Exhaustive&, MemoryJournal&, Study::Options>);
 
 TEST_CASE("study by hand: an open trial whose configuration the space has lost is not offered") {
     const Problem before(SearchSpace({Parameter::integer("mode", 0, 3)}), {}, {});

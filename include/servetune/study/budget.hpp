@@ -2,9 +2,11 @@
 #pragma once
 
 #include "servetune/base/option_check.hpp"
+#include "servetune/trial/trial.hpp"
 
 #include <cstddef>
 #include <limits>
+#include <span>
 #include <string>
 
 namespace servetune {
@@ -26,5 +28,22 @@ struct Budget {
         return OptionCheck().within("wall_clock_seconds", wall_clock_seconds, 0, never).within("until", until, 0, never).text();
     }
 };
+
+/// The failure that all search trials from number `since` on share, if there are `enough` of them and no trial ever succeeded; else null. `enough` 0: null.
+[[nodiscard]] inline const Failure* common_failure(std::span<const Trial> trials, std::size_t since, std::size_t enough) {
+    if (enough == 0) return nullptr;
+    const Failure* first = nullptr;
+    std::size_t failed = 0;
+    for (const Trial& trial : trials) {
+        if (!trial.of_search() || !trial.told()) continue;
+        const Failure* failure = trial.failure();
+        if (failure == nullptr || failure->kind == FailureKind::not_in_table) return nullptr;
+        if (trial.id < since) continue;
+        if (first != nullptr && failure->kind != first->kind) return nullptr;
+        if (first == nullptr) first = failure;
+        ++failed;
+    }
+    return failed >= enough ? first : nullptr;
+}
 
 }  // namespace servetune

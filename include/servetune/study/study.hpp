@@ -3,6 +3,7 @@
 
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/strategy/strategy.hpp"
+#include "servetune/study/ask_result.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/study/clocks.hpp"
 #include "servetune/study/observer.hpp"
@@ -30,7 +31,7 @@ namespace servetune {
 ///
 /// By hand:
 ///     Study study(problem, strategy, journal);
-///     while (const auto trial = study.ask()) study.tell(trial->id, measure(trial->configuration));
+///     while (const auto trial = study.ask(budget)) study.tell(trial->id, measure(trial->configuration));
 ///     use(study.recommendation());
 /// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: what is told stays told, and both ways first hand out again the
 /// trials that an earlier process has asked or started but not told. Because strategies are pure functions of the history, a study that was
@@ -53,12 +54,23 @@ public:
         if (!options_.now) options_.now = unix_seconds;
         for (const Trial& trial : trials_) index_.add(trial);
         take_up_open_trials();
+        made_ = options_.steady();
+        first_here_ = trials_.size();
     }
 
-    /// The next trial, recorded as asked; nothing when the strategy has finished or waits for trials that were asked and not told yet. First come the trials
-    /// that an earlier process left open, oldest first, but for those whose configurations the space no longer has. Such a trial that had been started
-    /// is recorded as started again: its length is not counted from the process that died.
-    std::optional<Trial> ask();
+    /// Problem and strategy must outlive the study: temporaries are refused.
+    Study(const Problem&&, const Strategy&, Journal&) = delete;
+    Study(const Problem&&, const Strategy&, Journal&, Options) = delete;
+    Study(const Problem&, const Strategy&&, Journal&) = delete;
+    Study(const Problem&, const Strategy&&, Journal&, Options) = delete;
+
+    /// The next trial, recorded as asked; or waiting, while the strategy needs the result of a trial under way; or finished. First come the trials that an
+    /// earlier process left open, oldest first, except those whose configurations the space no longer has. Such a trial that had been started is recorded
+    /// as started again: its length is not counted from the process that died.
+    AskResult ask();
+    /// The same within a budget, whose clock starts when the study is made: finished once it is spent, and waiting while the trials under way would spend it.
+    /// Throws UsageError for a budget that cannot be.
+    AskResult ask(const Budget& budget);
     /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants measured. A study without trials gets
     /// the default configuration as trial 0 all the same. Throws SpaceError for what is no feasible configuration of the space.
     Trial propose(Configuration configuration, std::string why);
@@ -83,23 +95,21 @@ public:
     }
     [[nodiscard]] const std::vector<Trial>& trials() const { return trials_; }
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
-    /// The strategy's word when the last `ask` found it finished; empty: it waits.
-    [[nodiscard]] const std::string& finished_because() const { return finished_because_; }
 
 private:
     /// The part of `spent` that looks at the clocks.
     [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds) const;
-    /// The failure that all trials from this id on share, where nothing ever succeeded and there are `enough` of them.
-    [[nodiscard]] const Failure* common_failure(std::size_t since, std::size_t enough) const;
     /// Whether the space (still) has the configuration of an open trial.
     [[nodiscard]] bool in_space(std::uint64_t id) const { return problem_.space.feasible(trials_[id].configuration); }
     void take_up_open_trials();
     const Trial& add(Configuration configuration, std::string workload, std::string why);
-    /// The trial to evaluate next, for `ask` and `run`; null as `ask`.
-    const Trial* next();
+    /// What `ask` answers; a trial that had been started is not started again.
+    AskResult next();
+    /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first trial that counts for `same_failures`.
+    [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began, std::size_t since) const;
     /// False: stopped by the user during the trial, which then stays open.
     bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
-    StopReason search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer);
+    AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer);
     /// Why it ended before all were measured; nothing: they are.
     std::optional<StopReason> measure_report_workloads(Evaluator& evaluator, const Budget& budget, double began,
                                                        const std::stop_token& stop, Observer* observer);
@@ -112,24 +122,9 @@ private:
     TrialIndex index_{};
     std::set<std::uint64_t> unoffered_{};      ///< open trials that nobody has in hand: `next` gives them out before it asks the strategy
     std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: the steady clock at their start
-    std::string finished_because_;
+    double made_ = 0;                          ///< by the steady clock
+    std::size_t first_here_ = 0;               ///< number of the first trial that is asked here
 };
-
-inline const Failure* Study::common_failure(std::size_t since, std::size_t enough) const {
-    if (enough == 0) return nullptr;
-    const Failure* first = nullptr;
-    std::size_t failed = 0;
-    for (const Trial& trial : trials_) {
-        if (!trial.of_search() || !trial.told()) continue;
-        const Failure* failure = trial.failure();
-        if (failure == nullptr || failure->kind == FailureKind::not_in_table) return nullptr;
-        if (trial.id < since) continue;
-        if (first != nullptr && failure->kind != first->kind) return nullptr;
-        if (first == nullptr) first = failure;
-        ++failed;
-    }
-    return failed >= enough ? first : nullptr;
-}
 
 inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
     const std::uint64_t replicate = index_.times(workload, configuration);
@@ -170,23 +165,42 @@ inline Trial Study::propose(Configuration configuration, std::string why) {
     return add(std::move(configuration), "", std::move(why));
 }
 
-inline const Trial* Study::next() {
-    finished_because_.clear();
-    if (!unoffered_.empty()) return &trials_[unoffered_.extract(unoffered_.begin()).value()];
+inline AskResult Study::next() {
+    if (!unoffered_.empty()) return AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()]);
     const std::vector<Trial> history = search_history(problem_, trials_);
-    if (history.empty()) return &add(problem_.space.default_configuration(), "", "the default configuration");
+    if (history.empty()) return AskResult(add(problem_.space.default_configuration(), "", "the default configuration"));
     Rng rng(derive_seed(options_.seed, history.size()));
     Answer answer = strategy_.ask(problem_, history, rng);
-    if (auto* proposal = std::get_if<Proposal>(&answer)) return &add(std::move(proposal->configuration), "", std::move(proposal->why));
-    if (const auto* finished = std::get_if<Finished>(&answer)) finished_because_ = finished->why;
-    return nullptr;
+    if (auto* proposal = std::get_if<Proposal>(&answer))
+        return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+    if (auto* finished = std::get_if<Finished>(&answer))
+        return AskResult(AskResult::Finished{StopReason::strategy_finished, std::move(finished->why)});
+    return AskResult(AskResult::Waiting{});
 }
 
-inline std::optional<Trial> Study::ask() {
-    const Trial* trial = next();
-    if (trial == nullptr) return std::nullopt;
-    if (trial->started_at) start(trial->id);
-    return *trial;
+inline std::optional<AskResult::Finished> Study::ended(const Budget& budget, double began, std::size_t since) const {
+    if (const auto reason = spent(budget, options_.steady() - began)) return AskResult::Finished{*reason, "the budget is spent"};
+    if (const Failure* failure = common_failure(trials_, since, budget.same_failures))
+        return AskResult::Finished{
+            StopReason::nothing_starts,
+            "the first trials all failed the same way, " + std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message};
+    return std::nullopt;
+}
+
+inline AskResult Study::ask() {
+    AskResult asked = next();
+    if (asked && asked->started_at) {
+        start(asked->id);
+        return AskResult(trials_[asked->id]);
+    }
+    return asked;
+}
+
+inline AskResult Study::ask(const Budget& budget) {
+    check_options("the budget", budget.why_invalid());
+    if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
+    if (told_in_search() + in_hand() >= budget.trials) return AskResult(AskResult::Waiting{});
+    return ask();
 }
 
 inline void Study::start(std::uint64_t id) {
@@ -224,20 +238,17 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
     return true;
 }
 
-inline StopReason Study::search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer) {
+inline AskResult::Finished Study::search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop,
+                                         Observer* observer) {
     const std::size_t first_of_run = trials_.size();
     take_up_open_trials();  // also those that were asked by hand before
     for (;;) {
-        if (stop.stop_requested()) return StopReason::stopped_by_user;
-        if (const auto reason = spent(budget, options_.steady() - began)) return *reason;
-        if (const Failure* failure = common_failure(first_of_run, budget.same_failures)) {
-            finished_because_ =
-                "the first trials all failed the same way, " + std::string(name_in(failure_kinds, failure->kind)) + ": " + failure->message;
-            return StopReason::nothing_starts;
-        }
-        const Trial* trial = next();
-        if (trial == nullptr) return StopReason::strategy_finished;
-        if (!evaluate(*trial, evaluator, stop, observer)) return StopReason::stopped_by_user;
+        if (stop.stop_requested()) return {StopReason::stopped_by_user};
+        if (auto finished = ended(budget, began, first_of_run)) return *finished;
+        const AskResult asked = next();
+        if (asked.finished() != nullptr) return *asked.finished();
+        if (asked.waiting()) return {StopReason::strategy_finished, "the strategy waits, though no trial is under way"};
+        if (!evaluate(*asked, evaluator, stop, observer)) return {StopReason::stopped_by_user};
     }
 }
 
@@ -265,8 +276,9 @@ inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std:
         check_options("the budget", budget.why_invalid());
         const double began = options_.steady();
         if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
-        summary.reason = search(evaluator, budget, began, stop, observer);
-        summary.message = finished_because_;
+        AskResult::Finished finished = search(evaluator, budget, began, stop, observer);
+        summary.reason = finished.reason;
+        summary.message = std::move(finished.why);
         if (summary.reason != StopReason::stopped_by_user)
             summary.reason = measure_report_workloads(evaluator, budget, began, stop, observer).value_or(summary.reason);
     } catch (const std::exception& error) {
