@@ -331,6 +331,20 @@ TEST_CASE("docs: every relative link of a page leads to a file and a heading") {
     CHECK(anchors_of(headings) == std::set<std::string>{"a-b_c-d-e-f", "h", "h-1"});
 }
 
+TEST_CASE("docs: the picture of README.md is the one that scripts/picture draws with this build") {
+    const TemporaryFolder folder;
+    const fs::path drawn = folder.path() / "result.svg";
+    const fs::path study = checkout / "search_spaces/published/qwen3-14b-h100/study.yaml";
+    const auto draw = [&](const fs::path& of) {  // the exit code and the messages
+        ChildProcess process({"/usr/bin/env", "python3", checkout / "scripts/picture", SERVETUNE_PROGRAM, of, drawn}, folder.path());
+        const int code = process.wait();
+        return std::to_string(code) + " " + process.err();
+    };
+    REQUIRE(draw(study) == "0 ");
+    CHECK(read_file(drawn) == read_file(checkout / "docs/result.svg"));
+    CHECK(draw(folder.path() / "none.yaml").starts_with("1 picture: "));
+}
+
 TEST_CASE("docs: a block that would escape is told, and a command that fails fails its page") {
     using Wrong = std::vector<std::string>;
     const std::string mark = "<!-- not run: needs a GPU -->\n";
