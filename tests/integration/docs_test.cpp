@@ -341,7 +341,7 @@ TEST_CASE("docs: the page of commands names every command and every option") {
         return process.wait() == 0 ? process.out() : "";
     };
     const std::string program = help_of({});
-    static const std::regex command(R"(\n  ([a-z-]+) {2,}[A-Z])");
+    static const std::regex command(R"(\n  ([a-z][a-z-]*) {2,}[A-Z])");
     static const std::regex option(R"((--[a-z-]+))");
     std::size_t commands = 0;
     for (std::sregex_iterator at(program.begin(), program.end(), command), end; at != end; ++at, ++commands) {
