@@ -99,7 +99,8 @@ int dispatch(int argc, char** argv) {
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command = app.add_subcommand(
-        "ask-tell", "Let another program measure: it asks and tells by JSON lines on standard input and output (docs/ask-tell.md)");
+        "ask-tell",
+        "Let another program measure: it asks and tells by JSON lines on standard input and output (docs/reference/ask-tell.md)");
     ask_tell_command
         ->add_option("SPACE", ask_tell_arguments.study, "A study's YAML file; its space, objective, strategy, budget and knowledge count")
         ->required();

@@ -9,7 +9,7 @@
 
 namespace servetune {
 
-/// A row of the journal's table `events` (docs/journal-format.md).
+/// A row of the journal's table `events` (docs/reference/journal-format.md).
 struct JournalEvent {
     std::uint64_t sequence = 0;
     std::uint64_t trial = 0;

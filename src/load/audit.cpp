@@ -12,7 +12,7 @@
 namespace servetune {
 namespace {
 
-// Reasons of every number: docs/measuring.md.
+// Reasons of every number: docs/explanation/measuring.md.
 constexpr double window_tolerance = 0.005;      ///< rates and tokens / duration
 constexpr double window_unsound = 0.03;         ///< above it the rates are worthless
 constexpr double exact_tolerance = 0.02;        ///< decomposition with equal lengths
@@ -313,7 +313,8 @@ private:
     void counts() {
         if (!c_.tokens_are_estimated || !r_.output_tokens) return;
         find(Verdict::suspect, "counts", "output = " + shown(*r_.output_tokens) + " tokens, estimated", "the server counted none",
-             "answers have no usage, so all figures in tokens are estimates (docs/measuring.md); requests per second, TTFT and latency are "
+             "answers have no usage, so all figures in tokens are estimates (docs/explanation/measuring.md); requests per second, TTFT and "
+             "latency are "
              "measured");
     }
 
@@ -427,7 +428,7 @@ private:
 
     const BenchmarkResult& r_;
     const AuditContext& c_;
-    // As in docs/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency, tokens out per success.
+    // As in docs/explanation/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency, tokens out per success.
     double n_;
     double D_;
     std::optional<double> F_;

@@ -31,7 +31,7 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     out += fmt::format(
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
         "levels, all else "
-        "alike (docs/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
+        "alike (docs/explanation/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
         effects.floor().measured, markdown_text(view.setup.problem->objective.leading().metric));
     std::set<std::string> known;
     for (const MainEffect& effect : effects.main())

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// `autotune ask-tell` as a program in another language has it: lines over pipes (docs/ask-tell.md).
+// `autotune ask-tell` as a program in another language has it: lines over pipes (docs/reference/ask-tell.md).
 #include "support/autotune.hpp"
 #include "support/conversation.hpp"
 #include "support/temporary_folder.hpp"
@@ -385,7 +385,7 @@ TEST_CASE("ask-tell: spaces of engines have their commands, and what a space can
 }
 
 TEST_CASE("ask-tell: the page's example runs") {
-    const std::string page = read_file(fs::path(SERVETUNE_SOURCE) / "docs/ask-tell.md");
+    const std::string page = read_file(fs::path(SERVETUNE_SOURCE) / "docs/reference/ask-tell.md");
     const auto block = [&](const std::string& language) {
         const auto from = page.find("```" + language + "\n") + 4 + language.size();
         return page.substr(from, page.find("```", from) - from);

@@ -331,6 +331,47 @@ TEST_CASE("docs: every relative link of a page leads to a file and a heading") {
     CHECK(anchors_of(headings) == std::set<std::string>{"a-b_c-d-e-f", "h", "h-1"});
 }
 
+TEST_CASE("docs: the page of commands names every command and every option") {
+    const std::string page = read_file(checkout / "docs/reference/commands.md");
+    const TemporaryFolder folder;
+    const auto help_of = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), SERVETUNE_PROGRAM);
+        words.emplace_back("--help");
+        ChildProcess process(words, folder.path());
+        return process.wait() == 0 ? process.out() : "";
+    };
+    const std::string program = help_of({});
+    static const std::regex command(R"(\n  ([a-z][a-z-]*) {2,}[A-Z])");
+    static const std::regex option(R"((--[a-z-]+))");
+    std::size_t commands = 0;
+    for (std::sregex_iterator at(program.begin(), program.end(), command), end; at != end; ++at, ++commands) {
+        const std::string name = (*at)[1];
+        INFO(name);
+        CHECK(has(page, "\n## " + name));
+        const std::string help = help_of({name});
+        CHECK(has(help, "--help"));
+        for (std::sregex_iterator word(help.begin(), help.end(), option), last; word != last; ++word) {
+            INFO((*word)[1].str());
+            CHECK((has(page, "`" + (*word)[1].str() + "`") || has(page, "`" + (*word)[1].str() + " ")));
+        }
+    }
+    CHECK(commands >= 13);
+}
+
+TEST_CASE("docs: the picture of README.md is the one that scripts/picture draws with this build") {
+    const TemporaryFolder folder;
+    const fs::path drawn = folder.path() / "result.svg";
+    const fs::path study = checkout / "search_spaces/published/qwen3-14b-h100/study.yaml";
+    const auto draw = [&](const fs::path& of) {  // the exit code and the messages
+        ChildProcess process({"/usr/bin/env", "python3", checkout / "scripts/picture", SERVETUNE_PROGRAM, of, drawn}, folder.path());
+        const int code = process.wait();
+        return std::to_string(code) + " " + process.err();
+    };
+    REQUIRE(draw(study) == "0 ");
+    CHECK(read_file(drawn) == read_file(checkout / "docs/result.svg"));
+    CHECK(draw(folder.path() / "none.yaml").starts_with("1 picture: "));
+}
+
 TEST_CASE("docs: a block that would escape is told, and a command that fails fails its page") {
     using Wrong = std::vector<std::string>;
     const std::string mark = "<!-- not run: needs a GPU -->\n";

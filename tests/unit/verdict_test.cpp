@@ -236,7 +236,7 @@ TEST_CASE("verdict: the disturbances are what the machine's watch and its docume
     const std::string source = SERVETUNE_SOURCE;
     const std::set<std::string, std::less<>> known(disturbances.begin(), disturbances.end());
     const std::string watch = read_file(source + "/src/machine/machine_watch.cpp");
-    const std::string document = read_file(source + "/docs/measuring.md");
+    const std::string document = read_file(source + "/docs/explanation/measuring.md");
     static const std::regex id(R"rx("((?:gpu|cpu)_[a-z]+)",)rx");
     static const std::regex row(R"rx(\n\| `((?:gpu|cpu)_[a-z]+)` \|)rx");
     std::set<std::string, std::less<>> found;

@@ -16,7 +16,7 @@
 
 namespace servetune {
 
-/// Measures by a program of the user's: it gets the configuration as JSON and prints metrics as JSON. docs/command-evaluator.md is its contract.
+/// Measures by a program of the user's: it gets the configuration as JSON and prints metrics as JSON. docs/reference/command-evaluator.md is its contract.
 ///
 /// The request, one JSON object, is its standard input and the file `trials/ID/request.json`:
 ///     {"trial": 3, "seed": 17, "workload": null, "workloads": ["chat"], "model": "Qwen/Qwen3-8B", "configuration": {"max_num_seqs": 128},

@@ -9,7 +9,7 @@
 
 namespace servetune {
 
-// Journals hold these texts (docs/journal-format.md): a change needs a new schema version.
+// Journals hold these texts (docs/reference/journal-format.md): a change needs a new schema version.
 
 /// `{"max_num_seqs":512,"quantization":null}`; null is Unset.
 std::string json_of(const Configuration& configuration);

@@ -33,7 +33,7 @@ struct RescuedJournal {
 };
 
 /// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction per event). The format, and what it
-/// promises to other tools, is in docs/journal-format.md. One process writes at a time (a lock that dies with it); any number may
+/// promises to other tools, is in docs/reference/journal-format.md. One process writes at a time (a lock that dies with it); any number may
 /// read, also those that may not write. Each event has a checksum: damage is an error, never another figure. Not thread safe.
 class SqliteJournal : public Journal {
 public:

@@ -41,7 +41,7 @@ struct AuditContext {
 };
 
 /// Checks the identities that every honest measurement satisfies, one result by itself. The verdict is that of the gravest
-/// finding. Definitions, tolerances, weights and their reasons: docs/measuring.md. Ids: window decomposition hidden_decode chunks
+/// finding. Definitions, tolerances, weights and their reasons: docs/explanation/measuring.md. Ids: window decomposition hidden_decode chunks
 /// little order peak complete lengths counts load_bound client server physics. Never throws; O(1).
 Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
 

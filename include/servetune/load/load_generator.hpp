@@ -84,7 +84,7 @@ struct LoadRun {
     bool stopped = false;       ///< by the stop token: records of requests that had not ended are `cancelled`
 };
 
-/// Sends the requests when the arrival process says so and records what comes back (docs/measuring.md has the definitions).
+/// Sends the requests when the arrival process says so and records what comes back (docs/explanation/measuring.md has the definitions).
 ///
 /// Times are CLOCK_MONOTONIC, one stamp for each read of a socket. A failed request is a record with a reason, never an exception.
 /// A turn of a conversation is sent once the one it follows has been answered, and fails with it. Redirects are not followed,

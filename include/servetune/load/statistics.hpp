@@ -55,7 +55,7 @@ struct LoadStatistics {
     std::vector<std::string> notes{};  ///< why something is absent or means something else here
 };
 
-/// Summarises a run. All figures but failures, duration and concurrency are of the successful requests alone (docs/measuring.md).
+/// Summarises a run. All figures but failures, duration and concurrency are of the successful requests alone (docs/explanation/measuring.md).
 ///
 /// - Times: mean, population standard deviation, percentiles by linear interpolation at q (n - 1) (numpy's default). Latency ends with
 ///   the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each request, unweighted, of those with

@@ -62,7 +62,7 @@ struct WatchedProcesses {
 /// others, is not the configuration's. Begins when it is made. GPUs are asked through nvidia-smi in a thread of its own, the CPU's times are taken
 /// at the beginning and at the end. Nothing that nvidia-smi does throws. `stop` waits for the sample that is under way and for the last one, two
 /// questions each; a question that is not answered in time (and 4 s more where nvidia-smi cannot be killed) is the last one.
-/// docs/measuring.md tells what a study does with findings.
+/// docs/explanation/measuring.md tells what a study does with findings.
 class MachineWatch {
 public:
     explicit MachineWatch(const WatchedProcesses& ours, MachineWatchOptions options = {});

@@ -27,7 +27,7 @@ struct LogNormal {
 /// Lengths: ln l_d ~ N(ln 0.4 + 0.5 ln D + 0.5 ln t_d, 0.75^2). Distances in D dimensions grow like sqrt(D), so must lengths, or nothing would be correlated
 /// with anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML 2024). t_d is the dimension's typical distance:
 /// neighbours on a long scale are nearer to each other than two categories. Shorter (ln t_d) or longer (0) ones lost to this on ordered or on unordered
-/// parameters (docs/performance-appendix.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part.
+/// parameters (docs/explanation/performance-appendix.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part.
 /// Noise: around what is assumed or has been measured, in units of the values.
 struct HyperparameterPriors {
     std::vector<LogNormal> lengths{};  ///< one for each dimension

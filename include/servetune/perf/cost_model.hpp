@@ -64,7 +64,7 @@ struct StepTime {
 /// Roofline of one serving engine with one choice of flags: bytes and seconds from first principles and the engine's few factors.
 ///
 /// Time of a step = max(operations / (FLOP/s x efficiency), bytes / (bandwidth x efficiency)) for weights and for attention each
-/// (Williams, Waterman, Patterson: "Roofline", CACM 2009), + exchanges between devices, + the host's work (docs/simulator.md has every
+/// (Williams, Waterman, Patterson: "Roofline", CACM 2009), + exchanges between devices, + the host's work (docs/explanation/simulator.md has every
 /// formula). Throws UsageError where the figures do not suffice: weights of this quantization unknown, several devices without a known link,
 /// a size or share that is zero or negative.
 ///
@@ -96,7 +96,7 @@ private:
     ServingSettings settings_;
     MemoryPlan memory_;
     ModelWeights weights_;
-    // One device, one pass over the weights (docs/simulator.md, "Weights").
+    // One device, one pass over the weights (docs/explanation/simulator.md, "Weights").
     double shared_bytes_ = 0;  ///< read whatever the tokens
     double expert_bytes_ = 0;  ///< all experts together
     double flops_per_token_ = 0;

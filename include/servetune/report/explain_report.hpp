@@ -10,10 +10,10 @@
 
 namespace servetune {
 
-/// What `autotune explain` prints, whatever strategy asked the trials (docs/optimizer.md, "Reading autotune explain").
+/// What `autotune explain` prints, whatever strategy asked the trials (docs/explanation/optimizer.md, "Reading autotune explain").
 struct ExplainReport {
     std::string text;
-    std::string json;        ///< docs/json-output.md
+    std::string json;        ///< docs/reference/json-output.md
     bool something = false;  ///< anything was measured that can explain
 };
 

@@ -15,7 +15,7 @@ namespace servetune {
 /// trials give the same text. `stop_reason` is empty while the study is not over.
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
 
-/// The object that `run --json` and `report --json` end with. Its fields are listed in docs/json-output.md.
+/// The object that `run --json` and `report --json` end with. Its fields are listed in docs/reference/json-output.md.
 /// `with_effects`: what the parameters do too, which takes fitting the models.
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
 

@@ -17,7 +17,7 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 /// benchmarks of GPUStack, exports of GenAI-Perf and AIPerf, our own (result_export.hpp); else text or Markdown with result
 /// blocks, where `launchers` begin the serving commands (published.hpp). The format is told by the content, never by the name.
 ///
-/// Figures keep the meaning that their tool gives them (docs/result-formats.md), under our name for that meaning: the
+/// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under our name for that meaning: the
 /// inter-token latency of GenAI-Perf and AIPerf is our time per output token. What was not measured is absent, also where the tool
 /// writes 0; what is not finite or negative is no figure.
 ///

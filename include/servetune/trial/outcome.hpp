@@ -42,7 +42,7 @@ struct Finding {
 };
 
 /// Findings that say: something else used or slowed the machine during the measurement. Such a figure is not the configuration's own.
-/// `MachineWatch` gives them; docs/measuring.md says what each looks at.
+/// `MachineWatch` gives them; docs/explanation/measuring.md says what each looks at.
 inline constexpr std::array<std::string_view, 5> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost", "cpu_stolen", "cpu_shared"};
 
 struct Validity {
