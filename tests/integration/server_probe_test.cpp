@@ -93,6 +93,29 @@ TEST_CASE("server probe: a server serves that is ready, has the model and answer
     CHECK(asked({{"/health", well}, {models, {200, last_part}}}, "somebody/weights").kind == FailureKind::wrong_model);
 }
 
+TEST_CASE("server probe: an engine has its lists and answers where its file says") {
+    const CannedServer server({{"/up", well}, {"/which", lists_m}, {"/answer", {200, one_token}}, {models, {200, "[]"}}});
+    Engine engine = some_engine();
+    engine.ready_path = "/up";
+    engine.api = {{"chat", "/answer"}, {"models", "/which"}};
+    const auto probe = [&](const std::string& model) {
+        return ServerProbe(engine, endpoint_of(engine, server.port(), model), [] { return false; });
+    };
+    CHECK(probe("m").ask(5).state == State::serves);
+    CHECK(probe("m").why_not_listed().empty());
+    CHECK(probe("n").why_not_listed() == "GET /which does not list n any more");
+    CHECK(endpoint_of(engine, 1, "m").api == Endpoint::Api::chat);
+    engine.api = {{"completions", "/complete"}};
+    CHECK(endpoint_of(engine, 1, "m").api == Endpoint::Api::completions);
+    CHECK(endpoint_of(engine, 1, "m").answers_path == "/complete");
+    CHECK(endpoint_of(engine, 1, "m").models_path == "/v1/models");
+}
+
+TEST_CASE("server probe: one without a list of models serves, whichever status says that there is none") {
+    for (const int status : {404, 405, 501})
+        CHECK(asked({{"/health", well}, {models, {status, "{}"}}, {chat, {200, one_token}}}).state == State::serves);
+}
+
 TEST_CASE("server probe: one that is not there yet is asked again") {
     CHECK(asked({{"/health", {503, "loading"}}}).message == "GET /health answers 503: loading");
     CHECK(asked({{"/health", {503, "loading"}}}).state == State::not_yet);
