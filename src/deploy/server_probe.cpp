@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -48,7 +47,7 @@ const Json* member(const Json& object, const char* name) {
     return object.is_object() && found != object.end() ? &*found : nullptr;
 }
 
-bool lists(const std::vector<std::string>& models, const std::string& expected) {
+bool names_model(const std::vector<std::string>& models, const std::string& expected) {
     return std::any_of(models.begin(), models.end(), [&](const std::string& model) { return same_model(expected, model); });
 }
 
@@ -83,7 +82,7 @@ ProbeAnswer ServerProbe::ask_models(double timeout_seconds) const {
     if (list.state == ModelList::State::no_answer) return not_yet(said(what, list.reply));
     if (list.state == ModelList::State::not_a_list)
         return failed(FailureKind::load_test_failed, what + " is no list of models: " + list.reply.body.substr(0, 300));
-    if (lists(list.names, endpoint_.model)) return {State::serves};
+    if (names_model(list.names, endpoint_.model)) return {State::serves};
     std::string names;
     for (const std::string& model : list.names) names += (names.empty() ? "" : ", ") + model;
     return failed(FailureKind::wrong_model,
@@ -117,7 +116,7 @@ std::string ServerProbe::why_not_listed() const {
     const ModelList list = ask_for_models(endpoint_, short_answer_seconds, give_up_);
     if (list.state == ModelList::State::no_such_path) return "";
     if (list.state == ModelList::State::no_answer) return said(what, list.reply);
-    return lists(list.names, endpoint_.model) ? "" : what + " does not list " + endpoint_.model + " any more";
+    return names_model(list.names, endpoint_.model) ? "" : what + " does not list " + endpoint_.model + " any more";
 }
 
 std::optional<double> ServerProbe::process_start_seconds() const {
@@ -149,13 +148,10 @@ Endpoint endpoint_of(const Engine& engine, const std::string& address, const std
 
 namespace {
 
-/// A flag as the server_info of SGLang calls it (its ServerArgs: the flag with underscores), or llama-server's /props.
-std::string name_in_info(const std::string& flag) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> others{
-        {{"parallel", "total_slots"}, {"model", "model_path"}}};
+/// What `server_info` calls a flag.
+std::string name_in_info(const Engine& engine, const std::string& flag) {
+    if (const auto given = engine.reported_as.find(flag); given != engine.reported_as.end()) return given->second;
     std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    for (const auto& [ours, theirs] : others)
-        if (name == ours) return std::string(theirs);
     std::replace(name.begin(), name.end(), '-', '_');
     return name;
 }
@@ -180,7 +176,7 @@ std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint
         std::string asked = equals == std::string::npos ? "" : argv[i].substr(equals + 1);
         if (equals == std::string::npos && i + 1 < argv.size() && !argv[i + 1].starts_with("--")) asked = argv[i + 1];
         const std::string flag = argv[i].substr(0, equals);
-        const Json* value = member(info, name_in_info(flag).c_str());
+        const Json* value = member(info, name_in_info(engine, flag).c_str());
         if (value != nullptr && !says(*value, asked))
             result.push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
     }

@@ -190,6 +190,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     };
     check("engine", keys::engine);
     check("ready", keys::ready);
+    check("api", keys::api);
     check("between_runs", keys::between_runs);
     check("failures", keys::failure);
     check("parameter", keys::parameter);
