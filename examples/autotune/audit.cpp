@@ -41,6 +41,7 @@ struct Known {
     std::vector<HardwareSpec> hardware;
     std::vector<ModelSpec> models;
     std::vector<std::string> launchers;
+    CommandReader commands;
     std::optional<HardwareSpec> given_hardware{};
     std::string given_model{};
     std::optional<StudyFile> study{};
@@ -151,8 +152,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        describe(context, shell_words(block.arguments), known.given_model.empty() && !block.model.empty() ? block.model : model,
-                 known.models);
+        describe(context, known.commands.read(shell_words(block.arguments)),
+                 known.given_model.empty() && !block.model.empty() ? block.model : model, known.models);
         const std::string name = workload != nullptr ? workload->name : block.names.empty() ? "" : block.names.front();
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
@@ -224,14 +225,14 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
 
 int audit(const AuditArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
-    Known known{catalogue.all_hardware(), catalogue.all_models(), {}};
+    const std::vector<Engine> engines = catalogue.engines();
+    Known known{catalogue.all_hardware(), catalogue.all_models(), launchers_of(engines), CommandReader(engines, catalogue.root())};
     if (!arguments.hardware.empty()) known.given_hardware = catalogue.hardware(arguments.hardware);
     if (!arguments.model.empty()) {
         (void)catalogue.model(arguments.model);  // throws for one that is not known
         known.given_model = arguments.model;
     }
     if (arguments.study) known.study = load_study(*arguments.study, catalogue);
-    known.launchers = launchers_of(catalogue.engines());
 
     std::vector<Audited> all;
     std::size_t unreadable = 0;

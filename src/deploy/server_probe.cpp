@@ -2,13 +2,13 @@
 #include "server_probe.hpp"
 
 #include "../load/http.hpp"
+#include "../load/model_list.hpp"
 #include "../load/request_body.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <array>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -47,14 +47,8 @@ const Json* member(const Json& object, const char* name) {
     return object.is_object() && found != object.end() ? &*found : nullptr;
 }
 
-std::optional<std::vector<std::string>> models_in(const std::string& body) {
-    const Json object = Json::parse(body, nullptr, false);
-    const Json* data = member(object, "data");
-    if (data == nullptr || !data->is_array()) return std::nullopt;
-    std::vector<std::string> result;
-    for (const Json& model : *data)
-        if (const Json* id = member(model, "id"); id != nullptr && id->is_string()) result.push_back(id->get<std::string>());
-    return result;
+bool names_model(const std::vector<std::string>& models, const std::string& expected) {
+    return std::any_of(models.begin(), models.end(), [&](const std::string& model) { return same_model(expected, model); });
 }
 
 /// Whether the answer has a token: counted, or as text where the server does not count.
@@ -69,11 +63,6 @@ bool has_token(const Json& answer) {
     return text != nullptr && text->is_string() && !text->get<std::string>().empty();
 }
 
-std::string path_or(const Engine& engine, const char* name, const std::string& usual) {
-    const auto found = engine.api.find(name);
-    return found == engine.api.end() ? usual : found->second;
-}
-
 }  // namespace
 
 ProbeAnswer ServerProbe::ask(double timeout_seconds) const {
@@ -86,17 +75,16 @@ ProbeAnswer ServerProbe::ask(double timeout_seconds) const {
 }
 
 ProbeAnswer ServerProbe::ask_models(double timeout_seconds) const {
-    const std::string path = path_or(engine_, "models", "/v1/models");
-    const Reply reply = get(endpoint_, path, std::min(timeout_seconds, short_answer_seconds), give_up_);
-    if (auto refused = not_allowed("GET " + path, reply, endpoint_)) return *refused;
-    if (reply.error.empty() && reply.status == 404) return {State::serves};  // it has no such list
-    if (!reply.error.empty() || reply.status != 200) return not_yet(said("GET " + path, reply));
-    const auto models = models_in(reply.body);
-    if (!models) return failed(FailureKind::load_test_failed, "GET " + path + " is no list of models: " + reply.body.substr(0, 300));
-    for (const std::string& model : *models)
-        if (same_model(endpoint_.model, model)) return {State::serves};
+    const std::string what = "GET " + endpoint_.models_path;
+    const ModelList list = ask_for_models(endpoint_, std::min(timeout_seconds, short_answer_seconds), give_up_);
+    if (auto refused = not_allowed(what, list.reply, endpoint_)) return *refused;
+    if (list.state == ModelList::State::no_such_path) return {State::serves};
+    if (list.state == ModelList::State::no_answer) return not_yet(said(what, list.reply));
+    if (list.state == ModelList::State::not_a_list)
+        return failed(FailureKind::load_test_failed, what + " is no list of models: " + list.reply.body.substr(0, 300));
+    if (names_model(list.names, endpoint_.model)) return {State::serves};
     std::string names;
-    for (const std::string& model : *models) names += (names.empty() ? "" : ", ") + model;
+    for (const std::string& model : list.names) names += (names.empty() ? "" : ", ") + model;
     return failed(FailureKind::wrong_model,
                   "the server was to serve " + endpoint_.model + ", it serves " + (names.empty() ? "none" : names));
 }
@@ -104,7 +92,7 @@ ProbeAnswer ServerProbe::ask_models(double timeout_seconds) const {
 ProbeAnswer ServerProbe::ask_completion(double timeout_seconds) const {
     Endpoint whole = endpoint_;
     whole.stream = false;
-    const std::string path = path_of(whole.api);
+    const std::string path = path_of(whole);
     const Reply reply = post(whole, path, request_body(whole, {.text = "Hello", .output_tokens = 1}, {}, false), timeout_seconds, give_up_);
     const std::string what = "a first POST " + path;
     if (auto refused = not_allowed(what, reply, endpoint_)) return *refused;
@@ -124,14 +112,11 @@ ProbeAnswer ServerProbe::ask_completion(double timeout_seconds) const {
 }
 
 std::string ServerProbe::why_not_listed() const {
-    const std::string path = path_or(engine_, "models", "/v1/models");
-    const Reply reply = get(endpoint_, path, short_answer_seconds, give_up_);
-    if (reply.error.empty() && reply.status == 404) return "";
-    if (!reply.error.empty() || reply.status != 200) return said("GET " + path, reply);
-    const auto models = models_in(reply.body);
-    const bool listed =
-        models && std::any_of(models->begin(), models->end(), [&](const std::string& model) { return same_model(endpoint_.model, model); });
-    return listed ? "" : "GET " + path + " does not list " + endpoint_.model + " any more";
+    const std::string what = "GET " + endpoint_.models_path;
+    const ModelList list = ask_for_models(endpoint_, short_answer_seconds, give_up_);
+    if (list.state == ModelList::State::no_such_path) return "";
+    if (list.state == ModelList::State::no_answer) return said(what, list.reply);
+    return names_model(list.names, endpoint_.model) ? "" : what + " does not list " + endpoint_.model + " any more";
 }
 
 std::optional<double> ServerProbe::process_start_seconds() const {
@@ -147,7 +132,13 @@ Endpoint endpoint_of(const Engine& engine, int port, const std::string& model) {
 
 Endpoint endpoint_of(const Engine& engine, const std::string& address, const std::string& model) {
     Endpoint endpoint{address, model};
-    if (!engine.api.contains("chat") && engine.api.contains("completions")) endpoint.api = Endpoint::Api::completions;
+    const auto path = [&](const char* name) {
+        const auto found = engine.api.find(name);
+        return found != engine.api.end() ? found->second : "";
+    };
+    if (path("chat").empty() && !path("completions").empty()) endpoint.api = Endpoint::Api::completions;
+    endpoint.answers_path = path(endpoint.api == Endpoint::Api::chat ? "chat" : "completions");
+    if (!path("models").empty()) endpoint.models_path = path("models");
     const auto url = engine.counters.find("url");  // without: some engine's /metrics loses what is read
     endpoint.metrics_path = url == engine.counters.end() ? "" : url->second;
     for (const auto& [ours, theirs] : engine.counters)
@@ -157,13 +148,10 @@ Endpoint endpoint_of(const Engine& engine, const std::string& address, const std
 
 namespace {
 
-/// A flag as the server_info of SGLang calls it (its ServerArgs: the flag with underscores), or llama-server's /props.
-std::string name_in_info(const std::string& flag) {
-    static constexpr std::array<std::pair<std::string_view, std::string_view>, 2> others{
-        {{"parallel", "total_slots"}, {"model", "model_path"}}};
+/// What `server_info` calls a flag.
+std::string name_in_info(const Engine& engine, const std::string& flag) {
+    if (const auto given = engine.reported_as.find(flag); given != engine.reported_as.end()) return given->second;
     std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
-    for (const auto& [ours, theirs] : others)
-        if (name == ours) return std::string(theirs);
     std::replace(name.begin(), name.end(), '-', '_');
     return name;
 }
@@ -188,7 +176,7 @@ std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint
         std::string asked = equals == std::string::npos ? "" : argv[i].substr(equals + 1);
         if (equals == std::string::npos && i + 1 < argv.size() && !argv[i + 1].starts_with("--")) asked = argv[i + 1];
         const std::string flag = argv[i].substr(0, equals);
-        const Json* value = member(info, name_in_info(flag).c_str());
+        const Json* value = member(info, name_in_info(engine, flag).c_str());
         if (value != nullptr && !says(*value, asked))
             result.push_back(flag + (asked.empty() ? "" : " " + asked) + " was asked for, " + value->dump() + " is in force");
     }

@@ -154,7 +154,7 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
     for (std::size_t i = 0; i < plan.size(); ++i) run.records[i].index = i;
     LoadTask task{.endpoint = endpoint, .plan = plan, .options = options, .records = run.records};
     task.closed_loop = arrival.kind == Arrival::Kind::concurrency;
-    task.path = path_of(endpoint.api);
+    task.path = path_of(endpoint);
     task.bodies.resize(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i)
         if (!plan[i].follows) task.bodies[i] = request_body(endpoint, plan[i], {}, options.ignore_eos);

@@ -2,6 +2,7 @@
 #include "servetune/load/probe.hpp"
 
 #include "http.hpp"
+#include "model_list.hpp"
 #include "request_body.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nesting.hpp"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr double patience_seconds = 120;  // for one token; a server under load may take its time
 
-std::string address_of(const Endpoint& endpoint) { return without_user_info(server_url(endpoint.url)) + path_of(endpoint.api); }
+std::string address_of(const Endpoint& endpoint) { return without_user_info(server_url(endpoint.url)) + path_of(endpoint); }
 
 /// `usage.prompt_tokens` of the answer to a request for one token, where it has that.
 std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
@@ -33,8 +34,7 @@ std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
 Reply asked_for_one_token(const Endpoint& endpoint, const std::string& text) {
     Endpoint whole = endpoint;
     whole.stream = false;
-    Reply reply =
-        post(endpoint, path_of(endpoint.api), request_body(whole, {.text = text, .output_tokens = 1}, {}, false), patience_seconds);
+    Reply reply = post(endpoint, path_of(endpoint), request_body(whole, {.text = text, .output_tokens = 1}, {}, false), patience_seconds);
     if (!reply.error.empty() || reply.status != 200) throw IoError(address_of(endpoint) + trouble_text(reply));
     return reply;
 }
@@ -167,16 +167,10 @@ std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount
 }
 
 std::vector<std::string> served_models(const Endpoint& endpoint) {
-    std::vector<std::string> result;
-    const Reply reply = get(endpoint, "/v1/models", 10);
-    const auto object = nlohmann::json::parse(reply.body, nullptr, false);
-    const bool no_such_path = reply.error.empty() && (reply.status == 404 || reply.status == 405 || reply.status == 501);
-    if (!no_such_path && (!reply.error.empty() || reply.status != 200))
-        throw IoError("GET " + without_user_info(server_url(endpoint.url)) + "/v1/models" + trouble_text(reply));
-    if (reply.status != 200 || !object.is_object() || !object.contains("data") || !object["data"].is_array()) return result;
-    for (const auto& model : object["data"])
-        if (model.is_object() && model.contains("id") && model["id"].is_string()) result.push_back(model["id"].get<std::string>());
-    return result;
+    const ModelList list = ask_for_models(endpoint, 10);
+    if (list.state == ModelList::State::no_answer)
+        throw IoError("GET " + without_user_info(server_url(endpoint.url)) + endpoint.models_path + trouble_text(list.reply));
+    return list.names;
 }
 
 }  // namespace servetune

@@ -13,7 +13,10 @@ bool takes_field(const Endpoint& endpoint, const std::string& field) {
     return std::find(endpoint.refused_fields.begin(), endpoint.refused_fields.end(), field) == endpoint.refused_fields.end();
 }
 
-const char* path_of(Endpoint::Api api) { return api == Endpoint::Api::chat ? "/v1/chat/completions" : "/v1/completions"; }
+std::string path_of(const Endpoint& endpoint) {
+    if (!endpoint.answers_path.empty()) return endpoint.answers_path;
+    return endpoint.api == Endpoint::Api::chat ? "/v1/chat/completions" : "/v1/completions";
+}
 
 std::string request_body(const Endpoint& endpoint, const PlannedRequest& request, const std::vector<std::string>& turns, bool ignore_eos) {
     using OrderedJson = nlohmann::ordered_json;

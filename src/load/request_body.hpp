@@ -8,8 +8,8 @@
 
 namespace servetune {
 
-/// `/v1/chat/completions` or `/v1/completions`.
-const char* path_of(Endpoint::Api api);
+/// Where this server is asked for answers: `/v1/chat/completions` or `/v1/completions`, unless the endpoint has another path.
+std::string path_of(const Endpoint& endpoint);
 
 /// Whether this field of ours is sent: the server has not refused it.
 bool takes_field(const Endpoint& endpoint, const std::string& field);

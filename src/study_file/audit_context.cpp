@@ -4,78 +4,12 @@
 #include "servetune/study_file/catalogue.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
 
 namespace servetune {
 namespace {
-
-/// A flag with its value, written `--flag=value` or `--flag value`; a word without a flag has an empty one.
-struct Argument {
-    std::string flag;
-    std::string value;
-};
-
-std::vector<Argument> arguments_of(const std::vector<std::string>& words) {
-    std::vector<Argument> result;
-    for (std::size_t i = 0; i < words.size(); ++i) {
-        if (!words[i].starts_with('-')) {
-            result.push_back({"", words[i]});
-            continue;
-        }
-        const auto equals = words[i].find('=');
-        if (equals != std::string::npos) result.push_back({words[i].substr(0, equals), words[i].substr(equals + 1)});
-        else if (i + 1 < words.size() && !words[i + 1].starts_with('-')) {
-            result.push_back({words[i], words[i + 1]});
-            ++i;
-        } else result.push_back({words[i], ""});
-    }
-    return result;
-}
-
-template <std::size_t n>
-bool among(const std::array<std::string_view, n>& list, std::string_view name) {
-    return std::find(list.begin(), list.end(), name) != list.end();
-}
-
-constexpr std::array<std::string_view, 4> model_flags{"--model", "--model-path", "-m", "--hf-repo"};
-constexpr std::array<std::string_view, 16> parallel_flags{"--tensor-parallel-size",
-                                                          "-tp",
-                                                          "--tp",
-                                                          "--tp-size",
-                                                          "--tp_size",
-                                                          "--tensor_parallel_size",
-                                                          "--data-parallel-size",
-                                                          "-dp",
-                                                          "--dp-size",
-                                                          "--dp",
-                                                          "-pp",
-                                                          "--pp-size",
-                                                          "--pipeline-parallel-size",
-                                                          "--pp_size",
-                                                          "--pipeline_parallel_size",
-                                                          "--pp"};
-constexpr std::array<std::string_view, 4> draft_counts{"--speculative-num-draft-tokens", "--draft-max", "--draft", "--draft-n"};
-constexpr std::array<std::string_view, 2> cache_off{"--no-enable-prefix-caching", "--disable-radix-cache"};
-
-/// What comes first among the words that no flag takes: the program, its subcommand, `python3 -m module`, or the model.
-bool starts_an_engine(const std::string& word) {
-    const std::string name = word.substr(word.rfind('/') + 1);
-    return name == "vllm" || name == "serve" || name == "trtllm-serve" || name == "python" || name == "python3" || name == "llama-server" ||
-           name == "sglang";
-}
-
-/// The number behind `"num_speculative_tokens":` in a JSON text.
-std::optional<double> speculative_tokens(const std::string& json) {
-    const std::string key = "num_speculative_tokens";
-    auto at = json.find(key);
-    if (at == std::string::npos) return std::nullopt;
-    at = json.find_first_of("0123456789", at + key.size());
-    if (at == std::string::npos) return std::nullopt;
-    return real_of(json.substr(at, json.find_first_not_of("0123456789", at) - at));
-}
 
 const Workload* find_workload(const StudyFile& study, const std::string& name) {
     for (const auto* list : {&study.workloads, &study.report_workloads})
@@ -114,35 +48,15 @@ BenchmarkResult result_of(const Metrics& metrics) {
     return result;
 }
 
-void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model, const std::vector<ModelSpec>& known) {
-    std::string served = model;
-    std::string quantization;
-    bool speculates = false;
-    std::optional<double> drafts;
-    bool first_word = true;
-    context.devices = 1;
-    for (const Argument& argument : arguments_of(words)) {
-        const auto& [flag, value] = argument;
-        const bool module = flag == "-m" && (value.starts_with("sglang") || value.starts_with("vllm"));
-        if (flag.empty() && !starts_an_engine(value)) {
-            if (first_word) served = value;
-            first_word = false;
-        } else if (among(model_flags, flag) && !module) served = value;
-        else if (flag == "--quantization" || flag == "-q") quantization = value;
-        else if (among(parallel_flags, flag)) context.devices *= std::max(1.0, real_of(value).value_or(1));
-        else if (among(cache_off, flag)) context.prefix_cache_intended = false;
-        if (flag.find("speculative") != std::string::npos || among(draft_counts, flag) || flag == "--model-draft" || flag == "-md") {
-            speculates = true;
-            const auto tokens = among(draft_counts, flag) ? real_of(value) : speculative_tokens(value);
-            if (tokens) drafts = std::max(drafts.value_or(0), *tokens);
-        }
-    }
-    context.served = served_model(served, known);
-    if (context.served && !quantization.empty() && context.served->quantization == context.served->model.native_type)
-        context.served->quantization = quantization;
-    // At most every drafted token is accepted, and the model's own comes on top.
-    if (!speculates) context.tokens_per_step = 1;
-    else if (drafts) context.tokens_per_step = *drafts + 1;
+void describe(AuditContext& context, const CommandFacts& facts, const std::string& model, const std::vector<ModelSpec>& known) {
+    context.devices = facts.devices;
+    if (facts.prefix_cache_off) context.prefix_cache_intended = false;
+    context.served = served_model(facts.model.empty() ? model : facts.model, known);
+    if (context.served && !facts.quantization.empty() && context.served->quantization == context.served->model.native_type)
+        context.served->quantization = facts.quantization;
+    // At most every token that was guessed is accepted, and the model's own comes on top.
+    if (!facts.speculates) context.tokens_per_step = 1;
+    else if (facts.guesses) context.tokens_per_step = *facts.guesses + 1;
     else context.tokens_per_step = std::nullopt;
 }
 
@@ -170,7 +84,11 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
     std::optional<HardwareSpec> hardware;
     if (!study.hardware.empty()) hardware = hardware_in(study.hardware, catalogue.all_hardware());
     std::vector<ModelSpec> models;  // what a command says is for physics, which needs hardware
-    if (hardware) models = catalogue.all_models();
+    std::optional<CommandReader> commands;
+    if (hardware) {
+        models = catalogue.all_models();
+        commands.emplace(study.composition->engines(), catalogue.root());
+    }
     const SearchSpace space(study.composition->parameters());
     struct Together {
         std::vector<BenchmarkResult> results;
@@ -184,8 +102,8 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         AuditContext context;
         context.hardware = hardware;
         if (const Workload* workload = find_workload(study, row.workload)) describe(context, *workload, result);
-        if (const auto words = hardware ? command_of(table, row, space, study) : std::nullopt)
-            describe(context, *words, study.model, models);
+        if (const auto words = commands ? command_of(table, row, space, study) : std::nullopt)
+            describe(context, commands->read(*words), study.model, models);
         add(measurement->validity, audit(result, context));
         by_workload[row.workload].results.push_back(result);
         by_workload[row.workload].measurements.push_back(measurement);

@@ -37,6 +37,9 @@ void check_names(const Engine& engine, const Yaml& file) {
     for (const auto& [name, node] : file.find("parameters")->entries())
         if (const Yaml* when = node.find("when"))
             for (const auto& [parent, values] : when->entries()) check(parent, values);
+    if (const Yaml* aliases = file.find("aliases"))
+        for (const auto& [spelling, meant] : aliases->entries())
+            if (meant.text() != "{model}") check(meant.text(), meant);
     if (const Yaml* devices = file.find("devices"))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
             check(engine.devices[i].parameter, devices->items()[i]);
@@ -57,6 +60,15 @@ DeviceFactor read_device_factor(const Yaml& node) {
     return {node.find("parameter")->text(), unless != nullptr ? read_conditions(*unless) : std::vector<Condition>{}};
 }
 
+std::map<std::string, std::string> read_api(const Yaml& node) {
+    node.check_keys(keys::api);
+    for (const auto& [name, value] : node.entries()) {
+        if (name == "style" && value.text() != "openai") value.fail_wanted("openai");
+        if (name != "style" && !value.text().starts_with('/')) value.fail_wanted("a path such as /v1/models");
+    }
+    return read_texts(node);
+}
+
 Engine read_engine(const Yaml& file) {
     file.check_keys(keys::engine);
     Engine engine{file.find("engine")->text()};
@@ -65,6 +77,12 @@ Engine read_engine(const Yaml& file) {
     if (std::none_of(engine.launch.begin(), engine.launch.end(),
                      [](const std::string& word) { return word.find("{model}") != std::string::npos; }))
         file.find("launch")->fail("the command has no {model}");
+    if (const Yaml* starts = file.find("started_as"))
+        for (const Yaml& item : starts->items()) {
+            engine.started_as.push_back(words(item));
+            if (engine.started_as.back().empty()) item.fail("a command begins with at least one word");
+        }
+    if (const Yaml* aliases = file.find("aliases")) engine.aliases = read_texts(*aliases);
     if (const Yaml* help = file.find("help")) {
         engine.help.clear();
         for (const Yaml& item : help->items()) engine.help.push_back(words(item));
@@ -79,7 +97,8 @@ Engine read_engine(const Yaml& file) {
         engine.ready_path = ready->find("http_get")->text();
         engine.ready_within_seconds = ready->find("within")->positive_seconds();
     }
-    if (const Yaml* api = file.find("api")) engine.api = read_texts(*api);
+    if (const Yaml* api = file.find("api")) engine.api = read_api(*api);
+    if (const Yaml* names = file.find("reported_as")) engine.reported_as = read_texts(*names);
     if (const Yaml* counters = file.find("counters")) engine.counters = read_texts(*counters);
     if (const Yaml* list = file.find("between_runs"))
         for (const Yaml& item : list->items()) {

@@ -71,7 +71,8 @@ SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& res
 /// What reading the rows of a table needs.
 class RowReader {
 public:
-    explicit RowReader(const StudyFile& study) : study_(study), space_(study.composition->parameters()) {
+    explicit RowReader(const StudyFile& study)
+        : study_(study), space_(study.composition->parameters()), commands_(study.composition->engines(), study.search_spaces) {
         const Catalogue catalogue(study.search_spaces);
         hardware_ = catalogue.hardware(study.hardware);
         models_ = catalogue.all_models();
@@ -114,7 +115,7 @@ private:
         AuditContext context;
         context.hardware = hardware_;
         describe(context, workload, figures);
-        describe(context, command.argv, study_.model, models_);
+        describe(context, commands_.read(command.argv), study_.model, models_);
         const Validity validity = audit(figures, context);
         if (validity.verdict == Verdict::unsound)
             throw UsageError("unsound: " + validity.findings.front().id + ", " + validity.findings.front().left);
@@ -128,6 +129,7 @@ private:
 
     const StudyFile& study_;
     SearchSpace space_;
+    CommandReader commands_;
     HardwareSpec hardware_;
     std::vector<ModelSpec> models_;
     std::vector<ServingReader> readers_;

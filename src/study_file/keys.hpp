@@ -14,12 +14,18 @@ inline constexpr std::array engine{
     Key{"engine", "text", "the engine's name", true},
     Key{"versions", "text", "the versions this file was checked for"},
     Key{"launch", "list of words", "the command, with {model}, {host} and {port}", true},
+    Key{"started_as", "list of lists of words",
+        "other words that its commands begin with, for the audit of commands that people wrote (those of `launch`)"},
+    Key{"aliases", "mapping of text",
+        "other spelling of a flag -> the parameter it sets, or {model}; for the audit, beside the spellings in the versions files"},
     Key{"help", "list of lists of words",
         "behind the program, what makes it list its flags: tried in turn until all are there ([[--help]])"},
     Key{"flag_style", "equals | separate", "how a flag takes its value: --flag=value or --flag value"},
     Key{"options_flag", "text", "the flag that takes the engine's options file"},
     Key{"ready", "mapping", "how the engine says that it serves"},
-    Key{"api", "mapping of text", "style and paths of its HTTP interface"},
+    Key{"api", "mapping", "style and paths of its HTTP interface (OpenAI's)"},
+    Key{"reported_as", "mapping of text",
+        "flag -> its name in the answer of `server_info` (the flag without its dashes in front, `_` for `-`)"},
     Key{"between_runs", "list", "what to POST so that one run does not serve the next from its cache"},
     Key{"counters", "mapping of text", "where its own counters are and what they are called"},
     Key{"failures", "list", "how the log of a dead engine is read"},
@@ -36,6 +42,13 @@ inline constexpr std::array device_factor{
 inline constexpr std::array ready{
     Key{"http_get", "path", "answers 200 once the engine serves", true},
     Key{"within", "duration", "after that the trial has failed: not_ready_in_time", true},
+};
+inline constexpr std::array api{
+    Key{"style", "openai", "form of requests and answers (openai)"},
+    Key{"chat", "path", "where answers of a chat are asked for (/v1/chat/completions)"},
+    Key{"completions", "path", "where completions are, asked for where `chat` is not given (/v1/completions)"},
+    Key{"models", "path", "answers {\"data\": [{\"id\": NAME}, ...]}; 404, 405 or 501: there is no such list (/v1/models)"},
+    Key{"server_info", "path", "answers a JSON object with the values of the flags that are in force (not asked)"},
 };
 inline constexpr std::array between_runs{
     Key{"http_post", "path", "what to POST", true},

@@ -25,6 +25,7 @@ const std::map<std::string, std::map<std::string, std::string>, std::less<>>& ne
     static const std::map<std::string, std::map<std::string, std::string>, std::less<>> shapes{
         {"engine",
          {{"ready", "ready"},
+          {"api", "api"},
           {"between_runs", "[]between_runs"},
           {"failures", "[]failure"},
           {"parameters", "*parameter"},
@@ -93,6 +94,7 @@ public:
     static const std::map<std::string, std::span<const Key>, std::less<>>& tables() {
         static const std::map<std::string, std::span<const Key>, std::less<>> all{{"engine", keys::engine},
                                                                                   {"ready", keys::ready},
+                                                                                  {"api", keys::api},
                                                                                   {"between_runs", keys::between_runs},
                                                                                   {"failure", keys::failure},
                                                                                   {"parameter", keys::parameter},

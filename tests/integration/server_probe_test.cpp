@@ -93,6 +93,29 @@ TEST_CASE("server probe: a server serves that is ready, has the model and answer
     CHECK(asked({{"/health", well}, {models, {200, last_part}}}, "somebody/weights").kind == FailureKind::wrong_model);
 }
 
+TEST_CASE("server probe: an engine has its lists and answers where its file says") {
+    const CannedServer server({{"/up", well}, {"/which", lists_m}, {"/answer", {200, one_token}}, {models, {200, "[]"}}});
+    Engine engine = some_engine();
+    engine.ready_path = "/up";
+    engine.api = {{"chat", "/answer"}, {"models", "/which"}};
+    const auto probe = [&](const std::string& model) {
+        return ServerProbe(engine, endpoint_of(engine, server.port(), model), [] { return false; });
+    };
+    CHECK(probe("m").ask(5).state == State::serves);
+    CHECK(probe("m").why_not_listed().empty());
+    CHECK(probe("n").why_not_listed() == "GET /which does not list n any more");
+    CHECK(endpoint_of(engine, 1, "m").api == Endpoint::Api::chat);
+    engine.api = {{"completions", "/complete"}};
+    CHECK(endpoint_of(engine, 1, "m").api == Endpoint::Api::completions);
+    CHECK(endpoint_of(engine, 1, "m").answers_path == "/complete");
+    CHECK(endpoint_of(engine, 1, "m").models_path == "/v1/models");
+}
+
+TEST_CASE("server probe: one without a list of models serves, whichever status says that there is none") {
+    for (const int status : {404, 405, 501})
+        CHECK(asked({{"/health", well}, {models, {status, "{}"}}, {chat, {200, one_token}}}).state == State::serves);
+}
+
 TEST_CASE("server probe: one that is not there yet is asked again") {
     CHECK(asked({{"/health", {503, "loading"}}}).message == "GET /health answers 503: loading");
     CHECK(asked({{"/health", {503, "loading"}}}).state == State::not_yet);
@@ -151,11 +174,12 @@ TEST_CASE("server probe: flags that are not in force are told, each in the serve
     const CannedServer server(
         {{"/get_server_info", {200, R"({"max_running_requests": 64, "dtype": "auto", "enable_metrics": false, "disable_x": true,
                                           "mem_fraction_static": 0.8, "list": [1], "total_slots": 4})"}}});
-    const Engine engine = some_engine();
+    Engine engine = some_engine();
+    engine.reported_as = {{"--parallel", "total_slots"}};
     const std::vector<std::string> argv{"program",     "--max-running-requests=128", "--dtype",  "auto",       "--enable-metrics",
-                                        "--disable-x", "--mem-fraction-static=0.80", "--list=2", "--parallel", "4",
+                                        "--disable-x", "--mem-fraction-static=0.80", "--list=2", "--parallel", "8",
                                         "--unknown=1"};
     CHECK(flags_not_in_force(engine, endpoint_of(engine, server.port(), "m"), argv) ==
           std::vector<std::string>{"--max-running-requests 128 was asked for, 64 is in force",
-                                   "--enable-metrics was asked for, false is in force"});
+                                   "--enable-metrics was asked for, false is in force", "--parallel 8 was asked for, 4 is in force"});
 }

@@ -369,9 +369,10 @@ TEST_CASE("facts: what the shipped files say hangs together") {
 
 TEST_CASE("audit: commands say the model, its quantization, devices and speculation") {
     const std::vector<ModelSpec> known = Catalogue(search_spaces).all_models();
-    const auto described = [&](std::vector<std::string> words, const std::string& model = "") {
+    const CommandReader commands(Catalogue(search_spaces).engines(), search_spaces);
+    const auto described = [&](const std::vector<std::string>& words, const std::string& model = "") {
         AuditContext context;
-        describe(context, words, model, known);
+        describe(context, commands.read(words), model, known);
         return context;
     };
     AuditContext c =
@@ -391,6 +392,26 @@ TEST_CASE("audit: commands say the model, its quantization, devices and speculat
     CHECK(c.tokens_per_step == 5);
     CHECK_FALSE(described({"--speculative-algorithm", "EAGLE"}, "Qwen/Qwen3-8B").tokens_per_step.has_value());
     CHECK_FALSE(described({"vllm", "serve", "org/unknown"}, "Qwen/Qwen3-8B").served.has_value());  // not what the study serves
+    // The same said otherwise: by other programs, with other spellings, with the engine's own options.
+    c = described({"/opt/bin/python", "-m", "vllm.entrypoints.openai.api_server", "--model=Qwen/Qwen3-8B", "-tp", "4", "-q", "fp8"});
+    CHECK((c.served && c.served->model.name == "Qwen/Qwen3-8B" && c.served->quantization == "fp8"));
+    CHECK(c.devices == 4);
+    c = described({"sglang", "serve", "--model", "Qwen/Qwen3-14B", "--tp", "2", "--data-parallel-size=2", "--cuda-graph-bs", "1", "2"});
+    CHECK((c.served && c.served->model.name == "Qwen/Qwen3-14B"));
+    CHECK(c.devices == 4);
+    CHECK(c.prefix_cache_intended.value_or(true));
+    c = described({"trtllm-serve", "serve", "Qwen/Qwen3-8B", "--tp_size", "2", "--kv_cache_config.enable_block_reuse=false",
+                   "--speculative_config.max_draft_len=3"});
+    CHECK((c.served && c.served->model.name == "Qwen/Qwen3-8B"));
+    CHECK(c.devices == 2);
+    CHECK(c.prefix_cache_intended == false);
+    CHECK(c.tokens_per_step == 4);
+    c = described({"CUDA_VISIBLE_DEVICES=0", "llama-server", "-m", "Qwen/Qwen3-8B", "--no-cache-prompt", "--draft-max", "7"});
+    CHECK((c.served && c.served->model.name == "Qwen/Qwen3-8B"));
+    CHECK(c.prefix_cache_intended == false);
+    CHECK(c.tokens_per_step == 8);
+    CHECK(described({"llama-server", "--spec-type", "none"}, "Qwen/Qwen3-8B").tokens_per_step == 1);
+    CHECK(described({"--speculative_x", "1"}, "Qwen/Qwen3-8B").tokens_per_step == std::nullopt);
     CHECK(model_in("We serve `Qwen/Qwen3.5-9B` (see qwen3.5-9b-h100.png).", known) == "Qwen/Qwen3.5-9B");
     CHECK_FALSE(model_in("Qwen/Qwen3-8B and Qwen/Qwen3-8B-FP8", known).has_value());
 }

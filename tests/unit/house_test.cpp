@@ -5,6 +5,8 @@
 #include "../src/study_file/keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/flag_facts.hpp"
 #include "servetune/study_file/schema.hpp"
 
 #include <cctype>
@@ -64,6 +66,20 @@ std::set<std::string> helpers_of(const std::string& text) {
     return result;
 }
 
+/// The string literals of C++, without those in comments.
+std::vector<std::string> literals(const std::string& text) {
+    static const std::regex token(R"re(//[^\n]*|/\*[^]*?\*/|R"\(([^]*?)\)"|"((?:[^"\\\n]|\\.)*)"|'(?:[^'\\\n]|\\.)')re");
+    std::vector<std::string> result;
+    for (std::sregex_iterator at(text.begin(), text.end(), token), end; at != end; ++at)
+        if ((*at)[1].matched || (*at)[2].matched) result.push_back((*at)[1].str() + (*at)[2].str());
+    return result;
+}
+
+std::string lower(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
 }  // namespace
 
 TEST_CASE("house: a helper's name is one file's, so that files compiled together do not overload each other") {
@@ -103,6 +119,53 @@ TEST_CASE("house: an include goes down, or stays in its own folder") {
     CHECK(arrows > 100);
     CHECK_FALSE(may_include("strategy", "evaluate"));
     CHECK_FALSE(may_include("space", "trial"));
+}
+
+TEST_CASE("house: no code names an engine or its flags, so that a new engine is a file") {
+    const fs::path spaces = source / "search_spaces";
+    std::set<std::string> names, flags;
+    for (const Engine& engine : Catalogue(spaces).engines()) {
+        names.insert(lower(engine.name));
+        std::vector<std::vector<std::string>> commands = engine.started_as;
+        commands.push_back(engine.launch);
+        for (const auto& words : commands)
+            for (const std::string& word : words)
+                if (word.starts_with('-')) flags.insert(word);
+                else if (word != "serve" && word != "python3" && !word.starts_with('{')) names.insert(lower(word));  // anybody's words
+        for (const FlagFacts& facts : known_versions(spaces, engine.name))
+            for (const auto& [flag, fact] : facts.flags) flags.insert(flag);
+    }
+    flags.erase("--help");  // every program's
+    flags.erase("-m");      // Python's
+    CHECK(names.contains("vllm"));
+    CHECK(flags.size() > 1000);
+
+    const auto named = [&](const std::string& text) {
+        std::vector<std::string> result;
+        for (const std::string& literal : literals(text)) {
+            const bool names_one = std::any_of(names.begin(), names.end(), [&, low = lower(literal)](const std::string& name) {
+                return low.find(name) != std::string::npos;
+            });
+            if (names_one || flags.contains(literal)) result.push_back(literal);
+        }
+        return result;
+    };
+    CHECK(named("// \"vllm\"\nf('\"', \"a vLLM\", 1'000, \"--tensor-parallel-size\", R\"(sglang)\", \"--help\"); /* \"sglang\" */") ==
+          std::vector<std::string>{"a vLLM", "--tensor-parallel-size", "sglang"});
+
+    // What may: the readers of results know the formats that tools write, and a format is called by its tool.
+    const std::map<std::string, std::string> exceptions{
+        {"src/load/audit.cpp", "vLLM's"}};  // two definitions of TPOT, called by the load tests that use them
+    for (const char* root : {"include", "src"})
+        for (const auto& [file, text] : files_below(source / root)) {
+            const std::string where = fs::relative(file, source).string();
+            if (where.starts_with("src/results/")) continue;
+            const auto exception = exceptions.find(where);
+            for (const std::string& literal : named(text)) {
+                INFO(where << ": " << literal << ": what is known of an engine belongs into its file (docs/guides/add-an-engine.md)");
+                CHECK((exception != exceptions.end() && literal.find(exception->second) != std::string::npos));
+            }
+        }
 }
 
 TEST_CASE("house: tests and libraries are built with the standard library's assertions") {
@@ -190,6 +253,7 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
     };
     check("engine", keys::engine);
     check("ready", keys::ready);
+    check("api", keys::api);
     check("between_runs", keys::between_runs);
     check("failures", keys::failure);
     check("parameter", keys::parameter);

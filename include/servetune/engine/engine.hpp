@@ -60,13 +60,19 @@ struct Engine {
     std::string name;
     std::string versions{};
     std::vector<std::string> launch{};  ///< words, with {model}, {host} and {port} to fill in
+    /// Other words that commands of this engine begin with, beside those of `launch`: for reading commands that people wrote.
+    std::vector<std::vector<std::string>> started_as{};
+    /// Other spelling of a flag -> the parameter it sets, or `{model}`: for reading too, beside the spellings of the versions files.
+    std::map<std::string, std::string> aliases{};
     /// What makes the program list its flags; the answers are tried in turn until one is whole (engine/help.hpp).
     std::vector<std::vector<std::string>> help{{"--help"}};
     FlagStyle flag_style = FlagStyle::equals;
     std::string options_flag{};  ///< takes the options file; empty: the engine has none
     std::string ready_path{};    ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
-    std::map<std::string, std::string> api{};
+    std::map<std::string, std::string> api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it
+    /// Flag -> its name in the answer of `server_info`; of others the flag without leading dashes and with `_` for `-`.
+    std::map<std::string, std::string> reported_as{};
     std::vector<std::pair<std::string, std::map<std::string, std::string>>> between_runs{};  ///< path to POST to -> environment it needs
     std::map<std::string, std::string> counters{};
     std::vector<FailurePattern> failures{};

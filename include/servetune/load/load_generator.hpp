@@ -39,6 +39,8 @@ struct Endpoint {
     /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the server's own name, as an engine file's
     /// `counters` has them; of several for one the first that the server has counts.
     std::vector<std::pair<std::string, std::string>> counters{};
+    std::string models_path = "/v1/models";  ///< the list of models
+    std::string answers_path{};              ///< answers are asked for here; empty: where OpenAI's interface has `api`
 };
 
 /// The address before the paths of OpenAI's interface: without `/v1`, `/v1/chat/completions`, `/v1/completions`, `/v1/models` and slashes

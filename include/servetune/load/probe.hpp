@@ -36,7 +36,7 @@ std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& te
 /// `count_prompt_tokens`. Throws as these do.
 std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount& count = {});
 
-/// The models that the server says it serves (`/v1/models`); empty where it answers and has no such list. Throws IoError with the cause
+/// The models that the server says it serves (`Endpoint::models_path`); empty where it answers and has no such list. Throws IoError with the cause
 /// where it cannot be reached or refuses to say (connection, name, certificate, status, redirect).
 std::vector<std::string> served_models(const Endpoint& endpoint);
 

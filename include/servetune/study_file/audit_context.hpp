@@ -3,6 +3,7 @@
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/load/audit.hpp"
+#include "servetune/study_file/command_reader.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
 #include "servetune/traffic/workload.hpp"
@@ -20,9 +21,9 @@ namespace servetune {
 /// The figures among metrics, by their names; `requested_requests` also from a `success_ratio`.
 BenchmarkResult result_of(const Metrics& metrics);
 
-/// Of a serving command (or its flags only): model and quantization, devices, speculation, whether the prefix cache is off.
-/// `model` is what is served when the words name none.
-void describe(AuditContext& context, const std::vector<std::string>& words, const std::string& model, const std::vector<ModelSpec>& known);
+/// Of a serving command: model and quantization, devices, speculation, whether the prefix cache is off.
+/// `model` is what is served when the command names none.
+void describe(AuditContext& context, const CommandFacts& facts, const std::string& model, const std::vector<ModelSpec>& known);
 
 /// The only model that the words of a text name; nothing when they name none or several.
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);

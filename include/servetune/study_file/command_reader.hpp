@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/engine.hpp"
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace servetune {
+
+/// What the words of a serving command say that the audit needs.
+struct CommandFacts {
+    std::string engine{};             ///< the engine that it starts; empty: none that is known, or the words are flags only
+    std::string model{};              ///< empty: the words name none
+    std::string quantization{};       ///< empty: that of the checkpoint
+    double devices = 1;               ///< product of the factors under `devices` of the engine file, >= 1
+    bool prefix_cache_off = false;    ///< a flag switches it off
+    bool speculates = false;          ///< some method of speculation is on
+    std::optional<double> guesses{};  ///< tokens guessed a step, where the words say it
+};
+
+/// Reads serving commands, as people write them, by what the engine files say: `launch` and `started_as` tell whose command it is, the
+/// concepts of the parameters what their flags mean, the versions files and `aliases` how else the flags are spelled. Words that no engine
+/// starts with (flags alone) are read by the flags of all engines; of two that spell a flag alike the first counts.
+///
+/// The concepts that it reads: `quantization`, `prefix_cache`, `no_prefix_cache`, `draft_model` and all that begin with `speculative`; of
+/// these `speculative_tokens`, `speculative_tree_tokens` and `speculative_ngram_tokens` say how many tokens are guessed. A flag that no
+/// engine file has counts as speculation where `speculative` is a part of its name.
+class CommandReader {
+public:
+    /// `root`: the folder of the search spaces, whose `engines/versions/` is read. Throws IoError and ParseError.
+    CommandReader(const std::vector<Engine>& engines, const std::filesystem::path& root);
+
+    [[nodiscard]] CommandFacts read(const std::vector<std::string>& words) const;
+
+private:
+    enum class Meaning { none, model, quantization, devices, prefix_cache, no_prefix_cache, speculation, guesses };
+    struct Flag {
+        Meaning meaning = Meaning::none;
+        bool switches_off = false;                              ///< of a bool: this spelling is for false
+        std::string usual{};                                    ///< the value that changes nothing: the parameter's default
+        std::vector<std::pair<std::string, Meaning>> fields{};  ///< of a flag that takes JSON: key -> what it means
+    };
+    using Flags = std::map<std::string, Flag>;
+    struct Known {
+        std::string engine;
+        std::vector<std::vector<std::string>> starts;  ///< the words that commands begin with
+        bool model_by_position = false;                ///< the first word behind them that belongs to no flag
+        Flags flags;
+    };
+    struct Start {
+        const Known* known = nullptr;
+        std::size_t behind = 0;  ///< index of the first word behind it
+    };
+
+    static Meaning meaning_of(const Engine& engine, const EngineParameter& declared);
+    static Flags flags_of(const Engine& engine);
+    static void add_spellings(Flags& flags, const Engine& engine, const std::filesystem::path& root);
+    static void apply(const Flag& flag, const std::string& value, CommandFacts& facts);
+    [[nodiscard]] Start start_of(const std::vector<std::string>& words) const;
+    /// What a flag means to this engine, or to any (null); none where nobody knows it.
+    [[nodiscard]] Flag meaning_of(const Known* known, const std::string& flag) const;
+
+    std::vector<Known> known_;
+};
+
+}  // namespace servetune
