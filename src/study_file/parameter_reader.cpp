@@ -127,6 +127,17 @@ std::vector<std::string> read_text_list(const Yaml& node) {
     return result;
 }
 
+std::size_t read_count(const Yaml& node) {
+    if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
+    return static_cast<std::size_t>(node.integer());
+}
+
+std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high) {
+    if (node.integer() < low || node.integer() > high)
+        node.fail_wanted("an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
+    return static_cast<std::size_t>(node.integer());
+}
+
 std::string text_with_home(const Yaml& node) {
     try {
         return with_home(node.text());

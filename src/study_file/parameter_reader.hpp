@@ -7,6 +7,8 @@
 #include "servetune/engine/engine.hpp"
 #include "servetune/io/yaml.hpp"
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,6 +28,10 @@ std::vector<Condition> read_conditions(const Yaml& node);
 Constraint read_constraint(const Yaml& node);
 std::map<std::string, std::string> read_texts(const Yaml& node);
 std::vector<std::string> read_text_list(const Yaml& node);
+/// A count, of at least 0.
+std::size_t read_count(const Yaml& node);
+/// Both bounds included.
+std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high);
 /// A text that may be a path: `~` and `~user` at its start expanded.
 std::string text_with_home(const Yaml& node);
 /// Whether the node says `yes`; throws ParseError when it says neither.

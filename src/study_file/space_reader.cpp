@@ -3,6 +3,7 @@
 #include "space_reader.hpp"
 
 #include "keys.hpp"
+#include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/engine/version.hpp"
@@ -94,8 +95,8 @@ Engine own_space(const Yaml& root) {
 }
 
 /// Devices that a trial of this study may take; nothing where it takes none.
-std::optional<DeviceLimit> read_devices(const Yaml& evaluator, const StudyFile& study) {
-    if (evaluator.is_mapping() && (evaluator.find("replay") != nullptr || evaluator.find("attach") != nullptr)) return std::nullopt;
+std::optional<DeviceLimit> read_devices(const StudyFile& study) {
+    if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
     if (study.devices) return DeviceLimit{*study.devices, true};
     return DeviceLimit{};
 }
@@ -124,23 +125,19 @@ void read_machine(const Yaml& root, StudyFile& study) {
         else study.hardware = hardware->text();
     }
     if (const Yaml* machine = root.find("machine")) read(*machine);
-    const Yaml* evaluator = root.find("evaluator");
-    const Yaml* deploy = evaluator != nullptr && evaluator->is_mapping() ? evaluator->find("deploy") : nullptr;
-    const Yaml* gpus = deploy != nullptr && deploy->is_mapping() ? deploy->find("gpus") : nullptr;
-    if (gpus == nullptr || gpus->text().empty()) return;
-    const std::string list = gpus->text();  // the engine sees these and no others
-    const std::int64_t visible = 1 + std::count(list.begin(), list.end(), ',');
-    study.devices = std::min(visible, study.devices.value_or(visible));
+    const MeasuringKind& kind = kind_of(study);
+    const auto visible = kind.visible_devices != nullptr ? kind.visible_devices(study) : std::nullopt;
+    if (visible) study.devices = std::min(*visible, study.devices.value_or(*visible));
 }
 
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study) {
-    const bool measured_outside = study.measured_outside;
+    const ServedBy served_by = kind_of(study).served_by;
     SpaceDescription description;
-    const bool replayed = root.find("evaluator")->is_mapping() && root.find("evaluator")->find("replay") != nullptr;
+    const bool replayed = served_by == ServedBy::an_earlier_start;
     if (!replayed) description.architecture = architecture_of(study.hardware, catalogue);  // what was measured ran
     const Yaml* engine = root.find("engine");
     const Yaml* engines = root.find("engines");
-    const bool own = measured_outside && engine == nullptr && engines == nullptr;
+    const bool own = study.measured_outside() && engine == nullptr && engines == nullptr;
     if (own) description.engines.push_back(own_space(root));
     else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
     if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
@@ -155,10 +152,9 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     if (space != nullptr && !own)
         for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
     if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
-    const Yaml& evaluator = *root.find("evaluator");
-    if (!own) description.devices = read_devices(evaluator, study);
+    if (!own) description.devices = read_devices(study);
     description.adds_engine_default = !replayed;
-    if (evaluator.is_mapping() && evaluator.find("attach") != nullptr) {
+    if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && !space->entries().empty())
             space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
         if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");

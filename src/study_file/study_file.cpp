@@ -2,10 +2,10 @@
 #include "servetune/study_file/study_file.hpp"
 
 #include "keys.hpp"
+#include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-#include "servetune/base/url.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/secrets.hpp"
 #include "servetune/io/yaml.hpp"
@@ -115,20 +115,6 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
     return stage;
 }
 
-/// The largest number of a core: a set of cores has CPU_SETSIZE places.
-constexpr std::int64_t most_core = 1023;
-
-std::size_t read_count(const Yaml& node) {
-    if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
-    return static_cast<std::size_t>(node.integer());
-}
-
-std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high) {
-    if (node.integer() < low || node.integer() > high)
-        node.fail_wanted("an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
-    return static_cast<std::size_t>(node.integer());
-}
-
 void read_bayesian(const Yaml& node, BayesianOptions& options) {
     node.check_keys(keys::bayesian);
     if (const Yaml* failures = node.find("failures")) {
@@ -196,109 +182,6 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     return result;
 }
 
-ReplayChoice read_replay(const Yaml& node) {
-    ReplayChoice result;
-    if (node.is_scalar()) return {path_of(node)};
-    node.check_keys(keys::replay);
-    result.table = path_of(*node.find("table"));
-    if (const Yaml* unmeasured = node.find("unmeasured")) result.exclude_unmeasured = choice_of_two(*unmeasured, "exclude", "fail");
-    if (const Yaml* noise = node.find("noise_cv")) result.noise_cv = noise->fraction();
-    if (const Yaml* delay = node.find("delay")) result.delay_seconds = delay->seconds();
-    return result;
-}
-
-SimulateChoice read_simulate(const Yaml& node) {
-    SimulateChoice result;
-    node.check_keys(keys::simulate);
-    if (const Yaml* noise = node.find("noise")) result.noise.run_cv = noise->fraction();
-    if (const Yaml* noise = node.find("step_noise")) result.noise.step_cv = noise->fraction();
-    if (const Yaml* drift = node.find("drift")) result.noise.drift_cv = drift->fraction();
-    if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->positive_seconds();
-    if (const Yaml* traits = node.find("traits"))
-        for (const auto& [engine, file] : traits->entries()) result.traits[engine] = fs::absolute(path_of(file)).string();
-    return result;
-}
-
-void read_measure(const Yaml& node, MeasureOptions& options) {
-    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->positive_seconds();
-    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->positive_seconds();
-    if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_integer(*requests, 0, 1'000'000);
-}
-
-void hide_user_info(const std::string& url) {
-    Redactor password;
-    add_user_info(password, url);
-    CollectSecrets::found(password);
-}
-
-/// The key itself stays in the environment until the study is set up: nothing that prints a study can print it.
-AttachChoice read_attach(const Yaml& node) {
-    AttachChoice result;
-    if (!node.is_mapping()) {
-        result.options.url = node.text();
-        hide_user_info(result.options.url);
-        return result;
-    }
-    node.check_keys(keys::attach);
-    result.options.url = node.find("url")->text();
-    hide_user_info(result.options.url);
-    if (const Yaml* model = node.find("served_model")) result.options.served_model = model->text();
-    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
-    read_measure(node, result.options.measure);
-    return result;
-}
-
-DeployChoice read_deploy(const Yaml& node) {
-    DeployChoice result;
-    EngineEvaluator::Options& options = result.options;
-    node.check_keys(keys::deploy);
-    read_measure(node, options.measure);
-    if (const Yaml* launcher = node.find("launcher"); launcher != nullptr && launcher->text() != "local") launcher->fail_wanted("local");
-    if (const Yaml* environment = node.find("environment")) options.deploy.environment = read_texts(*environment);
-    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
-    if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
-    if (const Yaml* cores = node.find("cores"))
-        for (const Yaml& core : cores->items()) {
-            options.deploy.cores.push_back(static_cast<int>(read_integer(core, 0, most_core)));
-        }
-    if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->positive_seconds();
-    if (const Yaml* within = node.find("stop_within")) options.deploy.stop_within_seconds = within->seconds();
-    if (const Yaml* bytes = node.find("log_bytes")) options.deploy.log_bytes = read_count(*bytes);
-    if (const Yaml* bytes = node.find("all_logs_bytes")) options.all_logs_bytes = read_count(*bytes);
-    const Yaml* watch = node.find("watch");
-    if (watch == nullptr || choice_of_two(*watch, "on", "off")) options.measure.watch.emplace();
-    return result;
-}
-
-CommandChoice read_command(const Yaml& node) {
-    CommandChoice result;
-    CommandEvaluator::Options& options = result.options;
-    if (node.is_mapping()) node.check_keys(keys::command);
-    const Yaml& words = node.is_mapping() ? *node.find("run") : node;
-    if (!words.is_sequence() || words.items().empty())
-        words.fail_wanted("a list of words such as [./measure, \"{config}\"], no shell line");
-    for (const Yaml& word : words.items()) {
-        options.argv.push_back(word.text());
-        try {
-            CommandEvaluator::check_word(options.argv.back());
-        } catch (const UsageError& error) {
-            word.fail(error.what());
-        }
-    }
-    result.words = options.argv;
-    options.working_folder = fs::absolute(words.file()).parent_path();
-    std::string& program = options.argv.front();
-    program = text_with_home(words.items().front());
-    if (program.empty()) words.items().front().fail_wanted("a program");
-    if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
-    if (!node.is_mapping()) return result;
-    if (const Yaml* within = node.find("within")) options.within_seconds = within->positive_seconds();
-    if (const Yaml* within = node.find("stop_within")) options.stop_within_seconds = within->seconds();
-    if (const Yaml* environment = node.find("environment")) options.environment = read_texts(*environment);
-    if (const Yaml* bytes = node.find("log_bytes")) options.log_bytes = read_count(*bytes);
-    return result;
-}
-
 /// Minutes after midnight.
 int read_time_of_day(const Yaml& node) {
     const std::string text = node.text();
@@ -338,8 +221,8 @@ namespace {
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
-    study.measured_outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find("evaluator") == nullptr);
-    const Yaml root = study.measured_outside ? completed_for_outside(written, file) : written;
+    const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find("evaluator") == nullptr);
+    const Yaml root = outside ? completed_for_outside(written, file) : written;
     root.check_keys(keys::study);
     study.file = file;
     study.search_spaces = catalogue.root();
@@ -347,7 +230,12 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
         root.find("study")->fail("a study's name is its folder's: no '/', no leading '.'");
     study.model = text_with_home(*root.find("model"));
+    const Yaml& evaluator = *root.find("evaluator");
+    study.measuring = read_measuring(evaluator, outside);
+    const MeasuringKind& kind = kind_of(study);
     read_machine(root, study);
+    if (kind.why_not != nullptr)
+        if (const std::string why = kind.why_not(study); !why.empty()) evaluator.fail(why);
     study.composition = read_space(root, catalogue, study);
     study.warnings = unchecked_versions(*study.composition, catalogue);
 
@@ -360,7 +248,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
         }
     };
     read_workloads(*root.find("workloads"), study.workloads);
-    if (study.workloads.empty() && !study.measured_outside) root.find("workloads")->fail("at least one workload wanted");
+    if (study.workloads.empty() && !outside) root.find("workloads")->fail("at least one workload wanted");
     if (const Yaml* list = root.find("report_workloads")) read_workloads(*list, study.report_workloads);
 
     study.objective = read_objective(*root.find("objective"));
@@ -382,16 +270,6 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
         if (const Yaml* clock = budget->find("wall_clock")) study.budget.wall_clock_seconds = clock->seconds();
         if (const Yaml* until = budget->find("until")) study.budget_until = read_time_of_day(*until);
     }
-    const Yaml& evaluator = *root.find("evaluator");
-    evaluator.check_keys(keys::evaluator);
-    if (evaluator.entries().size() != 1 && !study.measured_outside)
-        evaluator.fail("one evaluator wanted: replay, simulate, attach, deploy or command");
-    if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
-    if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
-    if (const Yaml* attach = evaluator.find("attach")) study.attach = read_attach(*attach);
-    if (const Yaml* deploy = evaluator.find("deploy")) study.deploy = read_deploy(*deploy);
-    if (const Yaml* command = evaluator.find("command")) study.command = read_command(*command);
-    if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
     if (const Yaml* seed = root.find("seed")) study.seed = read_count(*seed);
     if (const Yaml* notes = root.find("notes")) study.notes = read_text_list(*notes);
     study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::pair<std::string_view, double EngineTraits::*>, 19> figures{{
+constexpr std::array<std::pair<std::string_view, double EngineTraits::*>, 19> trait_figures{{
     {"bandwidth_efficiency", &EngineTraits::bandwidth_efficiency},
     {"step_overhead_seconds", &EngineTraits::step_overhead_seconds},
     {"sequence_overhead_seconds", &EngineTraits::sequence_overhead_seconds},
@@ -40,7 +40,7 @@ constexpr std::array<std::pair<std::string_view, double EngineTraits::*>, 19> fi
     {"graph_seconds_per_size", &EngineTraits::graph_seconds_per_size},
     {"reserved_share", &EngineTraits::reserved_share},
 }};
-constexpr std::array<std::pair<std::string_view, bool EngineTraits::*>, 7> switches{{
+constexpr std::array<std::pair<std::string_view, bool EngineTraits::*>, 7> trait_switches{{
     {"checks_context", &EngineTraits::checks_context},
     {"chunked_prefill", &EngineTraits::chunked_prefill},
     {"whole_prompts_raise_budget", &EngineTraits::whole_prompts_raise_budget},
@@ -115,9 +115,9 @@ EngineTraits read_traits(const Yaml& file) {
     const auto kind = named_in(fractions, fraction.text());
     if (!kind) fraction.fail_wanted("device, weights_cache, free or none");
     traits.fraction_of = *kind;
-    for (const auto& [key, member] : figures)
+    for (const auto& [key, member] : trait_figures)
         if (const Yaml* node = file.find(key)) traits.*member = not_negative(*node);
-    for (const auto& [key, member] : switches)
+    for (const auto& [key, member] : trait_switches)
         if (const Yaml* node = file.find(key)) traits.*member = node->boolean();
     if (const Yaml* node = file.find("graph_max_tokens")) traits.graph_max_tokens = node->integer();
     (void)share_in(*file.find("bandwidth_efficiency"));

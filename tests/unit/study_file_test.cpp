@@ -239,8 +239,8 @@ TEST_CASE("an evaluator that starts processes says how long they get to end, the
     const auto patience = [&](const std::string& evaluator) {
         const auto file = folder.write("study.yaml", replaced(study_yaml, "{replay: t.csv}", evaluator));
         const StudyFile study = load_study(file, Catalogue(folder.path()));
-        CHECK((study.stop_within_seconds() > 0) == study.starts_processes());
-        return study.stop_within_seconds();
+        CHECK((study.processes().stop_within_seconds > 0) == study.starts_processes());
+        return study.processes().stop_within_seconds;
     };
     CHECK(patience("{deploy: {stop_within: 7s}}") == 7);
     CHECK(patience("{command: {run: [./measure], stop_within: 9s}}") == 9);

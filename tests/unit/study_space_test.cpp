@@ -256,7 +256,7 @@ TEST_CASE("paths: ~ and ~user are homes wherever a path is read") {
                    "evaluator: {replay: ~/t.csv}\n");
     const StudyFile study = load_study(file, shipped_catalogue);
     CHECK(study.model == home.path().string() + "/m.gguf");
-    CHECK(std::filesystem::exists(study.replay->table));
+    CHECK(std::filesystem::exists(std::get<ReplayChoice>(study.measuring).table));
     CHECK(study.composition->further_models() == std::vector<std::string>{home.path().string() + "/b.gguf"});
     ::setenv("HOME", kept.c_str(), 1);
 }
