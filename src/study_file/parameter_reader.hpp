@@ -7,11 +7,8 @@
 #include "servetune/engine/engine.hpp"
 #include "servetune/io/yaml.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -26,16 +23,8 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node);
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node);
 std::vector<Condition> read_conditions(const Yaml& node);
 Constraint read_constraint(const Yaml& node);
-std::map<std::string, std::string> read_texts(const Yaml& node);
-std::vector<std::string> read_text_list(const Yaml& node);
-/// A count, of at least 0.
-std::size_t read_count(const Yaml& node);
-/// Both bounds included.
-std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high);
 /// A text that may be a path: `~` and `~user` at its start expanded.
 std::string text_with_home(const Yaml& node);
-/// Whether the node says `yes`; throws ParseError when it says neither.
-bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no);
 /// Names of chips' architectures. Throws ParseError for one that is not known.
 std::vector<std::string> read_architectures(const Yaml& node);
 

@@ -2,6 +2,7 @@
 // A study in words: what decides it, for the journal, and what a person is told to do.
 #include "study_definition.hpp"
 
+#include "keys.hpp"
 #include "measuring/kind.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
@@ -66,7 +67,7 @@ void add_written(const Yaml& node, const std::string& path, std::map<std::string
 
 /// The keys of the evaluator, but for those that its row names; its short form is what `define` says.
 void add_written_evaluator(const Yaml& root, const MeasuringKind& kind, std::map<std::string, std::string>& result) {
-    const Yaml* node = root.find("evaluator")->find(kind.name);
+    const Yaml* node = root.at(keys::study.evaluator).entry(kind.name);
     if (node == nullptr || !node->is_mapping()) return;
     for (const auto& [key, value] : node->entries())
         if (!listed_in(kind.defined, key) && !listed_in(kind.harmless, key))
@@ -158,7 +159,7 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
 std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study) {
     std::map<std::string, std::string> result;
     const MeasuringKind& kind = kind_of(study);
-    add_written(root.without("evaluator"), "", result);
+    add_written(root.without(keys::study.evaluator), "", result);
     add_written_evaluator(root, kind, result);
     // Options of strategies that are not used decide nothing.
     std::erase_if(result, [&, of_strategies = of_later_versions + "strategy."](const auto& entry) {

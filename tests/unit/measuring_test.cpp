@@ -32,7 +32,7 @@ TEST_CASE("measuring: each kind's row stands where its alternative does and is c
     }
     names.erase("outside");
     std::set<std::string_view> keys;
-    for (const Key& key : keys::evaluator) keys.insert(key.name);
+    for (const Key& key : rows_of(keys::evaluator)) keys.insert(key.name);
     CHECK(names == keys);
 }
 

@@ -4,6 +4,7 @@
 #include "kind.hpp"
 #include "load_test.hpp"
 #include "servetune/base/url.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/io/secrets.hpp"
 
 namespace servetune {
@@ -23,12 +24,13 @@ MeasuringChoice read_attach(const Yaml& node) {
         hide_user_info(result.options.url);
         return result;
     }
-    node.check_keys(keys::attach);
-    result.options.url = node.find("url")->text();
+    const auto& table = keys::attach;
+    node.check_keys(table);
+    read(node, table.url, result.options.url);
     hide_user_info(result.options.url);
-    if (const Yaml* model = node.find("served_model")) result.options.served_model = model->text();
-    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
-    read_measure(node, result.options.measure);
+    read(node, table.served_model, result.options.served_model);
+    read(node, table.api_key_env, result.api_key_environment);
+    read_measure(node, table, result.options.measure);
     return result;
 }
 
@@ -57,13 +59,13 @@ std::string note_of_attached(const StudyFile& file) {
 
 std::string attached_server(const StudyFile& file) { return "# the server at " + shown_url(file) + " as it is"; }
 
-constexpr std::array<std::string_view, 2> defined_of_attach{"url", "warm_up"};
-constexpr std::array<std::string_view, 1> harmless_of_attach{"api_key_env"};
+constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name, keys::attach.warm_up.name};
+constexpr std::array<std::string_view, 1> harmless_of_attach{keys::attach.api_key_env.name};
 
 }  // namespace
 
 constinit const MeasuringKind attach_kind{
-    .name = "attach",
+    .name = keys::evaluator.attach.name,
     .measures = true,
     .served_by = ServedBy::a_running_server,
     .defined = defined_of_attach,

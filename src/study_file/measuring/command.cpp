@@ -5,6 +5,7 @@
 #include "../study_definition.hpp"
 #include "kind.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/io/key_reader.hpp"
 
 namespace servetune {
 namespace {
@@ -13,7 +14,7 @@ MeasuringChoice read_command(const Yaml& node) {
     CommandChoice result;
     CommandEvaluator::Options& options = result.options;
     if (node.is_mapping()) node.check_keys(keys::command);
-    const Yaml& words = node.is_mapping() ? *node.find("run") : node;
+    const Yaml& words = node.is_mapping() ? node.at(keys::command.run) : node;
     if (!words.is_sequence() || words.items().empty())
         words.fail_wanted("a list of words such as [./measure, \"{config}\"], no shell line");
     for (const Yaml& word : words.items()) {
@@ -31,10 +32,10 @@ MeasuringChoice read_command(const Yaml& node) {
     if (program.empty()) words.items().front().fail_wanted("a program");
     if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
     if (!node.is_mapping()) return result;
-    if (const Yaml* within = node.find("within")) options.within_seconds = within->positive_seconds();
-    if (const Yaml* within = node.find("stop_within")) options.stop_within_seconds = within->seconds();
-    if (const Yaml* environment = node.find("environment")) options.environment = read_texts(*environment);
-    if (const Yaml* bytes = node.find("log_bytes")) options.log_bytes = read_count(*bytes);
+    read(node, keys::command.within, options.within_seconds);
+    read(node, keys::command.stop_within, options.stop_within_seconds);
+    read(node, keys::command.environment, options.environment);
+    read(node, keys::command.log_bytes, options.log_bytes);
     return result;
 }
 
@@ -69,13 +70,13 @@ TrialProcesses commanded_processes(const StudyFile& file) {
     return {options.mark, options.stop_within_seconds};
 }
 
-constexpr std::array<std::string_view, 2> defined_of_command{"run", "environment"};
-constexpr std::array<std::string_view, 2> harmless_of_command{"stop_within", "log_bytes"};
+constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name, keys::command.environment.name};
+constexpr std::array<std::string_view, 2> harmless_of_command{keys::command.stop_within.name, keys::command.log_bytes.name};
 
 }  // namespace
 
 constinit const MeasuringKind command_kind{
-    .name = "command",
+    .name = keys::evaluator.command.name,
     .measures = true,
     .defined = defined_of_command,
     .harmless = harmless_of_command,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
 #include "../keys.hpp"
-#include "../parameter_reader.hpp"
 #include "../study_definition.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
@@ -11,28 +10,25 @@
 namespace servetune {
 namespace {
 
-/// The largest number of a core: a set of cores has CPU_SETSIZE places.
-constexpr std::int64_t most_core = 1023;
-
 MeasuringChoice read_deploy(const Yaml& node) {
     DeployChoice result;
     EngineEvaluator::Options& options = result.options;
-    node.check_keys(keys::deploy);
-    read_measure(node, options.measure);
-    if (const Yaml* launcher = node.find("launcher"); launcher != nullptr && launcher->text() != "local") launcher->fail_wanted("local");
-    if (const Yaml* environment = node.find("environment")) options.deploy.environment = read_texts(*environment);
-    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
-    if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
-    if (const Yaml* cores = node.find("cores"))
-        for (const Yaml& core : cores->items()) {
-            options.deploy.cores.push_back(static_cast<int>(read_integer(core, 0, most_core)));
-        }
-    if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->positive_seconds();
-    if (const Yaml* within = node.find("stop_within")) options.deploy.stop_within_seconds = within->seconds();
-    if (const Yaml* bytes = node.find("log_bytes")) options.deploy.log_bytes = read_count(*bytes);
-    if (const Yaml* bytes = node.find("all_logs_bytes")) options.all_logs_bytes = read_count(*bytes);
-    const Yaml* watch = node.find("watch");
-    if (watch == nullptr || choice_of_two(*watch, "on", "off")) options.measure.watch.emplace();
+    const auto& table = keys::deploy;
+    node.check_keys(table);
+    read_measure(node, table, options.measure);
+    std::string launcher;
+    read(node, table.launcher, launcher);  // there is one
+    read(node, table.environment, options.deploy.environment);
+    read(node, table.api_key_env, result.api_key_environment);
+    read(node, table.gpus, options.deploy.gpus);
+    read(node, table.cores, options.deploy.cores);
+    read(node, table.ready_within, options.deploy.ready_within_seconds);
+    read(node, table.stop_within, options.deploy.stop_within_seconds);
+    read(node, table.log_bytes, options.deploy.log_bytes);
+    read(node, table.all_logs_bytes, options.all_logs_bytes);
+    bool watch = true;
+    read_word<keys::on_off>(node, table.watch, watch);
+    if (watch) options.measure.watch.emplace();
     return result;
 }
 
@@ -73,13 +69,15 @@ std::optional<std::int64_t> deployed_devices(const StudyFile& file) {
     return 1 + std::count(gpus.begin(), gpus.end(), ',');
 }
 
-constexpr std::array<std::string_view, 3> defined_of_deploy{"warm_up", "gpus", "environment"};
-constexpr std::array<std::string_view, 4> harmless_of_deploy{"api_key_env", "stop_within", "log_bytes", "all_logs_bytes"};
+constexpr std::array<std::string_view, 3> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name,
+                                                            keys::deploy.environment.name};
+constexpr std::array<std::string_view, 4> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name,
+                                                             keys::deploy.log_bytes.name, keys::deploy.all_logs_bytes.name};
 
 }  // namespace
 
 constinit const MeasuringKind deploy_kind{
-    .name = "deploy",
+    .name = keys::evaluator.deploy.name,
     .measures = true,
     .runs_engine = true,
     .defined = defined_of_deploy,

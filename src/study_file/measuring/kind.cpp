@@ -2,10 +2,11 @@
 #include "kind.hpp"
 
 #include "../keys.hpp"
-#include "servetune/base/nearest.hpp"
 #include "servetune/io/yaml.hpp"
 
-#include <vector>
+#include <algorithm>
+#include <array>
+#include <stdexcept>
 
 namespace servetune {
 
@@ -13,12 +14,16 @@ const MeasuringKind& kind_of(const StudyFile& file) { return *measuring_kinds.at
 
 MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
     evaluator.check_keys(keys::evaluator);
+    const auto rows = rows_of(keys::evaluator);
+    std::array<std::string_view, rows.size()> names;
+    std::transform(rows.begin(), rows.end(), names.begin(), [](const Key& key) { return key.name; });
     if (outside) return MeasuredOutside{};
-    if (evaluator.entries().size() != 1) evaluator.fail("one evaluator wanted: replay, simulate, attach, deploy or command");
+    if (evaluator.entries().size() != 1)
+        evaluator.fail("one evaluator wanted: " + KeyType{.form = KeyType::Form::word, .words = names}.wanted_text());
     const auto& [name, node] = evaluator.entries().front();
     for (const MeasuringKind* kind : measuring_kinds)
         if (kind->read != nullptr && kind->name == name) return kind->read(node);
-    node.fail("nothing measures so");
+    throw std::logic_error("no kind of measuring is called " + name);
 }
 
 std::unique_ptr<Problem> problem_of(const StudyFile& file) {

@@ -2,7 +2,6 @@
 #include "load_test.hpp"
 
 #include "../../load/http.hpp"
-#include "../parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/secrets.hpp"
@@ -12,12 +11,6 @@
 #include <cstdlib>
 
 namespace servetune {
-
-void read_measure(const Yaml& node, MeasureOptions& options) {
-    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->positive_seconds();
-    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->positive_seconds();
-    if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_integer(*requests, 0, 1'000'000);
-}
 
 std::string key_from(const std::string& name, const StudyFile& file) {
     if (name.empty()) return "";

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {replay: ...}`: a table of measured configurations answers.
 #include "../keys.hpp"
-#include "../parameter_reader.hpp"
 #include "../space_reader.hpp"
 #include "kind.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/study_file/audit_context.hpp"
@@ -55,10 +55,10 @@ MeasuringChoice read_replay(const Yaml& node) {
     ReplayChoice result;
     if (node.is_scalar()) return ReplayChoice{path_of(node)};
     node.check_keys(keys::replay);
-    result.table = path_of(*node.find("table"));
-    if (const Yaml* unmeasured = node.find("unmeasured")) result.exclude_unmeasured = choice_of_two(*unmeasured, "exclude", "fail");
-    if (const Yaml* noise = node.find("noise_cv")) result.noise_cv = noise->fraction();
-    if (const Yaml* delay = node.find("delay")) result.delay_seconds = delay->seconds();
+    result.table = path_of(node.at(keys::replay.table));
+    read_word<keys::unmeasured_words>(node, keys::replay.unmeasured, result.exclude_unmeasured);
+    read(node, keys::replay.noise_cv, result.noise_cv);
+    read(node, keys::replay.delay, result.delay_seconds);
     return result;
 }
 
@@ -94,13 +94,13 @@ std::string note_of_replay(const StudyFile& file) {
     return "Replayed from the table " + std::get<ReplayChoice>(file.measuring).table.filename().string() + ": no engine was started here.";
 }
 
-constexpr std::array<std::string_view, 2> defined_of_replay{"table", "noise_cv"};
-constexpr std::array<std::string_view, 1> harmless_of_replay{"delay"};
+constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name, keys::replay.noise_cv.name};
+constexpr std::array<std::string_view, 1> harmless_of_replay{keys::replay.delay.name};
 
 }  // namespace
 
 constinit const MeasuringKind replay_kind{
-    .name = "replay",
+    .name = keys::evaluator.replay.name,
     .served_by = ServedBy::an_earlier_start,
     .defined = defined_of_replay,
     .harmless = harmless_of_replay,

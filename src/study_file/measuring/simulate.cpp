@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {simulate: ...}`: the cost model and the simulator answer.
 #include "../keys.hpp"
-#include "../parameter_reader.hpp"
 #include "../space_reader.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/load/dataset.hpp"
 #include "servetune/predict/simulate_evaluator.hpp"
@@ -17,12 +17,13 @@ namespace {
 
 MeasuringChoice read_simulate(const Yaml& node) {
     SimulateChoice result;
-    node.check_keys(keys::simulate);
-    if (const Yaml* noise = node.find("noise")) result.noise.run_cv = noise->fraction();
-    if (const Yaml* noise = node.find("step_noise")) result.noise.step_cv = noise->fraction();
-    if (const Yaml* drift = node.find("drift")) result.noise.drift_cv = drift->fraction();
-    if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->positive_seconds();
-    if (const Yaml* traits = node.find("traits"))
+    const auto& table = keys::simulate;
+    node.check_keys(table);
+    read(node, table.noise, result.noise.run_cv);
+    read(node, table.step_noise, result.noise.step_cv);
+    read(node, table.drift, result.noise.drift_cv);
+    read(node, table.drift_period, result.noise.drift_period_seconds);
+    if (const Yaml* traits = node.find(table.traits))
         for (const auto& [engine, file] : traits->entries()) result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
     return result;
 }
@@ -68,12 +69,14 @@ std::string note_of_simulation(const StudyFile& file) {
            "; nothing was measured. Measure before you believe it.";
 }
 
-constexpr std::array<std::string_view, 5> defined_of_simulate{"noise", "step_noise", "drift", "drift_period", "traits"};
+constexpr std::array<std::string_view, 5> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
+                                                              keys::simulate.drift.name, keys::simulate.drift_period.name,
+                                                              keys::simulate.traits.name};
 
 }  // namespace
 
 constinit const MeasuringKind simulate_kind{
-    .name = "simulate",
+    .name = keys::evaluator.simulate.name,
     .defined = defined_of_simulate,
     .read = read_simulate,
     .build = build_simulation,
