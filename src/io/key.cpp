@@ -8,15 +8,15 @@
 namespace servetune {
 namespace {
 
-std::string text_of_number(const KeyType& type, double number) {
-    return type.form == KeyType::Form::integer ? std::to_string(static_cast<std::int64_t>(number)) : text_of(number);
+std::string text_of_number(double number) {
+    return number == std::floor(number) ? std::to_string(static_cast<std::int64_t>(number)) : text_of(number);
 }
 
 /// "", " of at least 1", " in [1, 1000]", " above 0".
 std::string bounds_text(const KeyType& type) {
     if (!type.bounded()) return "";
-    if (std::isinf(type.high)) return (type.above_low ? " above " : " of at least ") + text_of_number(type, type.low);
-    return std::string(" in ") + (type.above_low ? "(" : "[") + text_of_number(type, type.low) + ", " + text_of_number(type, type.high) +
+    if (std::isinf(type.high)) return (type.above_low ? " above " : " of at least ") + text_of_number(type.low);
+    return std::string(" in ") + (type.above_low ? "(" : "[") + text_of_number(type.low) + ", " + text_of_number(type.high) +
            (type.below_high ? ")" : "]");
 }
 
@@ -32,7 +32,10 @@ constexpr std::size_t most_listed = 4;
 std::string noun_of(const KeyType& type, bool several) {
     using Form = KeyType::Form;
     const std::string s = several ? "s" : "";
-    if (!type.called.empty()) return std::string(type.called) + (type.form == Form::nothing ? "" : s);
+    if (!type.called.empty()) {  // "list of words", but "list of name or file"
+        const bool one_word = type.form != Form::nothing && type.called.find(' ') == std::string_view::npos;
+        return std::string(type.called) + (one_word ? s : "");
+    }
     switch (type.form) {
         case Form::integer: return "integer" + s + bounds_text(type);
         case Form::number: return "number" + s + bounds_text(type);

@@ -53,11 +53,12 @@ namespace is {
 
 /// Of a CPU: a set of cores has CPU_SETSIZE places.
 inline constexpr KeyType core = integer_in<0, 1023>;
+inline constexpr KeyType weight{Form::number, {}, "a positive number, at most a million,", 0, most_weight, true};
 inline constexpr KeyType value_or_values{.form = Form::either, .called = "value or values", .element = &value, .other = &list_of<value>};
 inline constexpr KeyType conditions{.form = Form::mapping, .called = "name -> value or values", .element = &value_or_values};
 inline constexpr KeyType failure_kind{.form = Form::word, .called = "failure kind", .words = words_in<failure_kinds>};
 inline constexpr KeyType infinity{.form = Form::word, .called = "inf", .words = keys::infinite_words};
-inline constexpr KeyType rate{.form = Form::either, .called = "positive number | inf", .element = &positive, .other = &infinity};
+inline constexpr KeyType rate{.form = Form::either, .called = "number above 0 | inf", .element = &positive, .other = &infinity};
 inline constexpr KeyType metrics{.form = Form::either, .called = "metric or metrics", .element = &metric, .other = &list_of<metric>};
 inline constexpr KeyType architecture_list{.form = Form::either,
                                            .called = "architecture or architectures",

@@ -168,7 +168,7 @@ inline constexpr struct WorkloadKeys {
     Key arrival{"arrival", is::keyed<keys::arrival>, "when they are sent (all at once)"};
     Key seed{"seed", is::integer_from<0>, "of everything random in it (42)"};
     Key ignore_eos{"ignore_eos", is::boolean, "every answer has exactly the tokens asked for"};
-    Key weight{"weight", is::positive_up_to<1'000'000>, "in the combined metrics of several workloads (1)"};
+    Key weight{"weight", is::weight, "in the combined metrics of several workloads (1)"};
     Key printed_as{"printed_as", is::either<is::text, is::list_of<is::text>>, "what a published document calls it, for `autotune import`"};
     Key input_tokens{"input_tokens", is::integer_from<1>, "with use: the data set's"};
     Key output_tokens{"output_tokens", is::integer_from<1>, "with use: the data set's"};

@@ -92,14 +92,17 @@ private:
             case Form::duration: return {{"type", "string"}};
             case Form::word: return words_json(type);
             case Form::nothing: return {{"type", "object"}};
-            case Form::list: return {{"type", "array"}, {"items", of_type(*type.element)}};
-            case Form::mapping: return {{"type", "object"}, {"additionalProperties", of_type(*type.element)}};
+            case Form::list: return {{"type", "array"}, {"items", of_element(*type.element)}};
+            case Form::mapping: return {{"type", "object"}, {"additionalProperties", of_element(*type.element)}};
             case Form::either: return {{"anyOf", OrderedJson::array({of_type(*type.element), of_type(*type.other)})}};
             case Form::keyed: break;
         }
         wanted_.push_back(&type);
         return {{"$ref", "#/$defs/" + std::string(type.table)}};
     }
+
+    /// Below free names and in lists `true` is a text as good as any: `environment: {USE_IT: true}`.
+    OrderedJson of_element(const KeyType& type) { return of_type(type.form == KeyType::Form::text ? is::value : type); }
 
     std::vector<const KeyType*> wanted_;
 };

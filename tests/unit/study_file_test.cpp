@@ -141,9 +141,9 @@ TEST_CASE("bad input: files that are missing, unreadable or do not fit") {
 TEST_CASE("environment variables in values") {
     setenv("SERVETUNE_TEST_VARIABLE", "org/from-environment", 1);
     unsetenv("SERVETUNE_TEST_UNSET");
-    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").find("a")->text() == "x-org/from-environment");
-    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").find("a")->text() == "default");
-    CHECK(Yaml::parse("a: $${HOME}", "f").find("a")->text() == "${HOME}");
+    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").entry(std::string("a"))->text() == "x-org/from-environment");
+    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").entry(std::string("a"))->text() == "default");
+    CHECK(Yaml::parse("a: $${HOME}", "f").entry(std::string("a"))->text() == "${HOME}");
     CHECK(study_error("model: org/m", "model: ${SERVETUNE_TEST_UNSET}") ==
           "DIR/study.yaml:2:8: 'model': the environment variable 'SERVETUNE_TEST_UNSET' is not set; set it, or write "
           "${SERVETUNE_TEST_UNSET:-default}");

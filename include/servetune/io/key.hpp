@@ -124,15 +124,13 @@ template <std::int64_t low, std::int64_t high>
 inline constexpr KeyType integer_in{Form::integer, {}, {}, low, high};
 
 inline constexpr KeyType number{Form::number};
-inline constexpr KeyType positive{Form::number, "positive number", "a positive number", 0, std::numeric_limits<double>::infinity(), true};
-template <std::int64_t high>
-inline constexpr KeyType positive_up_to{Form::number, {}, {}, 0, high, true};
+inline constexpr KeyType positive{Form::number, {}, "a positive number", 0, std::numeric_limits<double>::infinity(), true};
 template <std::int64_t low>
 inline constexpr KeyType number_from{Form::number, {}, {}, low};
 template <std::int64_t low, std::int64_t high>
 inline constexpr KeyType number_in{Form::number, {}, {}, low, high};
-inline constexpr KeyType efficiency{Form::number, "number in (0, 1]", "a share: more than 0, at most 1", 0, 1, true};
-inline constexpr KeyType chance{Form::number, "number in [0, 1)", "a number of at least 0, below 1", 0, 1, false, true};
+inline constexpr KeyType efficiency{Form::number, {}, "a share: more than 0, at most 1", 0, 1, true};
+inline constexpr KeyType chance{Form::number, {}, "a number of at least 0, below 1", 0, 1, false, true};
 
 inline constexpr KeyType share{Form::share, "share"};
 inline constexpr KeyType duration{Form::duration, "duration"};
