@@ -183,7 +183,7 @@ int main(int argc, char** argv) {
     }
     try {
         StudyFile file = load_study(argv[1], Catalogue::standard());
-        if (file.simulate) file.simulate->noise = {};  // the truth
+        if (auto* choice = std::get_if<SimulateChoice>(&file.measuring)) choice->noise = {};  // the truth
         const auto evaluator = simulated(file);
         const Problem problem(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective, file.decision);
         const std::size_t samples = argc > 3 ? std::strtoull(argv[3], nullptr, 10) : 1000;

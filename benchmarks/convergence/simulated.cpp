@@ -71,7 +71,7 @@ Outcome reduced(Outcome outcome, const Objective& objective) {
 
 Task::Definition simulated_task(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads) {
     StudyFile file = load_study(study, Catalogue::standard());
-    if (file.simulate) file.simulate->noise = {};  // the truth
+    if (auto* choice = std::get_if<SimulateChoice>(&file.measuring)) choice->noise = {};  // the truth
     const SearchSpace whole(file.composition->parameters(), file.composition->constraints());
     Task::Definition task;
     task.name = "simulated_h100";

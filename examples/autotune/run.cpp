@@ -40,9 +40,9 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
 
 /// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
 void end_what_was_left(const StudySetup& setup) {
-    const std::string mark = setup.file.mark();
+    const auto [mark, stop_within_seconds] = setup.file.processes();
     for (const Leftover& left : leftovers(mark)) complain("autotune: ending what an earlier run left: {} ({})", left.id, left.command);
-    const std::chrono::duration<double> patience(setup.file.stop_within_seconds());
+    const std::chrono::duration<double> patience(stop_within_seconds);
     for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
         complain("autotune: {} ({}) would not end", left.id, left.command);
 }
@@ -82,11 +82,9 @@ int run(const RunArguments& arguments) {
         if (log) log->say(line);
         if (aloud) put_text(stderr, line);
     };
-    if (file.deploy) file.deploy->options.measure.say = say;
-    if (file.attach) file.attach->options.measure.say = say;
-    if (file.deploy) file.deploy->options.deploy.watchdog = watchdog_for(file.deploy->options.deploy.stop_within_seconds);
-    if (file.command) file.command->options.watchdog = watchdog_for(file.command->options.stop_within_seconds);
-    StudySetup setup = set_up(std::move(file), folder);
+    RunHooks hooks{say};
+    if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
+    StudySetup setup = set_up(std::move(file), folder, hooks);
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
     for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);

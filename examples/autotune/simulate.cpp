@@ -80,7 +80,8 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
 int simulate(const SimulateArguments& arguments) {
     StopSignals signals("what was simulated so far is printed");
     StudyFile file = arguments.load();
-    if (file.simulate) file.simulate->noise = {};  // a prediction is of the truth, not of one noisy trial
+    if (auto* choice = std::get_if<SimulateChoice>(&file.measuring))
+        choice->noise = {};  // a prediction is of the truth, not of one noisy trial
     if (file.hardware.empty() && arguments.hardware.empty())
         throw UsageError(file.file.string() + " names no hardware; say which with --hardware");
     const auto evaluator = simulated(file, arguments.hardware);

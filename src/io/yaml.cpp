@@ -204,13 +204,17 @@ void Yaml::check_keys(std::span<const Key> known) const {
         if (std::find(names.begin(), names.end(), key) == names.end())
             child.fail("unknown key; known: " + listed(nearest_first(key, names)));
     for (const Key& key : known)
-        if (key.required && find(key.name) == nullptr)
-            fail("the key '" + std::string(key.name) + "' is missing (" + std::string(key.doc) + ")");
+        if (key.required) (void)at(key);
 }
 
-const Yaml* Yaml::find(std::string_view key) const {
-    for (const auto& [name, child] : entries_)
-        if (name == key) return &child;
+const Yaml& Yaml::at(const Key& key) const {
+    if (const Yaml* child = find(key)) return *child;
+    fail("the key '" + std::string(key.name) + "' is missing (" + std::string(key.doc) + ")");
+}
+
+const Yaml* Yaml::entry(std::string_view name) const {
+    for (const auto& [key, child] : entries_)
+        if (key == name) return &child;
     return nullptr;
 }
 
@@ -287,21 +291,23 @@ std::vector<Value> Yaml::values() const {
     return result;
 }
 
-Yaml Yaml::overlaid(const Yaml& over, std::string_view merged) const {
+Yaml Yaml::overlaid(const Yaml& over, const Key& merged) const { return laid_under(over, merged.name); }
+
+Yaml Yaml::laid_under(const Yaml& over, std::string_view merged) const {
     Yaml result = over;
     result.entries_ = entries();
     for (const auto& [key, child] : over.entries()) {
         const auto old =
             std::find_if(result.entries_.begin(), result.entries_.end(), [k = key](const auto& entry) { return entry.first == k; });
         if (old == result.entries_.end()) result.entries_.emplace_back(key, child);
-        else old->second = key == merged ? old->second.overlaid(child, "") : child;
+        else old->second = key == merged ? old->second.laid_under(child, "") : child;
     }
     return result;
 }
 
-Yaml Yaml::without(std::string_view key) const {
+Yaml Yaml::without(const Key& key) const {
     Yaml result = *this;
-    std::erase_if(result.entries_, [&](const auto& entry) { return entry.first == key; });
+    std::erase_if(result.entries_, [&](const auto& entry) { return entry.first == key.name; });
     return result;
 }
 

@@ -437,18 +437,7 @@ private:
         line("- {} trials, {:.0f} s of measuring, strategy {}, seed {}{}.", told, view_.cost_seconds(), file_.strategy.name, file_.seed,
              stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
-        else if (file_.replay) line("- Replayed from the table {}: no engine was started here.", file_.replay->table.filename().string());
-        if (file_.simulate)
-            line(
-                "- Simulated: every number here is a prediction of the cost model for {}; nothing was measured. Measure before you believe "
-                "it.",
-                file_.hardware);
-        if (file_.attach)
-            line("- {} was measured as it was found; whoever runs it says with which flags.", without_user_info(file_.attach->options.url));
-        if (file_.measured_outside)
-            line("- Every number was told by the program that asked: nothing of how it was measured is known here.");
-        if (file_.deploy) line("- Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.");
-        if (file_.command) line("- Every trial was measured by {}; its log is trials/ID/command.log.", file_.command->options.argv.front());
+        if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
             const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";

@@ -6,11 +6,12 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
-#include "servetune/io/yaml.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/space/search_space.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <limits>
 #include <set>
@@ -20,12 +21,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> words(const Yaml& node) {
-    std::vector<std::string> result;
-    for (const Yaml& item : node.items()) result.push_back(item.text());
-    return result;
-}
-
 /// Conditions, constraints and json flags may only name the engine's own parameters; said where they stand.
 void check_names(const Engine& engine, const Yaml& file) {
     std::vector<std::string> known;
@@ -34,21 +29,21 @@ void check_names(const Engine& engine, const Yaml& file) {
         if (engine.find(name) == nullptr)
             at.fail("'" + name + "' is not a parameter of " + engine.name + "; known: " + listed(nearest_first(name, known)));
     };
-    for (const auto& [name, node] : file.find("parameters")->entries())
-        if (const Yaml* when = node.find("when"))
+    for (const auto& [name, node] : file.at(keys::engine.parameters).entries())
+        if (const Yaml* when = node.find(keys::parameter.when))
             for (const auto& [parent, values] : when->entries()) check(parent, values);
-    if (const Yaml* aliases = file.find("aliases"))
+    if (const Yaml* aliases = file.find(keys::engine.aliases))
         for (const auto& [spelling, meant] : aliases->entries())
             if (meant.text() != "{model}") check(meant.text(), meant);
-    if (const Yaml* devices = file.find("devices"))
+    if (const Yaml* devices = file.find(keys::engine.devices))
         for (std::size_t i = 0; i < engine.devices.size(); ++i) {
             check(engine.devices[i].parameter, devices->items()[i]);
             for (const Condition& condition : engine.devices[i].unless) check(condition.parent, devices->items()[i]);
         }
-    if (const Yaml* render = file.find("render"))
+    if (const Yaml* render = file.find(keys::engine.render))
         for (std::size_t i = 0; i < engine.json_flags.size(); ++i)
             for (const auto& [key, name] : engine.json_flags[i].fields) check(name, render->items()[i]);
-    if (const Yaml* constraints = file.find("constraints"))
+    if (const Yaml* constraints = file.find(keys::engine.constraints))
         for (std::size_t i = 0; i < engine.constraints.size(); ++i)
             for (const std::string& name : names_of(engine.constraints[i])) check(name, constraints->items()[i]);
 }
@@ -56,83 +51,82 @@ void check_names(const Engine& engine, const Yaml& file) {
 DeviceFactor read_device_factor(const Yaml& node) {
     if (!node.is_mapping()) return {node.text()};
     node.check_keys(keys::device_factor);
-    const Yaml* unless = node.find("unless");
-    return {node.find("parameter")->text(), unless != nullptr ? read_conditions(*unless) : std::vector<Condition>{}};
+    const Yaml* unless = node.find(keys::device_factor.unless);
+    return {read<std::string>(node, keys::device_factor.parameter),
+            unless != nullptr ? read_conditions(*unless) : std::vector<Condition>{}};
 }
 
 std::map<std::string, std::string> read_api(const Yaml& node) {
-    node.check_keys(keys::api);
-    for (const auto& [name, value] : node.entries()) {
-        if (name == "style" && value.text() != "openai") value.fail_wanted("openai");
-        if (name != "style" && !value.text().starts_with('/')) value.fail_wanted("a path such as /v1/models");
-    }
-    return read_texts(node);
+    const auto& table = keys::api;
+    node.check_keys(table);
+    std::map<std::string, std::string> result;
+    if (const Yaml* style = node.find(table.style)) read_as(*table.style.type, *style, result[std::string(table.style.name)]);
+    for (const Key& key : {table.chat, table.completions, table.models, table.server_info})
+        if (const Yaml* path = node.find(key)) {
+            read_as(*key.type, *path, result[std::string(key.name)]);
+            if (!path->text().starts_with('/')) path->fail_wanted("a path such as /v1/models");
+        }
+    return result;
 }
 
 Engine read_engine(const Yaml& file) {
-    file.check_keys(keys::engine);
-    Engine engine{file.find("engine")->text()};
-    if (const Yaml* versions = file.find("versions")) engine.versions = versions->text();
-    engine.launch = words(*file.find("launch"));
+    const auto& table = keys::engine;
+    file.check_keys(table);
+    Engine engine{read<std::string>(file, table.engine)};
+    read(file, table.versions, engine.versions);
+    read(file, table.launch, engine.launch);
     if (std::none_of(engine.launch.begin(), engine.launch.end(),
                      [](const std::string& word) { return word.find("{model}") != std::string::npos; }))
-        file.find("launch")->fail("the command has no {model}");
-    if (const Yaml* starts = file.find("started_as"))
-        for (const Yaml& item : starts->items()) {
-            engine.started_as.push_back(words(item));
-            if (engine.started_as.back().empty()) item.fail("a command begins with at least one word");
-        }
-    if (const Yaml* aliases = file.find("aliases")) engine.aliases = read_texts(*aliases);
-    if (const Yaml* help = file.find("help")) {
-        engine.help.clear();
-        for (const Yaml& item : help->items()) engine.help.push_back(words(item));
-    }
-    if (const Yaml* style = file.find("flag_style")) {
-        if (style->text() != "equals" && style->text() != "separate") style->fail_wanted("equals or separate");
-        engine.flag_style = style->text() == "equals" ? Engine::FlagStyle::equals : Engine::FlagStyle::separate;
-    }
-    if (const Yaml* flag = file.find("options_flag")) engine.options_flag = flag->text();
-    if (const Yaml* ready = file.find("ready")) {
+        file.at(table.launch).fail("the command has no {model}");
+    read(file, table.started_as, engine.started_as);
+    for (std::size_t i = 0; i < engine.started_as.size(); ++i)
+        if (engine.started_as[i].empty()) file.at(table.started_as).items()[i].fail("a command begins with at least one word");
+    read(file, table.aliases, engine.aliases);
+    read(file, table.help, engine.help);
+    read_word<keys::flag_styles>(file, table.flag_style, engine.flag_style);
+    read(file, table.options_flag, engine.options_flag);
+    if (const Yaml* ready = file.find(table.ready)) {
         ready->check_keys(keys::ready);
-        engine.ready_path = ready->find("http_get")->text();
-        engine.ready_within_seconds = ready->find("within")->positive_seconds();
+        read(*ready, keys::ready.http_get, engine.ready_path);
+        read(*ready, keys::ready.within, engine.ready_within_seconds);
     }
-    if (const Yaml* api = file.find("api")) engine.api = read_api(*api);
-    if (const Yaml* names = file.find("reported_as")) engine.reported_as = read_texts(*names);
-    if (const Yaml* counters = file.find("counters")) engine.counters = read_texts(*counters);
-    if (const Yaml* list = file.find("between_runs"))
+    if (const Yaml* api = file.find(table.api)) engine.api = read_api(*api);
+    read(file, table.reported_as, engine.reported_as);
+    read(file, table.counters, engine.counters);
+    if (const Yaml* list = file.find(keys::engine.between_runs))
         for (const Yaml& item : list->items()) {
             item.check_keys(keys::between_runs);
-            const Yaml* needs = item.find("needs_env");
-            engine.between_runs.emplace_back(item.find("http_post")->text(),
-                                             needs != nullptr ? read_texts(*needs) : std::map<std::string, std::string>{});
+            std::map<std::string, std::string> needs;
+            read(item, keys::between_runs.needs_env, needs);
+            engine.between_runs.emplace_back(read<std::string>(item, keys::between_runs.http_post), std::move(needs));
         }
-    if (const Yaml* list = file.find("failures"))
+    if (const Yaml* list = file.find(keys::engine.failures))
         for (const Yaml& item : list->items()) {
             item.check_keys(keys::failure);
-            const Yaml& kind = *item.find("kind");
+            const Yaml& kind = item.at(keys::failure.kind);
             if (!named_in(failure_kinds, kind.text())) kind.fail("'" + kind.text() + "' is no kind of failure");
-            engine.failures.push_back({kind.text(), words(*item.find("match"))});
+            engine.failures.push_back({kind.text(), read<std::vector<std::string>>(item, keys::failure.match)});
         }
-    for (const auto& [name, node] : file.find("parameters")->entries()) engine.parameters.push_back(read_parameter(name, node));
-    for (const auto& [name, node] : file.find("parameters")->entries())
-        if (node.find("option") != nullptr && engine.options_flag.empty()) node.find("option")->fail("the engine has no options_flag");
-    if (const Yaml* list = file.find("render"))
+    for (const auto& [name, node] : file.at(keys::engine.parameters).entries()) engine.parameters.push_back(read_parameter(name, node));
+    for (const auto& [name, node] : file.at(keys::engine.parameters).entries())
+        if (node.find(keys::parameter.option) != nullptr && engine.options_flag.empty())
+            node.at(keys::parameter.option).fail("the engine has no options_flag");
+    if (const Yaml* list = file.find(keys::engine.render))
         for (const Yaml& item : list->items()) {
             item.check_keys(keys::render);
-            JsonFlag flag{item.find("flag")->text(), {}};
-            for (const auto& [key, value] : item.find("json")->entries()) {
+            JsonFlag flag{read<std::string>(item, keys::render.flag), {}};
+            for (const auto& [key, value] : item.at(keys::render.json).entries()) {
                 const std::string text = value.text();
                 if (text.size() < 3 || text.front() != '{' || text.back() != '}') value.fail_wanted("'{parameter}'");
                 flag.fields.emplace_back(key, text.substr(1, text.size() - 2));
             }
-            if (const Yaml* when = item.find("when")) flag.when = read_conditions(*when);
+            if (const Yaml* when = item.find(keys::render.when)) flag.when = read_conditions(*when);
             engine.json_flags.push_back(std::move(flag));
         }
-    if (const Yaml* list = file.find("constraints"))
+    if (const Yaml* list = file.find(keys::engine.constraints))
         for (const Yaml& item : list->items()) engine.constraints.push_back(read_constraint(item));
-    if (const Yaml* list = file.find("architectures")) engine.architectures = read_architectures(*list);
-    if (const Yaml* list = file.find("devices"))
+    if (const Yaml* list = file.find(keys::engine.architectures)) engine.architectures = read_architectures(*list);
+    if (const Yaml* list = file.find(keys::engine.devices))
         for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));
     check_names(engine, file);
     try {
@@ -140,43 +134,31 @@ Engine read_engine(const Yaml& file) {
         for (const EngineParameter& parameter : engine.parameters) parameters.push_back(parameter.parameter);
         const SearchSpace space(std::move(parameters), engine.constraints);
     } catch (const SpaceError& error) {
-        throw ParseError(file.find("parameters")->place() + ": " + error.what());
+        throw ParseError(file.at(keys::engine.parameters).place() + ": " + error.what());
     }
     return engine;
 }
 
-std::optional<std::int64_t> positive_count(const Yaml& node, std::string_view key) {
-    const Yaml* child = node.find(key);
-    if (child == nullptr) return std::nullopt;
-    const std::int64_t value = child->integer();
-    if (value < 1) child->fail_wanted("an integer of at least 1");
-    return value;
-}
-
 Dataset read_dataset(const Yaml& node) {
-    node.check_keys(keys::dataset);
+    const auto& table = keys::dataset;
+    node.check_keys(table);
     Dataset result;
-    const Yaml& kind = *node.find("kind");
-    const auto known = named_in(dataset_kinds, kind.text());
-    if (!known) kind.fail_wanted("random, sharegpt, trace, prompts, shared_prefix or multi_turn");
-    result.kind = *known;
-    if (const Yaml* path = node.find("path")) result.path = text_with_home(*path);
+    read_word<dataset_kinds>(node, table.kind, result.kind);
+    if (const Yaml* path = node.find(table.path)) result.path = text_with_home(*path);
     result.folder = fs::path(node.file()).parent_path().string();
-    result.input_tokens = positive_count(node, "input_tokens");
-    result.output_tokens = positive_count(node, "output_tokens");
-    result.min_tokens = positive_count(node, "min_tokens");
-    result.max_prompt_tokens = positive_count(node, "max_prompt_tokens");
-    result.max_total_tokens = positive_count(node, "max_total_tokens");
-    result.prefix_tokens = positive_count(node, "prefix_tokens");
-    result.prefix_groups = positive_count(node, "prefix_groups");
-    result.turns = positive_count(node, "turns");
-    if (const Yaml* ratio = node.find("range_ratio")) {
-        result.range_ratio = ratio->real();
-        if (!(result.range_ratio >= 0 && result.range_ratio <= 1)) ratio->fail_wanted("a number in [0, 1]");
-    }
+    read(node, table.input_tokens, result.input_tokens);
+    read(node, table.output_tokens, result.output_tokens);
+    read(node, table.min_tokens, result.min_tokens);
+    read(node, table.max_prompt_tokens, result.max_prompt_tokens);
+    read(node, table.max_total_tokens, result.max_total_tokens);
+    read(node, table.prefix_tokens, result.prefix_tokens);
+    read(node, table.prefix_groups, result.prefix_groups);
+    read(node, table.turns, result.turns);
+    read(node, table.range_ratio, result.range_ratio);
     const bool needs_path =
         result.kind == Dataset::Kind::sharegpt || result.kind == Dataset::Kind::trace || result.kind == Dataset::Kind::prompts;
-    if (needs_path && result.path.empty()) node.fail("a data set of kind " + kind.text() + " needs a path");
+    if (needs_path && result.path.empty())
+        node.fail("a data set of kind " + std::string(name_in(dataset_kinds, result.kind)) + " needs a path");
     if (result.kind == Dataset::Kind::random && (!result.input_tokens || !result.output_tokens))
         node.fail("a random data set needs input_tokens and output_tokens");
     if (result.kind == Dataset::Kind::shared_prefix && (!result.prefix_tokens || !result.input_tokens || !result.output_tokens))
@@ -190,68 +172,70 @@ void check_rate(const Yaml& node, double rate) {
     if (rate < slowest_rate || rate > fastest_rate) node.fail("a rate of 1e-6 to 1e9 requests a second wanted");
 }
 
+/// A positive number; infinity for `inf`.
+double read_rate(const Yaml& node) {
+    if (node.is_scalar() && std::find(keys::infinite_words.begin(), keys::infinite_words.end(), node.text()) != keys::infinite_words.end())
+        return std::numeric_limits<double>::infinity();
+    const double rate = node.real();
+    if (!(rate > 0)) node.fail_wanted("a positive number or inf");
+    return rate;
+}
+
 Arrival read_arrival(const Yaml& node) {
-    node.check_keys(keys::arrival);
+    const auto& table = keys::arrival;
+    node.check_keys(table);
     Arrival result;
     int given = 0;
-    if (const Yaml* rate = node.find("rate"); rate != nullptr && ++given > 0 && rate->text() != "inf" && rate->text() != ".inf") {
-        result.kind = Arrival::Kind::rate;
-        result.requests_per_second = rate->real();
-        if (!(result.requests_per_second > 0)) rate->fail_wanted("a positive number or inf");
-        check_rate(*rate, result.requests_per_second);
+    if (const Yaml* rate = node.find(table.rate)) {
+        ++given;
+        if (const double requests_per_second = read_rate(*rate); !std::isinf(requests_per_second)) {
+            result.kind = Arrival::Kind::rate;
+            result.requests_per_second = requests_per_second;
+            check_rate(*rate, requests_per_second);
+        }
     }
-    if (const auto concurrency = positive_count(node, "concurrency")) {
+    if (node.find(table.concurrency) != nullptr) {
         ++given;
         result.kind = Arrival::Kind::concurrency;
-        if (*concurrency > most_concurrency) node.find("concurrency")->fail_wanted("an integer of at most a million");
-        result.in_flight = *concurrency;
+        read(node, table.concurrency, result.in_flight);
     }
-    if (const Yaml* trace = node.find("trace")) {
+    if (node.find(table.trace) != nullptr) {
         ++given;
-        if (trace->text() != "timestamps") trace->fail_wanted("timestamps");
+        (void)read<std::string>(node, table.trace);
         result.kind = Arrival::Kind::trace;
     }
-    if (const Yaml* ramp = node.find("ramp")) {
+    if (const Yaml* ramp = node.find(table.ramp)) {
         ++given;
         ramp->check_keys(keys::ramp);
         result.kind = Arrival::Kind::ramp;
-        result.requests_per_second = ramp->find("from")->real();
-        result.to_requests_per_second = ramp->find("to")->real();
-        if (!(result.requests_per_second >= 0) || !(result.to_requests_per_second >= 0) ||
-            !(result.requests_per_second + result.to_requests_per_second > 0))
+        read(*ramp, keys::ramp.from, result.requests_per_second);
+        read(*ramp, keys::ramp.to, result.to_requests_per_second);
+        if (!(result.requests_per_second + result.to_requests_per_second > 0))
             ramp->fail("rates of at least 0 wanted, one of them positive");
         check_rate(*ramp, std::max(result.requests_per_second, result.to_requests_per_second));
     }
     if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp");
-    if (const Yaml* burstiness = node.find("burstiness")) {
+    if (const Yaml* burstiness = node.find(table.burstiness)) {
         if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp)
             burstiness->fail("burstiness goes with a finite rate or a ramp");
-        const bool even = burstiness->text() == "inf" || burstiness->text() == ".inf";
-        result.burstiness = even ? std::numeric_limits<double>::infinity() : burstiness->real();
-        if (!(result.burstiness > 0)) burstiness->fail_wanted("a positive number or inf");
+        result.burstiness = read_rate(*burstiness);
     }
     return result;
 }
 
 Workload read_workload(const Yaml& node, Workload result) {
-    node.check_keys(keys::workload);
-    if (const Yaml* name = node.find("workload")) result.name = name->text();
-    if (const Yaml* dataset = node.find("dataset")) result.dataset = read_dataset(*dataset);
-    if (const auto tokens = positive_count(node, "input_tokens")) result.dataset.input_tokens = tokens;
-    if (const auto tokens = positive_count(node, "output_tokens")) result.dataset.output_tokens = tokens;
-    if (const auto requests = positive_count(node, "requests")) result.requests = requests;
-    if (const Yaml* arrival = node.find("arrival")) result.arrival = read_arrival(*arrival);
-    if (const Yaml* seed = node.find("seed")) {
-        if (seed->integer() < 0) seed->fail_wanted("an integer of at least 0");
-        result.seed = static_cast<std::uint64_t>(seed->integer());
-    }
-    if (const Yaml* ignore = node.find("ignore_eos")) result.ignore_eos = ignore->boolean();
-    if (const Yaml* weight = node.find("weight")) {
-        result.weight = weight->real();
-        if (!(result.weight > 0 && result.weight <= most_weight)) weight->fail_wanted("a positive number, at most a million,");
-    }
-    if (const Yaml* printed = node.find("printed_as"))
-        result.printed_as = printed->is_sequence() ? words(*printed) : std::vector{printed->text()};
+    const auto& table = keys::workload;
+    node.check_keys(table);
+    read(node, table.workload, result.name);
+    if (const Yaml* dataset = node.find(table.dataset)) result.dataset = read_dataset(*dataset);
+    read(node, table.input_tokens, result.dataset.input_tokens);
+    read(node, table.output_tokens, result.dataset.output_tokens);
+    read(node, table.requests, result.requests);
+    if (const Yaml* arrival = node.find(table.arrival)) result.arrival = read_arrival(*arrival);
+    read(node, table.seed, result.seed);
+    read(node, table.ignore_eos, result.ignore_eos);
+    read(node, table.weight, result.weight);
+    read(node, table.printed_as, result.printed_as);
     if (result.name.empty()) node.fail("a workload needs a name ('workload:')");
     return result;
 }
@@ -309,7 +293,7 @@ std::vector<Engine> Catalogue::engines() const {
 }
 
 Workload Catalogue::workload(const Yaml& described) const {
-    const Yaml* used = described.is_mapping() ? described.find("use") : &described;
+    const Yaml* used = described.is_mapping() ? described.find(keys::workload.use) : &described;
     Workload result;
     if (used != nullptr) {
         fs::path file;
@@ -319,9 +303,9 @@ Workload Catalogue::workload(const Yaml& described) const {
             used->fail(error.what());
         }
         const Yaml found = Yaml::load(file);
-        if (found.find("use") != nullptr) found.find("use")->fail("a workload that is used cannot use another");
+        if (const Yaml* another = found.find(keys::workload.use)) another->fail("a workload that is used cannot use another");
         result = read_workload(found, {});
-    } else if (described.find("dataset") == nullptr) described.fail("a workload needs a dataset (or use:)");
+    } else if (described.find(keys::workload.dataset) == nullptr) described.fail("a workload needs a dataset (or use:)");
     return described.is_mapping() ? read_workload(described, std::move(result)) : result;
 }
 

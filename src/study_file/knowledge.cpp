@@ -39,12 +39,7 @@ Source cost_model(const StudyFile& study) {
         auto evaluator = simulated(study);
         const Catalogue catalogue(study.search_spaces);
         std::string rests_on = study.hardware + " " + study.model;
-        for (const Engine& engine : study.composition->engines()) {
-            const auto own =
-                study.simulate ? study.simulate->traits.find(engine.name) : std::map<std::string, std::string>::const_iterator{};
-            const bool named = study.simulate && own != study.simulate->traits.end();
-            rests_on += read_file(catalogue.find("traits", named ? own->second : engine.name, catalogue.root() / "traits"));
-        }
+        for (const Engine& engine : study.composition->engines()) rests_on += read_file(traits_file(study, catalogue, engine.name));
         auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
             return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +

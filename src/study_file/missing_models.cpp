@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What can be said before an engine is started: models that are not there, versions that nobody has checked.
+#include "measuring/kind.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/study_file/flag_facts.hpp"
 #include "servetune/study_file/study_file.hpp"
@@ -20,7 +21,7 @@ bool looks_like_path(const std::string& model) {
 
 std::vector<std::string> missing_models(const StudyFile& file) {
     std::vector<std::string> result;
-    if (!file.deploy) return result;  // only then does the engine run here
+    if (!kind_of(file).runs_engine) return result;
     std::vector<std::string> models = file.composition->further_models();
     models.insert(models.begin(), file.model);
     for (const std::string& model : models) {

@@ -5,6 +5,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/perf/hardware_spec.hpp"
 
 #include <algorithm>
@@ -13,19 +14,6 @@
 namespace servetune {
 namespace {
 
-Scale read_scale(const Yaml& node) {
-    const Yaml* scale = node.find("scale");
-    if (scale == nullptr || scale->text() == "linear") return Scale::linear;
-    if (scale->text() == "log") return Scale::log;
-    if (scale->text() == "log2") return Scale::log2;
-    scale->fail_wanted("linear, log or log2");
-}
-
-std::string text_or_empty(const Yaml& node, std::string_view key) {
-    const Yaml* child = node.find(key);
-    return child != nullptr ? child->text() : "";
-}
-
 /// A value for a parameter of this domain: 3 is 3.0 for a real.
 Value read_value(const Yaml& node, const Domain& domain) {
     Value value = node.value();
@@ -33,11 +21,18 @@ Value read_value(const Yaml& node, const Domain& domain) {
     return value;
 }
 
-Destination read_destination(const Yaml& node) {
-    return {text_or_empty(node, "flag"), text_or_empty(node, "off_flag"), text_or_empty(node, "env"), text_or_empty(node, "option")};
+/// `table`: of a parameter or its `earlier`.
+template <class Table>
+Destination read_destination(const Yaml& node, const Table& table) {
+    Destination result;
+    read(node, table.flag, result.flag);
+    read(node, table.off_flag, result.off_flag);
+    read(node, table.env, result.environment);
+    read(node, table.option, result.option);
+    return result;
 }
 
-std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, std::string_view key, const Domain& domain) {
+std::map<std::string, std::vector<Value>> read_values_by_version(const Yaml& node, const Key& key, const Domain& domain) {
     std::map<std::string, std::vector<Value>> result;
     const Yaml* versions = node.find(key);
     if (versions == nullptr) return result;
@@ -67,7 +62,7 @@ void check_parameter(const Parameter& parameter, const Yaml& node) {
 void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter) {
     parameter.domain = read.domain;
     parameter.offers_unset = read.offers_unset;
-    const Yaml* given = node.find("default");
+    const Yaml* given = node.find(keys::parameter.default_);
     if (given != nullptr) {
         parameter.default_value = read_value(*given, read.domain);
         if (is_unset(parameter.default_value)) parameter.offers_unset = true;
@@ -80,7 +75,8 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
         parameter.offers_unset = true;
         parameter.default_value = Unset{};
     } else parameter.default_value = false;
-    if (const Yaml* engine_default = node.find("engine_default")) parameter.value_when_unset = read_value(*engine_default, read.domain);
+    if (const Yaml* engine_default = node.find(keys::parameter.engine_default))
+        parameter.value_when_unset = read_value(*engine_default, read.domain);
 }
 
 }  // namespace
@@ -91,25 +87,27 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
         if (result) at.fail("a parameter is one of bool, int, real, choice, text; this one is two");
         result = std::move(domain);
     };
-    if (const Yaml* at = node.find("bool")) set(*at, {BoolDomain{}});
-    if (const Yaml* at = node.find("int")) {
+    if (const Yaml* at = node.find(keys::parameter.bool_)) set(*at, {BoolDomain{}});
+    if (const Yaml* at = node.find(keys::parameter.int_)) {
         at->check_keys(keys::range);
-        IntegerDomain range{at->find("low")->integer(), at->find("high")->integer()};
-        if (const Yaml* step = at->find("step")) range.step = step->integer();
-        range.scale = read_scale(*at);
+        IntegerDomain range{read<std::int64_t>(*at, keys::range.low), read<std::int64_t>(*at, keys::range.high)};
+        read(*at, keys::range.step, range.step);
+        read_word<keys::scales>(*at, keys::range.scale, range.scale);
         set(*at, {range});
     }
-    if (const Yaml* at = node.find("real")) {
-        at->check_keys(keys::range);
-        if (const Yaml* step = at->find("step")) step->fail("a real has no step");
-        set(*at, {RealDomain{at->find("low")->real(), at->find("high")->real(), read_scale(*at)}});
+    if (const Yaml* at = node.find(keys::parameter.real)) {
+        if (const Yaml* step = at->find(keys::range.step)) step->fail("a real has no step");
+        at->check_keys(keys::interval);
+        RealDomain interval{read<double>(*at, keys::interval.low), read<double>(*at, keys::interval.high)};
+        read_word<keys::scales>(*at, keys::interval.scale, interval.scale);
+        set(*at, {interval});
     }
-    if (const Yaml* at = node.find("text")) set(*at, {TextDomain{}});
-    if (const Yaml* at = node.find("choice")) {
+    if (const Yaml* at = node.find(keys::parameter.text)) set(*at, {TextDomain{}});
+    if (const Yaml* at = node.find(keys::parameter.choice)) {
         ChoiceDomain choice;
         choice.values = at->values();
         const bool offers_unset = std::erase_if(choice.values, is_unset) > 0;
-        if (const Yaml* ordered = node.find("ordered")) choice.ordered = ordered->boolean();
+        read(node, keys::parameter.ordered, choice.ordered);
         set(*at, {std::move(choice), offers_unset});
     }
     return result;
@@ -121,24 +119,12 @@ std::vector<Condition> read_conditions(const Yaml& node) {
     return result;
 }
 
-std::vector<std::string> read_text_list(const Yaml& node) {
-    std::vector<std::string> result;
-    for (const Yaml& item : node.items()) result.push_back(item.text());
-    return result;
-}
-
 std::string text_with_home(const Yaml& node) {
     try {
         return with_home(node.text());
     } catch (const IoError& error) {
         node.fail(error.what());
     }
-}
-
-bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no) {
-    const std::string text = node.text();
-    if (text != yes && text != no) node.fail_wanted(std::string(yes) + " or " + std::string(no));
-    return text == yes;
 }
 
 std::vector<std::string> read_architectures(const Yaml& node) {
@@ -152,32 +138,27 @@ std::vector<std::string> read_architectures(const Yaml& node) {
     return result;
 }
 
-std::map<std::string, std::string> read_texts(const Yaml& node) {
-    std::map<std::string, std::string> result;
-    for (const auto& [key, value] : node.entries()) result[key] = value.text();
-    return result;
-}
-
 EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     node.check_keys(keys::parameter);
-    const auto read = read_domain(node);
-    if (!read) node.fail("a parameter needs bool, int, real, choice or text");
+    const auto domain = read_domain(node);
+    if (!domain) node.fail("a parameter needs bool, int, real, choice or text");
     EngineParameter result{{name, {}, {}}};
-    read_levels(node, *read, result.parameter);
-    if (const Yaml* when = node.find("when")) result.parameter.active_when = read_conditions(*when);
-    result.parameter.concept_name = text_or_empty(node, "concept");
-    if (const Yaml* grows = node.find("grows_memory")) result.parameter.grows_memory = grows->boolean();
-    result.parameter.doc = text_or_empty(node, "doc");
-    result.destination = read_destination(node);
-    if (const Yaml* earlier = node.find("earlier")) {
+    read_levels(node, *domain, result.parameter);
+    const auto& table = keys::parameter;
+    if (const Yaml* when = node.find(table.when)) result.parameter.active_when = read_conditions(*when);
+    read(node, table.concept_, result.parameter.concept_name);
+    read(node, table.grows_memory, result.parameter.grows_memory);
+    read(node, table.doc, result.parameter.doc);
+    result.destination = read_destination(node, table);
+    if (const Yaml* earlier = node.find(table.earlier)) {
         earlier->check_keys(keys::earlier);
-        result.earlier = read_destination(*earlier);
-        result.earlier_until = earlier->find("until")->text();
+        result.earlier = read_destination(*earlier, keys::earlier);
+        read(*earlier, keys::earlier.until, result.earlier_until);
     }
-    result.values_since = read_values_by_version(node, "values_since", read->domain);
-    result.values_until = read_values_by_version(node, "values_until", read->domain);
-    if (const Yaml* values = node.find("architectures")) {
-        const auto* choice = std::get_if<ChoiceDomain>(&read->domain);
+    result.values_since = read_values_by_version(node, table.values_since, domain->domain);
+    result.values_until = read_values_by_version(node, table.values_until, domain->domain);
+    if (const Yaml* values = node.find(table.architectures)) {
+        const auto* choice = std::get_if<ChoiceDomain>(&domain->domain);
         if (choice == nullptr) values->fail("only values of a choice can be refused by a chip");
         for (const auto& [value, chips] : values->entries()) {
             const auto same = [&, &wanted = value](const Value& known) { return text_of(known) == wanted; };
@@ -185,9 +166,9 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
             result.architectures[value] = read_architectures(chips);
         }
     }
-    result.since = text_or_empty(node, "since");
-    result.until = text_or_empty(node, "until");
-    result.source = text_or_empty(node, "source");
+    read(node, table.since, result.since);
+    read(node, table.until, result.until);
+    read(node, table.source, result.source);
     check_parameter(result.parameter, node);
     return result;
 }
@@ -201,34 +182,36 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         return result;
     }
     node.check_keys(keys::parameter);
-    const auto read = read_domain(node);
-    if (read) {
+    const auto domain = read_domain(node);
+    if (domain) {
         Parameter parameter{name, {}, {}};
-        read_levels(node, *read, parameter);
+        read_levels(node, *domain, parameter);
         check_parameter(parameter, node);
         result.domain = parameter.domain;
         result.offers_unset = parameter.offers_unset;
-        if (node.find("default") != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
-    } else if (const Yaml* given = node.find("default")) result.default_value = given->value();
-    if (const Yaml* grows = node.find("grows_memory")) result.grows_memory = grows->boolean();
-    const auto read_models = [&](const char* key, std::map<std::string, std::string>& into) {
+        if (node.find(keys::parameter.default_) != nullptr || parameter.offers_unset) result.default_value = parameter.default_value;
+    } else if (const Yaml* given = node.find(keys::parameter.default_)) result.default_value = given->value();
+    read(node, keys::parameter.grows_memory, result.grows_memory);
+    const auto read_models = [&](const Key& key, std::map<std::string, std::string>& into) {
         if (const Yaml* models = node.find(key))
             for (const auto& [value, model] : models->entries()) into[value] = text_with_home(model);
     };
-    read_models("checkpoints", result.checkpoints);
-    read_models("drafts", result.drafts);
-    if (node.find("flag") != nullptr || node.find("env") != nullptr || node.find("option") != nullptr) {
-        if (!read) node.fail("a parameter of the study's own needs bool, int, real, choice or text");
-        result.added = read_parameter(name, node.without("checkpoints").without("drafts"));
+    read_models(keys::parameter.checkpoints, result.checkpoints);
+    read_models(keys::parameter.drafts, result.drafts);
+    if (node.find(keys::parameter.flag) != nullptr || node.find(keys::parameter.env) != nullptr ||
+        node.find(keys::parameter.option) != nullptr) {
+        if (!domain) node.fail("a parameter of the study's own needs bool, int, real, choice or text");
+        result.added = read_parameter(name, node.without(keys::parameter.checkpoints).without(keys::parameter.drafts));
     }
     return result;
 }
 
 Constraint read_constraint(const Yaml& node) {
     node.check_keys(keys::constraint);
-    const std::string because = text_or_empty(node, "because");
-    const Yaml* expression = node.find("require");
-    const Yaml* forbidden = node.find("forbid");
+    std::string because;
+    read(node, keys::constraint.because, because);
+    const Yaml* expression = node.find(keys::constraint.require);
+    const Yaml* forbidden = node.find(keys::constraint.forbid);
     if ((expression == nullptr) == (forbidden == nullptr)) node.fail("a constraint is either require or forbid");
     if (expression != nullptr) {
         try {

@@ -9,7 +9,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -24,12 +23,8 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node);
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node);
 std::vector<Condition> read_conditions(const Yaml& node);
 Constraint read_constraint(const Yaml& node);
-std::map<std::string, std::string> read_texts(const Yaml& node);
-std::vector<std::string> read_text_list(const Yaml& node);
 /// A text that may be a path: `~` and `~user` at its start expanded.
 std::string text_with_home(const Yaml& node);
-/// Whether the node says `yes`; throws ParseError when it says neither.
-bool choice_of_two(const Yaml& node, std::string_view yes, std::string_view no);
 /// Names of chips' architectures. Throws ParseError for one that is not known.
 std::vector<std::string> read_architectures(const Yaml& node);
 

@@ -8,186 +8,132 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <functional>
+#include <cmath>
 #include <map>
-#include <span>
 
 namespace servetune {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-OrderedJson reference(const std::string& name) { return {{"$ref", "#/$defs/" + name}}; }
+/// The tables that a file of each kind begins with; the others are found through them.
+constexpr std::array<const KeyType*, 7> file_types{
+    &is::keyed<keys::engine>,   &is::keyed<keys::workload>, &is::keyed<keys::study>,  &is::keyed<keys::preset>,
+    &is::keyed<keys::hardware>, &is::keyed<keys::model>,    &is::keyed<keys::traits>,
+};
 
-/// What stands under keys whose value is a mapping (or a list of mappings) with a table of its own; `*` before a name: any key,
-/// each with such a value; `[]`: a list of them; `?`: also a plain value; `&`: also a list of words.
-const std::map<std::string, std::map<std::string, std::string>, std::less<>>& nested() {
-    static const std::map<std::string, std::map<std::string, std::string>, std::less<>> shapes{
-        {"engine",
-         {{"ready", "ready"},
-          {"api", "api"},
-          {"between_runs", "[]between_runs"},
-          {"failures", "[]failure"},
-          {"parameters", "*parameter"},
-          {"render", "[]render"},
-          {"constraints", "[]constraint"},
-          {"devices", "[]?device_factor"}}},
-        {"parameter", {{"int", "range"}, {"real", "range"}, {"earlier", "earlier"}}},
-        {"workload", {{"dataset", "dataset"}, {"arrival", "arrival"}}},
-        {"arrival", {{"ramp", "ramp"}}},
-        {"study",
-         {{"workloads", "[]?workload"},
-          {"report_workloads", "[]?workload"},
-          {"objective", "objective"},
-          {"hardware", "?machine"},
-          {"machine", "machine"},
-          {"space", "*?parameter"},
-          {"load", "load"},
-          {"constraints", "[]constraint"},
-          {"strategy", "?strategy"},
-          {"knowledge", "[]knowledge"},
-          {"budget", "budget"},
-          {"evaluator", "evaluator"},
-          {"published", "published"}}},
-        {"strategy", {{"staged", "staged"}, {"bayesian", "bayesian"}}},
-        {"evaluator",
-         {{"replay", "?replay"}, {"simulate", "simulate"}, {"attach", "?attach"}, {"deploy", "deploy"}, {"command", "&command"}}},
-        {"load", {{"concurrency", "parameter"}, {"request_rate", "parameter"}}},
-        {"traits", {{"attention", "*attention"}, {"defects", "[]defect"}}},
-        {"model", {{"weights", "*weights"}}},
-    };
-    return shapes;
+OrderedJson number_json(const KeyType& type, double number) {
+    if (type.form == KeyType::Form::integer) return static_cast<std::int64_t>(number);
+    return number;
 }
 
-/// The schema of a value from the words that describe its type in the table.
-OrderedJson of_type(std::string_view type) {
-    if (type == "integer") return {{"type", "integer"}};
-    if (type == "number") return {{"type", "number"}};
-    if (type == "bool") return {{"type", "boolean"}};
-    if (type.starts_with("list") && type.find(" or ") == std::string_view::npos) return {{"type", "array"}};
-    if (type.starts_with("mapping") || type == "{}" || type.find("->") != std::string_view::npos) {
-        if (type.find(" or ") == std::string_view::npos) return {{"type", "object"}};
-    }
-    if (type == "text" || type == "path" || type == "expression" || type == "metric" || type == "name or file" || type == "version")
-        return {{"type", OrderedJson::array({"string", "number"})}};
-    if (type == "metric or metrics")
-        return {{"anyOf", OrderedJson::array({of_type("metric"), {{"type", "array"}, {"items", of_type("metric")}, {"minItems", 1}}})}};
-    return OrderedJson::object();
+/// An integer or a number with its bounds.
+OrderedJson bounded_json(const KeyType& type) {
+    OrderedJson result{{"type", type.form == KeyType::Form::integer ? "integer" : "number"}};
+    if (!std::isinf(type.low)) result[type.above_low ? "exclusiveMinimum" : "minimum"] = number_json(type, type.low);
+    if (!std::isinf(type.high)) result[type.below_high ? "exclusiveMaximum" : "maximum"] = number_json(type, type.high);
+    return result;
 }
 
-class Writer {
+OrderedJson words_json(const KeyType& type) {
+    OrderedJson words = OrderedJson::array();
+    for (const std::string_view word : type.words) words.push_back(word);
+    // `on` and `off` are booleans to editors that read YAML 1.1.
+    if (std::find(type.words.begin(), type.words.end(), "on") != type.words.end()) words.insert(words.end(), {true, false});
+    return {{"enum", words}};
+}
+
+class SchemaWriter {
 public:
-    OrderedJson write(const std::string& kind) {
-        OrderedJson schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "servetune " + kind}};
-        schema.update(mapping(kind));
+    OrderedJson write(const KeyType& file) {
+        OrderedJson schema{{"$schema", "https://json-schema.org/draft/2020-12/schema"}, {"title", "servetune " + std::string(file.table)}};
+        schema.update(mapping(file));
         OrderedJson definitions = OrderedJson::object();
         // Definitions are added while others are written.
         while (!wanted_.empty()) {
-            const std::string name = wanted_.back();
+            const KeyType& type = *wanted_.back();
             wanted_.pop_back();
-            if (!definitions.contains(name)) definitions[name] = mapping(name);
+            const std::string name(type.table);
+            if (!definitions.contains(name)) definitions[name] = mapping(type);
         }
         if (!definitions.empty()) schema["$defs"] = definitions;
         return schema;
     }
 
-    static const std::map<std::string, std::span<const Key>, std::less<>>& tables() {
-        static const std::map<std::string, std::span<const Key>, std::less<>> all{{"engine", keys::engine},
-                                                                                  {"ready", keys::ready},
-                                                                                  {"api", keys::api},
-                                                                                  {"between_runs", keys::between_runs},
-                                                                                  {"failure", keys::failure},
-                                                                                  {"parameter", keys::parameter},
-                                                                                  {"earlier", keys::earlier},
-                                                                                  {"range", keys::range},
-                                                                                  {"render", keys::render},
-                                                                                  {"constraint", keys::constraint},
-                                                                                  {"dataset", keys::dataset},
-                                                                                  {"arrival", keys::arrival},
-                                                                                  {"ramp", keys::ramp},
-                                                                                  {"workload", keys::workload},
-                                                                                  {"study", keys::study},
-                                                                                  {"preset", keys::preset},
-                                                                                  {"objective", keys::objective},
-                                                                                  {"strategy", keys::strategy},
-                                                                                  {"staged", keys::staged},
-                                                                                  {"stage", keys::stage},
-                                                                                  {"budget", keys::budget},
-                                                                                  {"evaluator", keys::evaluator},
-                                                                                  {"replay", keys::replay},
-                                                                                  {"published", keys::published},
-                                                                                  {"hardware", keys::hardware},
-                                                                                  {"model", keys::model},
-                                                                                  {"weights", keys::weights},
-                                                                                  {"simulate", keys::simulate},
-                                                                                  {"load", keys::load},
-                                                                                  {"attach", keys::attach},
-                                                                                  {"deploy", keys::deploy},
-                                                                                  {"traits", keys::traits},
-                                                                                  {"attention", keys::attention},
-                                                                                  {"defect", keys::defect},
-                                                                                  {"machine", keys::machine},
-                                                                                  {"device_factor", keys::device_factor},
-                                                                                  {"command", keys::command},
-                                                                                  {"bayesian", keys::bayesian},
-                                                                                  {"knowledge", keys::knowledge}};
-        return all;
-    }
-
 private:
-    OrderedJson mapping(const std::string& name) {
+    OrderedJson mapping(const KeyType& type) {
         OrderedJson result{{"type", "object"}, {"additionalProperties", false}, {"properties", OrderedJson::object()}};
-        OrderedJson required = OrderedJson::array();
+        OrderedJson required_keys = OrderedJson::array();
         bool uses_another = false;
-        for (const Key& key : tables().find(name)->second) {
-            OrderedJson value = shape(name, key);
+        for (const Key& key : type.keys()) {
+            OrderedJson value = of_type(*key.type);
             value["description"] = key.doc;
             result["properties"][std::string(key.name)] = value;
-            if (key.required) required.push_back(key.name);
-            uses_another = uses_another || key.name == "use";
+            if (key.required) required_keys.push_back(key.name);
+            uses_another = uses_another || key.name == keys::study.use.name;
         }
         // A file that uses another need not be complete itself.
-        if (!required.empty() && uses_another)
-            result["anyOf"] = OrderedJson::array({{{"required", OrderedJson::array({"use"})}}, {{"required", required}}});
-        else if (!required.empty()) result["required"] = required;
+        if (!required_keys.empty() && uses_another)
+            result["anyOf"] =
+                OrderedJson::array({{{"required", OrderedJson::array({keys::study.use.name})}}, {{"required", required_keys}}});
+        else if (!required_keys.empty()) result["required"] = required_keys;
         return result;
     }
 
-    OrderedJson shape(const std::string& parent, const Key& key) {
-        const auto of_parent = nested().find(parent);
-        if (of_parent == nested().end()) return of_type(key.type);
-        const auto found = of_parent->second.find(std::string(key.name));
-        if (found == of_parent->second.end()) return of_type(key.type);
-        std::string text = found->second;
-        const bool list = text.starts_with("[]");
-        if (list) text.erase(0, 2);
-        const bool any_key = text.starts_with("*");
-        if (any_key) text.erase(0, 1);
-        const bool or_plain = text.starts_with("?");
-        if (or_plain) text.erase(0, 1);
-        const bool or_words = text.starts_with("&");
-        if (or_words) text.erase(0, 1);
-        wanted_.push_back(text);
-        OrderedJson value = reference(text);
-        if (or_plain) value = {{"anyOf", OrderedJson::array({value, {{"type", OrderedJson::array({"string", "number", "boolean"})}}})}};
-        if (or_words) value = {{"anyOf", OrderedJson::array({value, {{"type", "array"}, {"items", of_type("text")}}})}};
-        if (any_key) return {{"type", "object"}, {"additionalProperties", value}};
-        if (list) return {{"type", "array"}, {"items", value}};
-        return value;
+    OrderedJson of_type(const KeyType& type) {
+        using Form = KeyType::Form;
+        switch (type.form) {
+            case Form::text:
+            case Form::share: return {{"type", OrderedJson::array({"string", "number"})}};
+            case Form::value: return {{"type", OrderedJson::array({"string", "number", "boolean"})}};
+            case Form::boolean: return {{"type", "boolean"}};
+            case Form::integer:
+            case Form::number: return bounded_json(type);
+            case Form::duration: return {{"type", "string"}};
+            case Form::word: return words_json(type);
+            case Form::nothing: return {{"type", "object"}};
+            case Form::list: return {{"type", "array"}, {"items", of_element(*type.element)}};
+            case Form::mapping: return {{"type", "object"}, {"additionalProperties", of_element(*type.element)}};
+            case Form::either: return {{"anyOf", OrderedJson::array({of_type(*type.element), of_type(*type.other)})}};
+            case Form::keyed: break;
+        }
+        wanted_.push_back(&type);
+        return {{"$ref", "#/$defs/" + std::string(type.table)}};
     }
 
-    std::vector<std::string> wanted_;
+    /// Below free names and in lists `true` is a text as good as any: `environment: {USE_IT: true}`.
+    OrderedJson of_element(const KeyType& type) { return of_type(type.form == KeyType::Form::text ? is::value : type); }
+
+    std::vector<const KeyType*> wanted_;
 };
 
 }  // namespace
 
-std::vector<std::string> schema_kinds() { return {"engine", "workload", "study", "preset", "hardware", "model", "traits"}; }
+std::vector<std::string> schema_kinds() {
+    std::vector<std::string> result;
+    for (const KeyType* type : file_types) result.emplace_back(type->table);
+    return result;
+}
 
 std::string json_schema(std::string_view kind) {
-    const std::vector<std::string> kinds = schema_kinds();
-    if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end())
-        throw UsageError("there is no schema of '" + std::string(kind) + "'; known: " + listed(nearest_first(kind, kinds)));
-    return Writer().write(std::string(kind)).dump(2) + "\n";
+    for (const KeyType* type : file_types)
+        if (type->table == kind) return SchemaWriter().write(*type).dump(2) + "\n";
+    throw UsageError("there is no schema of '" + std::string(kind) + "'; known: " + listed(nearest_first(kind, schema_kinds())));
+}
+
+std::vector<const KeyType*> key_tables() {
+    std::vector<const KeyType*> result;
+    const auto add = [&](const auto& self, const KeyType& type) -> void {
+        if (type.element != nullptr) self(self, *type.element);
+        if (type.other != nullptr) self(self, *type.other);
+        if (type.form != KeyType::Form::keyed) return;
+        const auto same = [&](const KeyType* known) { return known->table == type.table; };
+        if (std::any_of(result.begin(), result.end(), same)) return;
+        result.push_back(&type);
+        for (const Key& key : type.keys()) self(self, *key.type);
+    };
+    for (const KeyType* type : file_types) add(add, *type);
+    return result;
 }
 
 }  // namespace servetune

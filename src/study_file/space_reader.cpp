@@ -3,9 +3,11 @@
 #include "space_reader.hpp"
 
 #include "keys.hpp"
+#include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/io/key_reader.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -44,17 +46,17 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
     const Yaml preset = Yaml::load(file);
     preset.check_keys(keys::preset);
-    const Yaml* others = preset.find("others");
-    description.others_searched = others != nullptr && choice_of_two(*others, "search", "default");
-    const Yaml& spaces = *preset.find("space");
+    description.others_searched = false;
+    read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
+    const Yaml& spaces = preset.at(keys::preset.space);
     const std::size_t own = description.entries.size();
     for (const Engine& engine : description.engines) {
-        const Yaml* space = spaces.find(engine.name);
+        const Yaml* space = spaces.entry(engine.name);
         if (space == nullptr) {
             if (!spaces.entries().empty()) named.fail("the preset has nothing for " + engine.name);
             continue;
         }
-        const Yaml* version = versions != nullptr ? versions->find(engine.name) : nullptr;
+        const Yaml* version = versions != nullptr ? versions->entry(engine.name) : nullptr;
         for (const auto& [name, node] : space->entries()) {
             const EngineParameter* declared = engine.find(name);
             if (declared == nullptr) node.fail("'" + name + "' is not a parameter of " + engine.name);
@@ -74,9 +76,9 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
 
 /// What stands for the engine where the space is the study's own: its parameters, and no command.
 Engine own_space(const Yaml& root) {
-    for (const char* key : {"preset", "others", "arguments", "engine_versions"})
+    for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments, keys::study.engine_versions})
         if (const Yaml* node = root.find(key)) node->fail("this is for the flags of an engine, and the study names none");
-    const Yaml* space = root.find("space");
+    const Yaml* space = root.find(keys::study.space);
     if (space == nullptr || space->entries().empty()) root.fail("without an engine a study says under 'space' what is searched");
     Engine result{"this space"};
     for (const auto& [name, node] : space->entries()) {
@@ -89,13 +91,15 @@ Engine own_space(const Yaml& root) {
     for (const EngineParameter& declared : result.parameters)
         for (const Condition& condition : declared.parameter.active_when)
             if (result.find(condition.parent) == nullptr)
-                space->find(declared.parameter.name)->find("when")->fail("'" + condition.parent + "' is no parameter of this space");
+                space->entry(declared.parameter.name)
+                    ->at(keys::parameter.when)
+                    .fail("'" + condition.parent + "' is no parameter of this space");
     return result;
 }
 
 /// Devices that a trial of this study may take; nothing where it takes none.
-std::optional<DeviceLimit> read_devices(const Yaml& evaluator, const StudyFile& study) {
-    if (evaluator.is_mapping() && (evaluator.find("replay") != nullptr || evaluator.find("attach") != nullptr)) return std::nullopt;
+std::optional<DeviceLimit> read_devices(const StudyFile& study) {
+    if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
     if (study.devices) return DeviceLimit{*study.devices, true};
     return DeviceLimit{};
 }
@@ -105,42 +109,38 @@ std::optional<DeviceLimit> read_devices(const Yaml& evaluator, const StudyFile& 
 fs::path path_of(const Yaml& node) { return fs::path(node.file()).parent_path() / text_with_home(node); }
 
 void read_machine(const Yaml& root, StudyFile& study) {
-    const auto read = [&study](const Yaml& node) {
+    const auto read_one = [&study](const Yaml& node) {
         node.check_keys(keys::machine);
-        if (const Yaml* device = node.find("device")) {
+        if (const Yaml* device = node.find(keys::machine.device)) {
             if (!study.hardware.empty() && study.hardware != device->text())
                 device->fail("'hardware' says that it is '" + study.hardware + "'; say it once");
             study.hardware = device->text();
         }
-        if (const Yaml* count = node.find("count")) {
-            if (count->integer() < 1) count->fail_wanted("an integer of at least 1");
-            if (study.devices && *study.devices != count->integer())
-                count->fail("'hardware' says that there are " + std::to_string(*study.devices) + "; say it once");
-            study.devices = count->integer();
+        if (const Yaml* at = node.find(keys::machine.count)) {
+            const auto count = read<std::int64_t>(node, keys::machine.count);
+            if (study.devices && *study.devices != count)
+                at->fail("'hardware' says that there are " + std::to_string(*study.devices) + "; say it once");
+            study.devices = count;
         }
     };
-    if (const Yaml* hardware = root.find("hardware")) {
-        if (hardware->is_mapping()) read(*hardware);
+    if (const Yaml* hardware = root.find(keys::study.hardware)) {
+        if (hardware->is_mapping()) read_one(*hardware);
         else study.hardware = hardware->text();
     }
-    if (const Yaml* machine = root.find("machine")) read(*machine);
-    const Yaml* evaluator = root.find("evaluator");
-    const Yaml* deploy = evaluator != nullptr && evaluator->is_mapping() ? evaluator->find("deploy") : nullptr;
-    const Yaml* gpus = deploy != nullptr && deploy->is_mapping() ? deploy->find("gpus") : nullptr;
-    if (gpus == nullptr || gpus->text().empty()) return;
-    const std::string list = gpus->text();  // the engine sees these and no others
-    const std::int64_t visible = 1 + std::count(list.begin(), list.end(), ',');
-    study.devices = std::min(visible, study.devices.value_or(visible));
+    if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
+    const MeasuringKind& kind = kind_of(study);
+    const auto visible = kind.visible_devices != nullptr ? kind.visible_devices(study) : std::nullopt;
+    if (visible) study.devices = std::min(*visible, study.devices.value_or(*visible));
 }
 
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study) {
-    const bool measured_outside = study.measured_outside;
+    const ServedBy served_by = kind_of(study).served_by;
     SpaceDescription description;
-    const bool replayed = root.find("evaluator")->is_mapping() && root.find("evaluator")->find("replay") != nullptr;
+    const bool replayed = served_by == ServedBy::an_earlier_start;
     if (!replayed) description.architecture = architecture_of(study.hardware, catalogue);  // what was measured ran
-    const Yaml* engine = root.find("engine");
-    const Yaml* engines = root.find("engines");
-    const bool own = measured_outside && engine == nullptr && engines == nullptr;
+    const Yaml* engine = root.find(keys::study.engine);
+    const Yaml* engines = root.find(keys::study.engines);
+    const bool own = study.measured_outside() && engine == nullptr && engines == nullptr;
     if (own) description.engines.push_back(own_space(root));
     else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
     if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
@@ -150,35 +150,33 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
             if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
         }
-    const Yaml* space = root.find("space");
-    const Yaml* versions = root.find("engine_versions");
+    const Yaml* space = root.find(keys::study.space);
+    const Yaml* versions = root.find(keys::study.engine_versions);
     if (space != nullptr && !own)
         for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
-    if (const Yaml* preset = root.find("preset")) add_preset(*preset, catalogue, versions, description);
-    const Yaml& evaluator = *root.find("evaluator");
-    if (!own) description.devices = read_devices(evaluator, study);
+    if (const Yaml* preset = root.find(keys::study.preset)) add_preset(*preset, catalogue, versions, description);
+    if (!own) description.devices = read_devices(study);
     description.adds_engine_default = !replayed;
-    if (evaluator.is_mapping() && evaluator.find("attach") != nullptr) {
+    if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && !space->entries().empty())
             space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
         if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
         description.others_searched = false;
-    } else if (const Yaml* others = root.find("others")) description.others_searched = choice_of_two(*others, "search", "default");
-    if (const Yaml* load = root.find("load")) {
+    } else read_word<keys::others_words>(root, keys::study.others, description.others_searched);
+    if (const Yaml* load = root.find(keys::study.load)) {
         load->check_keys(keys::load);
         for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
     }
-    if (const Yaml* constraints = root.find("constraints"))
+    if (const Yaml* constraints = root.find(keys::study.constraints))
         for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
-    if (const Yaml* arguments = root.find("arguments")) {
+    if (const Yaml* arguments = root.find(keys::study.arguments)) {
         if (arguments->is_sequence()) {
             if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
-            description.arguments[description.engines.front().name] = read_text_list(*arguments);
-        } else
-            for (const auto& [name, words] : arguments->entries()) description.arguments[name] = read_text_list(words);
+            read(root, keys::study.arguments, description.arguments[description.engines.front().name]);
+        } else read(root, keys::study.arguments, description.arguments);
     }
     if (versions != nullptr) {
-        description.versions = read_texts(*versions);
+        read(root, keys::study.engine_versions, description.versions);
         for (const auto& [name, version] : versions->entries()) {
             const auto same = [&, wanted = name](const Engine& e) { return e.name == wanted; };
             if (std::none_of(description.engines.begin(), description.engines.end(), same))

@@ -4,7 +4,7 @@
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-#include "servetune/io/yaml.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/study_file/catalogue.hpp"
 
 #include <algorithm>
@@ -14,79 +14,57 @@ namespace {
 
 namespace fs = std::filesystem;
 
-double positive(const Yaml& node) {
-    const double value = node.real();
-    if (!(value > 0)) node.fail_wanted("a positive number");
-    return value;
-}
-std::int64_t count_in(const Yaml& node, std::string_view key) {
-    const Yaml* child = node.find(key);
-    if (child == nullptr) return 0;
-    if (child->integer() < 0) child->fail_wanted("an integer of at least 0");
-    return child->integer();
-}
-bool flag(const Yaml& node, std::string_view key) {
-    const Yaml* child = node.find(key);
-    return child != nullptr && child->boolean();
-}
-std::vector<std::string> names_in(const Yaml& node) {
-    std::vector<std::string> result;
-    for (const Yaml& item : node.items()) result.push_back(item.text());
-    return result;
-}
-
 HardwareSpec read_hardware(const Yaml& file) {
-    file.check_keys(keys::hardware);
-    HardwareSpec spec{file.find("hardware")->text()};
-    spec.title = file.find("title")->text();
-    spec.also = names_in(*file.find("also"));
-    spec.architecture = read_architectures(*file.find("architecture")).front();
-    spec.memory_bytes = positive(*file.find("memory_bytes"));
-    spec.memory_bandwidth_bytes_per_second = positive(*file.find("memory_bandwidth_bytes_per_second"));
-    for (const auto& [type, value] : file.find("flops_per_second")->entries()) spec.flops_per_second[type] = positive(value);
-    spec.shared_memory = flag(file, "shared_memory");
-    if (const Yaml* link = file.find("link_bytes_per_second")) spec.link_bytes_per_second = positive(*link);
-    if (const Yaml* link = file.find("link")) spec.link = link->text();
-    spec.source = file.find("source")->text();
+    const auto& table = keys::hardware;
+    file.check_keys(table);
+    HardwareSpec spec{read<std::string>(file, table.hardware)};
+    read(file, table.title, spec.title);
+    read(file, table.also, spec.also);
+    spec.architecture = read_architectures(file.at(table.architecture)).front();
+    read(file, table.memory_bytes, spec.memory_bytes);
+    read(file, table.memory_bandwidth_bytes_per_second, spec.memory_bandwidth_bytes_per_second);
+    read(file, table.flops_per_second, spec.flops_per_second);
+    read(file, table.shared_memory, spec.shared_memory);
+    read(file, table.link_bytes_per_second, spec.link_bytes_per_second);
+    read(file, table.link, spec.link);
+    read(file, table.source, spec.source);
     return spec;
 }
 
 ModelSpec read_model(const Yaml& file) {
-    file.check_keys(keys::model);
-    ModelSpec spec{file.find("model")->text()};
-    spec.also = names_in(*file.find("also"));
-    spec.parameters_total = positive(*file.find("parameters_total"));
-    spec.parameters_active = positive(*file.find("parameters_active"));
-    spec.parameters_embedding = positive(*file.find("parameters_embedding"));
+    const auto& table = keys::model;
+    file.check_keys(table);
+    ModelSpec spec{read<std::string>(file, table.model)};
+    read(file, table.also, spec.also);
+    read(file, table.parameters_total, spec.parameters_total);
+    read(file, table.parameters_active, spec.parameters_active);
+    read(file, table.parameters_embedding, spec.parameters_embedding);
     if (!(spec.parameters_embedding < spec.parameters_active && spec.parameters_active <= spec.parameters_total))
-        file.find("parameters_active")->fail("parameters_embedding < parameters_active <= parameters_total must hold");
-    spec.tied_embeddings = flag(file, "tied_embeddings");
-    spec.layers = count_in(file, "layers");
-    spec.attention_layers = count_in(file, "attention_layers");
-    spec.hidden_size = count_in(file, "hidden_size");
-    spec.attention_heads = count_in(file, "attention_heads");
-    spec.kv_heads = count_in(file, "kv_heads");
-    spec.head_dim = count_in(file, "head_dim");
-    spec.vocabulary = count_in(file, "vocabulary");
-    spec.context_tokens = count_in(file, "context_tokens");
-    if (spec.context_tokens < 1) file.find("context_tokens")->fail_wanted("an integer of at least 1");
-    spec.experts = count_in(file, "experts");
-    spec.experts_per_token = count_in(file, "experts_per_token");
-    spec.kv_bytes_per_token_16bit = positive(*file.find("kv_bytes_per_token_16bit"));
-    spec.sliding_window = count_in(file, "sliding_window");
-    spec.sliding_layers = count_in(file, "sliding_layers");
-    spec.native_type = file.find("native_type")->text();
-    for (const auto& [quantization, node] : file.find("weights")->entries()) {
+        file.at(table.parameters_active).fail("parameters_embedding < parameters_active <= parameters_total must hold");
+    read(file, table.tied_embeddings, spec.tied_embeddings);
+    read(file, table.layers, spec.layers);
+    read(file, table.attention_layers, spec.attention_layers);
+    read(file, table.hidden_size, spec.hidden_size);
+    read(file, table.attention_heads, spec.attention_heads);
+    read(file, table.kv_heads, spec.kv_heads);
+    read(file, table.head_dim, spec.head_dim);
+    read(file, table.vocabulary, spec.vocabulary);
+    read(file, table.context_tokens, spec.context_tokens);
+    read(file, table.experts, spec.experts);
+    read(file, table.experts_per_token, spec.experts_per_token);
+    read(file, table.kv_bytes_per_token_16bit, spec.kv_bytes_per_token_16bit);
+    read(file, table.sliding_window, spec.sliding_window);
+    read(file, table.sliding_layers, spec.sliding_layers);
+    read(file, table.native_type, spec.native_type);
+    for (const auto& [quantization, node] : file.at(table.weights).entries()) {
         node.check_keys(keys::weights);
-        ModelWeights weights{positive(*node.find("bytes")), positive(*node.find("per_token")), node.find("computes_in")->text()};
+        ModelWeights weights{read<double>(node, keys::weights.bytes), read<double>(node, keys::weights.per_token),
+                             read<std::string>(node, keys::weights.computes_in)};
         if (weights.per_token > weights.bytes) node.fail("per_token <= bytes must hold");
-        const Yaml& type = *node.find("computes_in");
-        if (weights.computes_in != "bf16" && weights.computes_in != "fp8" && weights.computes_in != "int8" && weights.computes_in != "fp4")
-            type.fail_wanted("bf16, fp8, int8 or fp4");
         spec.weights[quantization] = std::move(weights);
     }
-    if (!spec.weights.contains(spec.native_type)) file.find("native_type")->fail("'" + spec.native_type + "' is not among the weights");
-    spec.source = file.find("source")->text();
+    if (!spec.weights.contains(spec.native_type)) file.at(table.native_type).fail("'" + spec.native_type + "' is not among the weights");
+    read(file, table.source, spec.source);
     return spec;
 }
 

@@ -2,7 +2,8 @@
 // A study in words: what decides it, for the journal, and what a person is told to do.
 #include "study_definition.hpp"
 
-#include "servetune/base/url.hpp"
+#include "keys.hpp"
+#include "measuring/kind.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
@@ -11,13 +12,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace servetune {
 namespace {
 
-/// Keys of which the definition has what they come to, with everything below them.
-constexpr std::array<std::string_view, 39> said_by_what_they_come_to{"study",
+/// Keys of which the definition has what they come to, with everything below them. Those of an evaluator are in its row (measuring/kind.hpp).
+constexpr std::array<std::string_view, 25> said_by_what_they_come_to{"study",
                                                                      "use",
                                                                      "model",
                                                                      "hardware.device",
@@ -41,40 +43,15 @@ constexpr std::array<std::string_view, 39> said_by_what_they_come_to{"study",
                                                                      "audit",
                                                                      "seed",
                                                                      "strategy.staged.stages",
-                                                                     "strategy.staged.replicates",
-                                                                     "evaluator.replay.table",
-                                                                     "evaluator.replay.noise_cv",
-                                                                     "evaluator.simulate.noise",
-                                                                     "evaluator.simulate.step_noise",
-                                                                     "evaluator.simulate.drift",
-                                                                     "evaluator.simulate.drift_period",
-                                                                     "evaluator.simulate.traits",
-                                                                     "evaluator.attach.url",
-                                                                     "evaluator.attach.warm_up",
-                                                                     "evaluator.deploy.warm_up",
-                                                                     "evaluator.deploy.gpus",
-                                                                     "evaluator.deploy.environment",
-                                                                     "evaluator.command.run",
-                                                                     "evaluator.command.environment"};
+                                                                     "strategy.staged.replicates"};
 
 /// The same where they are no mapping.
-constexpr std::array<std::string_view, 5> short_forms{"hardware", "strategy", "evaluator.replay", "evaluator.attach", "evaluator.command"};
+constexpr std::array<std::string_view, 2> short_forms{"hardware", "strategy"};
 
 /// Keys that change neither what is asked nor what is measured: with another value it is the same study.
-constexpr std::array<std::string_view, 11> of_no_consequence{"budget",
-                                                             "notes",
-                                                             "published",
-                                                             "evaluator.replay.delay",
-                                                             "evaluator.attach.api_key_env",
-                                                             "evaluator.deploy.api_key_env",
-                                                             "evaluator.deploy.stop_within",
-                                                             "evaluator.deploy.log_bytes",
-                                                             "evaluator.deploy.all_logs_bytes",
-                                                             "evaluator.command.stop_within",
-                                                             "evaluator.command.log_bytes"};
+constexpr std::array<std::string_view, 3> of_no_consequence{"budget", "notes", "published"};
 
-template <std::size_t n>
-bool listed_in(const std::array<std::string_view, n>& paths, std::string_view path) {
+bool listed_in(std::span<const std::string_view> paths, std::string_view path) {
     return std::find(paths.begin(), paths.end(), path) != paths.end();
 }
 
@@ -86,6 +63,15 @@ void add_written(const Yaml& node, const std::string& path, std::map<std::string
     else if (node.is_sequence())
         for (std::size_t i = 0; i < node.items().size(); ++i) add_written(node.items()[i], path + "[" + std::to_string(i) + "]", result);
     else result[of_later_versions + path] = node.is_scalar() ? node.text() : "";
+}
+
+/// The keys of the evaluator, but for those that its row names; its short form is what `define` says.
+void add_written_evaluator(const Yaml& root, const MeasuringKind& kind, std::map<std::string, std::string>& result) {
+    const Yaml* node = root.at(keys::study.evaluator).entry(kind.name);
+    if (node == nullptr || !node->is_mapping()) return;
+    for (const auto& [key, value] : node->entries())
+        if (!listed_in(kind.defined, key) && !listed_in(kind.harmless, key))
+            add_written(value, "evaluator." + std::string(kind.name) + "." + key, result);
 }
 
 std::string text_of_workload(const Workload& workload) {
@@ -161,9 +147,10 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
 std::string advice_with_secrets(const StudySetup& setup, const Configuration& configuration) {
     const StudyFile& file = setup.file;
     const std::string load = load_level_text(configuration);
-    const std::string server = file.attach            ? "# the server at " + without_user_info(file.attach->options.url) + " as it is"
-                               : !file.has_commands() ? "# " + configuration.text()
-                                                      : setup.command(configuration).text();
+    const MeasuringKind& kind = kind_of(file);
+    const std::string server = kind.server_text != nullptr ? kind.server_text(file)
+                               : !file.has_commands()      ? "# " + configuration.text()
+                                                           : setup.command(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 
@@ -171,13 +158,21 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
 
 std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study) {
     std::map<std::string, std::string> result;
-    add_written(root, "", result);
+    const MeasuringKind& kind = kind_of(study);
+    add_written(root.without(keys::study.evaluator), "", result);
+    add_written_evaluator(root, kind, result);
     // Options of strategies that are not used decide nothing.
     std::erase_if(result, [&, of_strategies = of_later_versions + "strategy."](const auto& entry) {
         return entry.first.starts_with(of_strategies) && !entry.first.starts_with(of_strategies + study.strategy.name + ".");
     });
-    result[of_later_versions + "evaluator"] = study.measured_outside ? "outside" : root.find("evaluator")->entries().front().first;
+    result[of_later_versions + "evaluator"] = kind.name;
     return result;
+}
+
+void add_environment(const std::string& path, const std::map<std::string, std::string>& environment, const Redactor& secrets,
+                     std::map<std::string, std::string>& definition) {
+    // A whole fingerprint would let somebody try passwords; four digits of it do not.
+    for (const auto& [name, value] : environment) definition[path + name] = fingerprint_of(secrets.with_fingerprints(value)).text();
 }
 
 std::string StudySetup::advice(const Configuration& configuration) const { return file.secrets(advice_with_secrets(*this, configuration)); }
@@ -193,8 +188,6 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"noise_cv", text_of(file.decision.noise_cv)},
                                               {"objective", file.objective.goals_text()},
                                               {"strategy", file.strategy.name}};
-    // A whole fingerprint would let somebody try passwords; four digits of it do not.
-    const auto of_environment = [&](const std::string& value) { return fingerprint_of(file.secrets.with_fingerprints(value)).text(); };
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
         result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
     for (const Parameter& parameter : problem->space.parameters()) {
@@ -221,34 +214,7 @@ std::map<std::string, std::string> StudySetup::definition() const {
     }
     for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
     result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
-    if (file.measured_outside) result["evaluator"] = "outside";
-    if (file.replay)
-        result["evaluator.replay"] = fingerprint_of(read_file(file.replay->table)).text() + " noise_cv=" + text_of(file.replay->noise_cv);
-    if (file.attach)
-        result["evaluator.attach"] =
-            without_user_info(file.attach->options.url) + " warm_up=" + std::to_string(file.attach->options.measure.warm_up_requests);
-    if (file.deploy) {
-        const DeployOptions& deploy = file.deploy->options.deploy;
-        result["evaluator.deploy"] = "warm_up=" + std::to_string(file.deploy->options.measure.warm_up_requests) + " gpus=" + deploy.gpus;
-        for (const auto& [name, value] : deploy.environment) result["evaluator.deploy.environment." + name] = of_environment(value);
-    }
-    if (file.command) {
-        result["evaluator.command"] = Command{file.command->words}.text();
-        for (const auto& [name, value] : file.command->options.environment)
-            result["evaluator.command.environment." + name] = of_environment(value);
-    }
-    if (file.simulate) {
-        const StepNoise& noise = file.simulate->noise;
-        result["evaluator.simulate"] = "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
-                                       " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
-        const Catalogue catalogue(file.search_spaces);
-        for (const Engine& engine : file.composition->engines()) {
-            const auto own = file.simulate->traits.find(engine.name);
-            const auto traits =
-                catalogue.find("traits", own != file.simulate->traits.end() ? own->second : engine.name, catalogue.root() / "traits");
-            result["evaluator.simulate.traits." + engine.name] = fingerprint_of(read_file(traits)).text();
-        }
-    }
+    kind_of(file).define(*this, result);
     add_flags(*this, result);
     add_roles(problem->space, result);
     add_data(file, result);

@@ -2,13 +2,13 @@
 #include "servetune/study_file/study_file.hpp"
 
 #include "keys.hpp"
+#include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-#include "servetune/base/url.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/io/key_reader.hpp"
 #include "servetune/io/secrets.hpp"
-#include "servetune/io/yaml.hpp"
 #include "space_reader.hpp"
 #include "study_definition.hpp"
 
@@ -21,26 +21,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array strategy_names{"staged", "random", "exhaustive", "quasi_random", "local_search", "bayesian"};
-
 /// `use:` chains, the nearest file last; a circle ends at the depth bound. Keys are checked once all is laid together.
 Yaml resolved(const Yaml& node, int depth = 0) {
     if (!node.is_mapping()) node.fail_wanted("a mapping of keys");
-    const Yaml* use = node.find("use");
+    const Yaml* use = node.find(keys::study.use);
     if (use == nullptr) return node;
     if (depth > 10) use->fail("more than 10 studies use each other; is it a circle?");
     const fs::path base = path_of(*use);
     std::error_code unknown;
     if (!fs::exists(base, unknown)) use->fail("there is no file " + base.string());
-    return resolved(Yaml::load(base), depth + 1).overlaid(node.without("use"), "space");
+    return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
 }
 
 Objective read_objective(const Yaml& node) {
     node.check_keys(keys::objective);
     std::vector<Goal> goals;  // in the file's order: the first one leads
     for (const auto& [key, value] : node.entries()) {
-        if (key != "maximize" && key != "minimize") continue;
-        const Direction direction = key == "maximize" ? Direction::maximize : Direction::minimize;
+        if (key != keys::objective.maximize.name && key != keys::objective.minimize.name) continue;
+        const Direction direction = key == keys::objective.maximize.name ? Direction::maximize : Direction::minimize;
         if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
         for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
             const std::string metric = item.text();
@@ -51,7 +49,7 @@ Objective read_objective(const Yaml& node) {
     }
     if (goals.empty()) node.fail("an objective has a goal: maximize or minimize, with a metric or a list of metrics");
     Objective result(std::move(goals));
-    if (const Yaml* limits = node.find("limits"))
+    if (const Yaml* limits = node.find(keys::objective.limits))
         for (const Yaml& limit : limits->items()) {
             try {
                 result.limits.push_back(Limit::parse(limit.text()));
@@ -100,9 +98,9 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
         }
     } else {
         node.check_keys(keys::stage);
-        stage.name = node.find("stage")->text();
-        const Yaml* product = node.find("product");
-        const Yaml* candidates = node.find("candidates");
+        read(node, keys::stage.stage, stage.name);
+        const Yaml* product = node.find(keys::stage.product);
+        const Yaml* candidates = node.find(keys::stage.candidates);
         if ((product == nullptr) == (candidates == nullptr)) node.fail("a stage has either a product or candidates");
         if (product != nullptr)
             for (const Yaml& name : product->items()) stage.product.push_back(resolve(name));
@@ -110,41 +108,25 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
             for (const Yaml& candidate : candidates->items()) stage.candidates.push_back(read_candidate(candidate, composition));
     }
     stage.carried = !baseline || stage.product == std::vector<std::string>{"engine"};
-    if (const Yaml* carried = node.find("carried")) stage.carried = carried->boolean();
+    read(node, keys::stage.carried, stage.carried);
     return stage;
 }
 
-/// The largest number of a core: a set of cores has CPU_SETSIZE places.
-constexpr std::int64_t most_core = 1023;
-
-std::size_t read_count(const Yaml& node) {
-    if (node.integer() < 0) node.fail_wanted("an integer of at least 0");
-    return static_cast<std::size_t>(node.integer());
-}
-
-std::size_t read_integer(const Yaml& node, std::int64_t low, std::int64_t high) {
-    if (node.integer() < low || node.integer() > high)
-        node.fail_wanted("an integer in [" + std::to_string(low) + ", " + std::to_string(high) + "]");
-    return static_cast<std::size_t>(node.integer());
-}
-
 void read_bayesian(const Yaml& node, BayesianOptions& options) {
-    node.check_keys(keys::bayesian);
-    if (const Yaml* failures = node.find("failures")) {
-        const auto model = named_in(failure_models, failures->text());
-        if (!model) failures->fail_wanted("hybrid, classifier or penalty");
-        options.learning.failures = *model;
-    }
-    if (const Yaml* additive = node.find("additive")) options.learning.additive = additive->boolean();
-    if (const Yaml* every = node.find("explore_every")) options.explore_every = read_count(*every);
-    if (const Yaml* per = node.find("per")) options.per_second = choice_of_two(*per, "second", "trial");
+    const auto& table = keys::bayesian;
+    node.check_keys(table);
+    read_word<failure_models>(node, table.failures, options.learning.failures);
+    read(node, table.additive, options.learning.additive);
+    read(node, table.explore_every, options.explore_every);
+    read_word<keys::gain_units>(node, table.per, options.per_second);
 }
 
 StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
     StrategyChoice result;
     const auto check_name = [&](const std::string& name, const auto& fail) {
-        if (std::find(strategy_names.begin(), strategy_names.end(), name) != strategy_names.end()) return;
-        const std::vector<std::string> known(strategy_names.begin(), strategy_names.end());
+        std::vector<std::string> known;
+        for (const Key& key : rows_of(keys::strategy)) known.emplace_back(key.name);
+        if (std::find(known.begin(), known.end(), name) != known.end()) return;
         fail("'" + name + "' is no strategy; known: " + listed(nearest_first(name, known)));
     };
     const Yaml* staged = nullptr;
@@ -156,8 +138,8 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         node->check_keys(keys::strategy);
         if (node->entries().size() != 1) node->fail("one strategy wanted");
         result.name = node->entries().front().first;
-        staged = node->find("staged");
-        bayesian = node->find("bayesian");
+        staged = node->find(keys::strategy.staged);
+        bayesian = node->find(keys::strategy.bayesian);
     }
     if (!replaced.empty()) {
         check_name(replaced, [](const std::string& message) { throw UsageError(message); });
@@ -167,13 +149,12 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
     if (staged != nullptr) {
         staged->check_keys(keys::staged);
         bool baseline = false;
-        if (const Yaml* compare = staged->find("compare_with")) baseline = choice_of_two(*compare, "baseline", "incumbent");
-        if (const Yaml* replicates = staged->find("replicates")) {
-            result.staged.replicates = read_integer(*replicates, 1, 1000);
-        }
-        if (staged->find("stages")->items().empty()) staged->find("stages")->fail("at least one stage wanted");
-        for (const Yaml& stage : staged->find("stages")->items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
-    } else if (result.name == "staged") {
+        read_word<keys::comparisons>(*staged, keys::staged.compare_with, baseline);
+        read(*staged, keys::staged.replicates, result.staged.replicates);
+        const Yaml& stages = staged->at(keys::staged.stages);
+        if (stages.items().empty()) stages.fail("at least one stage wanted");
+        for (const Yaml& stage : stages.items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
+    } else if (result.name == keys::strategy.staged.name) {
         // Without stages: every parameter that can vary, one after the other, in the space's order.
         for (const Parameter& parameter : composition.parameters())
             if (!parameter.continuous() && parameter.level_count() > 1) result.staged.stages.push_back({parameter.name, {parameter.name}});
@@ -186,115 +167,13 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     for (const Yaml& item : node.items()) {
         item.check_keys(keys::knowledge);
         if (item.entries().size() != 1) item.fail("one source wanted: cost_model, study or table");
-        const auto& [name, where] = item.entries().front();
-        if (name == "cost_model") {
-            where.check_keys({});
+        if (const Yaml* model = item.find(keys::knowledge.cost_model)) {
+            model->check_keys(std::span<const Key>{});
             result.push_back({});
-        } else result.push_back({name == "study" ? KnowledgeChoice::Kind::study : KnowledgeChoice::Kind::table, path_of(where)});
-    }
-    return result;
-}
-
-ReplayChoice read_replay(const Yaml& node) {
-    ReplayChoice result;
-    if (node.is_scalar()) return {path_of(node)};
-    node.check_keys(keys::replay);
-    result.table = path_of(*node.find("table"));
-    if (const Yaml* unmeasured = node.find("unmeasured")) result.exclude_unmeasured = choice_of_two(*unmeasured, "exclude", "fail");
-    if (const Yaml* noise = node.find("noise_cv")) result.noise_cv = noise->fraction();
-    if (const Yaml* delay = node.find("delay")) result.delay_seconds = delay->seconds();
-    return result;
-}
-
-SimulateChoice read_simulate(const Yaml& node) {
-    SimulateChoice result;
-    node.check_keys(keys::simulate);
-    if (const Yaml* noise = node.find("noise")) result.noise.run_cv = noise->fraction();
-    if (const Yaml* noise = node.find("step_noise")) result.noise.step_cv = noise->fraction();
-    if (const Yaml* drift = node.find("drift")) result.noise.drift_cv = drift->fraction();
-    if (const Yaml* period = node.find("drift_period")) result.noise.drift_period_seconds = period->positive_seconds();
-    if (const Yaml* traits = node.find("traits"))
-        for (const auto& [engine, file] : traits->entries()) result.traits[engine] = fs::absolute(path_of(file)).string();
-    return result;
-}
-
-void read_measure(const Yaml& node, MeasureOptions& options) {
-    if (const Yaml* within = node.find("trial_within")) options.trial_within_seconds = within->positive_seconds();
-    if (const Yaml* timeout = node.find("stall_timeout")) options.load.stall_timeout_seconds = timeout->positive_seconds();
-    if (const Yaml* requests = node.find("warm_up")) options.warm_up_requests = read_integer(*requests, 0, 1'000'000);
-}
-
-void hide_user_info(const std::string& url) {
-    Redactor password;
-    add_user_info(password, url);
-    CollectSecrets::found(password);
-}
-
-/// The key itself stays in the environment until the study is set up: nothing that prints a study can print it.
-AttachChoice read_attach(const Yaml& node) {
-    AttachChoice result;
-    if (!node.is_mapping()) {
-        result.options.url = node.text();
-        hide_user_info(result.options.url);
-        return result;
-    }
-    node.check_keys(keys::attach);
-    result.options.url = node.find("url")->text();
-    hide_user_info(result.options.url);
-    if (const Yaml* model = node.find("served_model")) result.options.served_model = model->text();
-    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
-    read_measure(node, result.options.measure);
-    return result;
-}
-
-DeployChoice read_deploy(const Yaml& node) {
-    DeployChoice result;
-    EngineEvaluator::Options& options = result.options;
-    node.check_keys(keys::deploy);
-    read_measure(node, options.measure);
-    if (const Yaml* launcher = node.find("launcher"); launcher != nullptr && launcher->text() != "local") launcher->fail_wanted("local");
-    if (const Yaml* environment = node.find("environment")) options.deploy.environment = read_texts(*environment);
-    if (const Yaml* name = node.find("api_key_env")) result.api_key_environment = name->text();
-    if (const Yaml* gpus = node.find("gpus")) options.deploy.gpus = gpus->text();
-    if (const Yaml* cores = node.find("cores"))
-        for (const Yaml& core : cores->items()) {
-            options.deploy.cores.push_back(static_cast<int>(read_integer(core, 0, most_core)));
         }
-    if (const Yaml* within = node.find("ready_within")) options.deploy.ready_within_seconds = within->positive_seconds();
-    if (const Yaml* within = node.find("stop_within")) options.deploy.stop_within_seconds = within->seconds();
-    if (const Yaml* bytes = node.find("log_bytes")) options.deploy.log_bytes = read_count(*bytes);
-    if (const Yaml* bytes = node.find("all_logs_bytes")) options.all_logs_bytes = read_count(*bytes);
-    const Yaml* watch = node.find("watch");
-    if (watch == nullptr || choice_of_two(*watch, "on", "off")) options.measure.watch.emplace();
-    return result;
-}
-
-CommandChoice read_command(const Yaml& node) {
-    CommandChoice result;
-    CommandEvaluator::Options& options = result.options;
-    if (node.is_mapping()) node.check_keys(keys::command);
-    const Yaml& words = node.is_mapping() ? *node.find("run") : node;
-    if (!words.is_sequence() || words.items().empty())
-        words.fail_wanted("a list of words such as [./measure, \"{config}\"], no shell line");
-    for (const Yaml& word : words.items()) {
-        options.argv.push_back(word.text());
-        try {
-            CommandEvaluator::check_word(options.argv.back());
-        } catch (const UsageError& error) {
-            word.fail(error.what());
-        }
+        if (const Yaml* study = item.find(keys::knowledge.study)) result.push_back({KnowledgeChoice::Kind::study, path_of(*study)});
+        if (const Yaml* table = item.find(keys::knowledge.table)) result.push_back({KnowledgeChoice::Kind::table, path_of(*table)});
     }
-    result.words = options.argv;
-    options.working_folder = fs::absolute(words.file()).parent_path();
-    std::string& program = options.argv.front();
-    program = text_with_home(words.items().front());
-    if (program.empty()) words.items().front().fail_wanted("a program");
-    if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
-    if (!node.is_mapping()) return result;
-    if (const Yaml* within = node.find("within")) options.within_seconds = within->positive_seconds();
-    if (const Yaml* within = node.find("stop_within")) options.stop_within_seconds = within->seconds();
-    if (const Yaml* environment = node.find("environment")) options.environment = read_texts(*environment);
-    if (const Yaml* bytes = node.find("log_bytes")) options.log_bytes = read_count(*bytes);
     return result;
 }
 
@@ -312,7 +191,7 @@ int read_time_of_day(const Yaml& node) {
 /// Of a study that somebody else measures: what a file may leave out.
 Yaml completed_for_outside(const Yaml& root, const fs::path& file) {
     return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
-        .overlaid(root.find("evaluator") != nullptr ? root.without("evaluator") : root, "space");
+        .overlaid(root.without(keys::study.evaluator), keys::study.space);
 }
 
 }  // namespace
@@ -337,16 +216,21 @@ namespace {
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
-    study.measured_outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find("evaluator") == nullptr);
-    const Yaml root = study.measured_outside ? completed_for_outside(written, file) : written;
+    const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
+    const Yaml root = outside ? completed_for_outside(written, file) : written;
     root.check_keys(keys::study);
     study.file = file;
     study.search_spaces = catalogue.root();
-    study.name = written.find("study") != nullptr ? root.find("study")->text() : file.stem().string();
+    study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text() : file.stem().string();
     if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
-        root.find("study")->fail("a study's name is its folder's: no '/', no leading '.'");
-    study.model = text_with_home(*root.find("model"));
+        root.at(keys::study.study).fail("a study's name is its folder's: no '/', no leading '.'");
+    study.model = text_with_home(root.at(keys::study.model));
+    const Yaml& evaluator = root.at(keys::study.evaluator);
+    study.measuring = read_measuring(evaluator, outside);
+    const MeasuringKind& kind = kind_of(study);
     read_machine(root, study);
+    if (kind.why_not != nullptr)
+        if (const std::string why = kind.why_not(study); !why.empty()) evaluator.fail(why);
     study.composition = read_space(root, catalogue, study);
     study.warnings = unchecked_versions(*study.composition, catalogue);
 
@@ -358,52 +242,35 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
                 item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
         }
     };
-    read_workloads(*root.find("workloads"), study.workloads);
-    if (study.workloads.empty() && !study.measured_outside) root.find("workloads")->fail("at least one workload wanted");
-    if (const Yaml* list = root.find("report_workloads")) read_workloads(*list, study.report_workloads);
+    read_workloads(root.at(keys::study.workloads), study.workloads);
+    if (study.workloads.empty() && !outside) root.at(keys::study.workloads).fail("at least one workload wanted");
+    if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
 
-    study.objective = read_objective(*root.find("objective"));
-    if (const Yaml* rule = root.find("decision"))
-        study.decision.rule = choice_of_two(*rule, "published", "significant") ? Decision::Rule::published : Decision::Rule::significant;
-    if (const Yaml* gain = root.find("min_gain")) study.decision.min_gain = gain->fraction();
-    if (const Yaml* noise = root.find("noise_cv")) study.decision.noise_cv = noise->fraction();
-    if (const Yaml* audit = root.find("audit")) {
-        study.audit = audit->text();
-        if (study.audit != "enforce" && study.audit != "report" && study.audit != "off") audit->fail_wanted("enforce, report or off");
-    }
+    study.objective = read_objective(root.at(keys::study.objective));
+    read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule);
+    read(root, keys::study.min_gain, study.decision.min_gain);
+    read(root, keys::study.noise_cv, study.decision.noise_cv);
+    read(root, keys::study.audit, study.audit);
     study.decision.enforce_audit = study.audit == "enforce";
-    if (const Yaml* budget = root.find("budget")) {
+    if (const Yaml* budget = root.find(keys::study.budget)) {
         budget->check_keys(keys::budget);
-        if (const Yaml* trials = budget->find("trials")) {
-            if (trials->integer() < 1) trials->fail_wanted("an integer of at least 1");
-            study.budget.trials = static_cast<std::size_t>(trials->integer());
-        }
-        if (const Yaml* clock = budget->find("wall_clock")) study.budget.wall_clock_seconds = clock->seconds();
-        if (const Yaml* until = budget->find("until")) study.budget_until = read_time_of_day(*until);
+        read(*budget, keys::budget.trials, study.budget.trials);
+        read(*budget, keys::budget.wall_clock, study.budget.wall_clock_seconds);
+        if (const Yaml* until = budget->find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
     }
-    const Yaml& evaluator = *root.find("evaluator");
-    evaluator.check_keys(keys::evaluator);
-    if (evaluator.entries().size() != 1 && !study.measured_outside)
-        evaluator.fail("one evaluator wanted: replay, simulate, attach, deploy or command");
-    if (const Yaml* replay = evaluator.find("replay")) study.replay = read_replay(*replay);
-    if (const Yaml* simulate = evaluator.find("simulate")) study.simulate = read_simulate(*simulate);
-    if (const Yaml* attach = evaluator.find("attach")) study.attach = read_attach(*attach);
-    if (const Yaml* deploy = evaluator.find("deploy")) study.deploy = read_deploy(*deploy);
-    if (const Yaml* command = evaluator.find("command")) study.command = read_command(*command);
-    if (study.simulate && study.hardware.empty()) evaluator.fail("to simulate, the study must say on which 'hardware'");
-    if (const Yaml* seed = root.find("seed")) study.seed = read_count(*seed);
-    if (const Yaml* notes = root.find("notes")) study.notes = read_text_list(*notes);
-    study.strategy = read_strategy(root.find("strategy"), *study.composition, strategy);
-    const Yaml* named = root.find("strategy");
-    const Yaml* bayesian = named != nullptr && named->is_mapping() ? named->find("bayesian") : nullptr;
-    if (bayesian == nullptr || bayesian->find("per") == nullptr)
+    read(root, keys::study.seed, study.seed);
+    read(root, keys::study.notes, study.notes);
+    study.strategy = read_strategy(root.find(keys::study.strategy), *study.composition, strategy);
+    const Yaml* named = root.find(keys::study.strategy);
+    const Yaml* bayesian = named != nullptr && named->is_mapping() ? named->find(keys::strategy.bayesian) : nullptr;
+    if (bayesian == nullptr || bayesian->find(keys::bayesian.per) == nullptr)
         study.strategy.bayesian.per_second = std::isfinite(study.budget.wall_clock_seconds) || study.budget_until.has_value();
-    if (const Yaml* knowledge = root.find("knowledge")) study.knowledge = read_knowledge(*knowledge);
-    if (const Yaml* published = root.find("published")) {
+    if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
+    if (const Yaml* published = root.find(keys::study.published)) {
         published->check_keys(keys::published);
-        if (const Yaml* document = published->find("document")) study.document = document->text();
-        if (const Yaml* printed = published->find("printed")) {
-            study.printed = read_texts(*printed);
+        read(*published, keys::published.document, study.document);
+        if (const Yaml* printed = published->find(keys::published.printed)) {
+            read(*published, keys::published.printed, study.printed);
             for (const auto& [stage, value] : printed->entries())
                 if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
                                  [s = stage](const Stage& known) { return known.name == s; }) &&

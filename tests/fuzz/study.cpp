@@ -37,9 +37,9 @@ parameters:
     {"results.csv", "seqs,outer,inner,status,total_tokens_per_second\n8,engine,2,ok,100\n"}};
 
 std::string role_of(const Yaml& root) {
-    if (!root.is_mapping() || root.find("study") != nullptr) return "study.yaml";
-    if (root.find("launch") != nullptr) return "engine.yaml";
-    return root.find("preset") != nullptr ? "preset.yaml" : "workload.yaml";
+    if (!root.is_mapping() || root.entry(std::string("study")) != nullptr) return "study.yaml";
+    if (root.entry(std::string("launch")) != nullptr) return "engine.yaml";
+    return root.entry(std::string("preset")) != nullptr ? "preset.yaml" : "workload.yaml";
 }
 
 /// Everything that `validate` and `render` do, short of counting the space.

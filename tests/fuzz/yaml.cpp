@@ -27,8 +27,8 @@ void ask_everything(const Yaml& node) {
     std::set<std::string> keys;
     for (const auto& [key, child] : node.entries()) {
         must_hold(keys.insert(key).second, "a key stands once");
-        must_hold(node.find(key) == &child, "a key is found");
-        must_hold(node.without(key).find(key) == nullptr, "without a key it is not found");
+        must_hold(node.entry(key) == &child, "a key is found");
+        must_hold(node.without(Key{key, is::value, ""}).entry(key) == nullptr, "without a key it is not found");
         ask_everything(child);
     }
 }

@@ -406,13 +406,13 @@ TEST_CASE("command: a study names the program, its limits and its surroundings")
 
     const StudyInFolder written("", "{command: {run: [../bin/measure, x], within: 90s, environment: {A: b}}}");
     const StudySetup setup = set_up(load_study(written.file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")), "out");
-    const CommandEvaluator::Options& options = setup.file.command->options;
+    const CommandEvaluator::Options& options = std::get<CommandChoice>(setup.file.measuring).options;
     CHECK(options.argv.front() == (written.folder.path().parent_path() / "bin/measure").string());
     CHECK(options.working_folder == written.folder.path());
     CHECK(options.within_seconds == 90);
     CHECK(options.goals == Words{"total_tokens_per_second"});
     CHECK(options.workloads == Words{"chat"});
-    CHECK(setup.file.mark() == fs::absolute("out").string());
+    CHECK(setup.file.processes().mark == fs::absolute("out").string());
     const auto definition = setup.definition();
     CHECK(definition.at("evaluator.command") == "../bin/measure x");
     CHECK(definition.contains("evaluator.command.environment.A"));

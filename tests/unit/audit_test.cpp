@@ -81,7 +81,7 @@ const Finding* finding_of(const Validity& validity, std::string_view id) {
 /// The measured rows of a published table, audited as its study does it.
 std::vector<std::pair<MeasuredTable::Row, Validity>> audited(const std::string& study) {
     const StudyFile file = load_study(search_spaces / "published" / study, Catalogue(search_spaces));
-    MeasuredTable table = read_table(file.replay->table);
+    MeasuredTable table = read_table(std::get<ReplayChoice>(file.measuring).table);
     audit_rows(table, file);
     std::vector<std::pair<MeasuredTable::Row, Validity>> result;
     for (const MeasuredTable::Row& row : table.rows) result.emplace_back(row, std::get<Measurement>(row.outcome).validity);

@@ -3,6 +3,7 @@
 #include "support/fixed_entry.hpp"
 #include "support/test.hpp"
 
+#include "keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/yaml.hpp"
@@ -128,7 +129,8 @@ TEST_CASE("every preset fits every engine that it names, in every version that i
         for (const char* name : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"})
             for (const FlagFacts& facts : known_versions(search_spaces, name)) {
                 const Yaml file = Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
-                if (!file.find("space")->entries().empty() && file.find("space")->find(name) == nullptr) continue;
+                const Yaml& spaces = file.at(keys::preset.space);
+                if (!spaces.entries().empty() && spaces.entry(name) == nullptr) continue;
                 INFO(preset << " " << name << " " << facts.version);
                 const TemporaryFolder folder;
                 folder.write("t.csv", "x,status,total_tokens_per_second\n1,ok,1\n");

@@ -125,7 +125,7 @@ TEST_CASE("secrets: what ${} gave stands in the command that runs, and in no def
     const StudySetup setup = set_up(load_study(folder.write("study.yaml", study_with_secrets), catalogue), folder.path() / "study");
     const Configuration usual = setup.problem->space.default_configuration();
     CHECK(has(setup.command(usual).text(), secret_key));  // what is started has it
-    CHECK(setup.file.deploy->options.deploy.api_key == secret_key);
+    CHECK(std::get<DeployChoice>(setup.file.measuring).options.deploy.api_key == secret_key);
     CHECK(has(setup.advice(usual), "--api-key ${SERVETUNE_TEST_SECRET} --size 64"));
     std::string all;
     for (const auto& [path, text] : setup.definition()) all += path + "=" + text + "\n";

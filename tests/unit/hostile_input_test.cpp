@@ -81,7 +81,8 @@ TEST_CASE("hostile YAML: text after the end of the document is refused, and neve
         CHECK(message_of<ParseError>([&] { (void)Yaml::parse(text, "f"); }) == "f:1: not YAML: text after the end of the document");
     CHECK(message_of<ParseError>([] { (void)Yaml::parse("a: 1\n---\n---\n", "f"); }) ==
           "f:3: not YAML: text after the end of the document");
-    for (const char* text : {"a: 1\n...\n", "---\na: 1\n", "# one\na: 1\n# two\n"}) CHECK(Yaml::parse(text, "f").find("a") != nullptr);
+    for (const char* text : {"a: 1\n...\n", "---\na: 1\n", "# one\na: 1\n# two\n"})
+        CHECK(Yaml::parse(text, "f").entry(std::string("a")) != nullptr);
 }
 
 TEST_CASE("hostile YAML: what is not UTF-8 text is refused with its place") {
@@ -95,7 +96,7 @@ TEST_CASE("hostile YAML: what is not UTF-8 text is refused with its place") {
         CHECK(message_of<ParseError>([&] { (void)utf8_text(bytes, "f"); }).starts_with("f:1:1: UTF-8 text wanted"));
     }
     CHECK(utf8_text("\xC3\xA9\xE2\x82\xAC\xF0\x9F\x98\x80", "f").size() == 9);
-    CHECK(Yaml::parse("a: \xC3\xA9", "f").find("a")->text() == "\xC3\xA9");
+    CHECK(Yaml::parse("a: \xC3\xA9", "f").entry(std::string("a"))->text() == "\xC3\xA9");
 }
 
 TEST_CASE("YAML from other systems: CRLF and a byte order mark change nothing") {
@@ -105,7 +106,7 @@ TEST_CASE("YAML from other systems: CRLF and a byte order mark change nothing") 
     CHECK(spelled(Yaml::parse(with_crlf(text), "f")) == plain);
     CHECK(spelled(Yaml::parse(mark + text, "f")) == plain);
     CHECK(spelled(Yaml::parse(mark + with_crlf(text), "f")) == plain);
-    CHECK(message_of<ParseError>([] { Yaml::parse("a: 1\r\nb: x\r\n", "f").find("b")->fail("no"); }) == "f:2:4: 'b': no");
+    CHECK(message_of<ParseError>([] { Yaml::parse("a: 1\r\nb: x\r\n", "f").entry(std::string("b"))->fail("no"); }) == "f:2:4: 'b': no");
 }
 
 TEST_CASE("files that are folders, empty, unreadable or not there") {

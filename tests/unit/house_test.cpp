@@ -2,7 +2,6 @@
 // The rules of the house that a machine can check (docs/architecture.md).
 #include "support/test.hpp"
 
-#include "../src/study_file/keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/study_file/catalogue.hpp"
@@ -236,53 +235,62 @@ TEST_CASE("house: the schemas beside the search spaces are the readers' own") {
 
 TEST_CASE("house: FORMAT.md documents every key that the readers accept, and none that they do not") {
     const std::string format = read_file(source / "search_spaces/FORMAT.md");
-    std::set<std::string> known;
-    const auto check = [&](const char* section, const auto& table) {
-        const auto at = format.find(std::string("### ") + section + "\n");
-        INFO(section);
+    for (const KeyType* table : key_tables()) {
+        const auto at = format.find("\n### " + std::string(table->table) + "\n");
+        INFO(table->table);
         REQUIRE(at != std::string::npos);
-        const std::string text = format.substr(at, format.find("\n#", at + 4) - at);
-        for (const Key& key : table) {
-            INFO(key.name);
-            CHECK(text.find("| `" + std::string(key.name) + "` |") != std::string::npos);
+        const std::string text = format.substr(at, format.find("\n#", at + 5) - at);
+        for (const Key& key : table->keys()) {
+            const std::string what = std::regex_replace(key.type->text(), std::regex("\\|"), "&#124;");
+            const std::string row =
+                "| `" + std::string(key.name) + "` | " + what + " | " + std::string(key.doc) + (key.required ? " (**required**)" : "");
+            INFO("wanted: " << row << " |");
+            CHECK(text.find("\n" + row) != std::string::npos);  // more may follow, such as a link
         }
-        static const std::regex row(R"(\n\| `([^`]+)` \|)");
+        static const std::regex any_row(R"(\n\| `([^`]+)` \|)");
         std::size_t rows = 0;
-        for (std::sregex_iterator it(text.begin(), text.end(), row), end; it != end; ++it) ++rows;
-        CHECK(rows == table.size());
-    };
-    check("engine", keys::engine);
-    check("ready", keys::ready);
-    check("api", keys::api);
-    check("between_runs", keys::between_runs);
-    check("failures", keys::failure);
-    check("parameter", keys::parameter);
-    check("earlier", keys::earlier);
-    check("range", keys::range);
-    check("render", keys::render);
-    check("constraint", keys::constraint);
-    check("workload", keys::workload);
-    check("dataset", keys::dataset);
-    check("arrival", keys::arrival);
-    check("ramp", keys::ramp);
-    check("study", keys::study);
-    check("preset", keys::preset);
-    check("objective", keys::objective);
-    check("strategy", keys::strategy);
-    check("staged", keys::staged);
-    check("stage", keys::stage);
-    check("budget", keys::budget);
-    check("evaluator", keys::evaluator);
-    check("replay", keys::replay);
-    check("published", keys::published);
-    check("hardware", keys::hardware);
-    check("model", keys::model);
-    check("weights", keys::weights);
-    check("simulate", keys::simulate);
-    check("deploy", keys::deploy);
-    check("command", keys::command);
-    check("traits", keys::traits);
-    check("attention", keys::attention);
-    check("default_rule", keys::default_rule);
-    check("defect", keys::defect);
+        for (std::sregex_iterator it(text.begin(), text.end(), any_row), end; it != end; ++it) ++rows;
+        CHECK(rows == table->keys().size());
+    }
+    CHECK(key_tables().size() > 35);
+}
+
+TEST_CASE("house: every key of a table is read by something") {
+    // A reader names keys as `keys::engine.launch`, or `table.launch` below `const auto& table = keys::engine;`. A template over tables names them for
+    // each of its tables. Strategies without options and levels of load are read by their names.
+    static const std::regex alias(R"(const auto& table = keys::(\w+);)");
+    static const std::regex use(R"((keys::(\w+)|\btable)\.(\w+))");
+    std::set<std::string> read{"strategy.random",       "strategy.exhaustive", "strategy.quasi_random",
+                               "strategy.local_search", "load.concurrency",    "load.request_rate"};
+    for (const auto& [file, text] : files_below(source / "src/study_file")) {
+        std::istringstream lines(text);
+        std::string table;
+        for (std::string line; std::getline(lines, line);) {
+            std::smatch found;
+            if (std::regex_search(line, found, alias)) table = found[1];
+            else if (line.find("const Table& table") != std::string::npos) table = "any";
+            for (std::sregex_iterator at(line.begin(), line.end(), use), end; at != end; ++at)
+                read.insert(((*at)[2].matched ? (*at)[2].str() : table) + "." + (*at)[3].str());
+        }
+    }
+    // A table is written `inline constexpr struct EngineKeys {`, `    Key launch{"launch", ...`, `} engine{};`.
+    static const std::regex member(R"(^    Key (\w+)\{)");
+    static const std::regex end_of_table(R"(^\} (\w+)\{\};)");
+    std::istringstream lines(read_file(source / "src/study_file/keys.hpp"));
+    std::vector<std::string> members;
+    std::size_t keys = 0;
+    for (std::string line; std::getline(lines, line);) {
+        std::smatch found;
+        if (std::regex_search(line, found, member)) members.push_back(found[1]);
+        if (!std::regex_search(line, found, end_of_table)) continue;
+        for (const std::string& name : members) {
+            INFO(found[1] << "." << name << " is in a table of keys.hpp, and no reader asks for it");
+            CHECK((read.contains(found[1].str() + "." + name) || read.contains("any." + name)));
+        }
+        keys += members.size();
+        members.clear();
+    }
+    std::size_t known = 0;
+    for (const KeyType* table : key_tables()) known += table->keys().size();
+    CHECK(keys == known);
 }

@@ -247,13 +247,15 @@ const std::vector<Row>& rows() {
 }  // namespace
 
 TEST_CASE("definition: every key of a study and its workloads either makes it another study or is known not to") {
-    const std::map<std::string, std::span<const Key>> groups{
-        {"study", keys::study},        {"machine", keys::machine},     {"workload", keys::workload},   {"dataset", keys::dataset},
-        {"arrival", keys::arrival},    {"ramp", keys::ramp},           {"objective", keys::objective}, {"strategy", keys::strategy},
-        {"bayesian", keys::bayesian},  {"knowledge", keys::knowledge}, {"staged", keys::staged},       {"stage", keys::stage},
-        {"budget", keys::budget},      {"evaluator", keys::evaluator}, {"command", keys::command},     {"load", keys::load},
-        {"attach", keys::attach},      {"deploy", keys::deploy},       {"simulate", keys::simulate},   {"replay", keys::replay},
-        {"published", keys::published}};
+    std::map<std::string, std::span<const Key>> groups;
+    for (const KeyType& table :
+         {is::keyed<keys::study>,    is::keyed<keys::machine>,   is::keyed<keys::workload>,  is::keyed<keys::dataset>,
+          is::keyed<keys::arrival>,  is::keyed<keys::ramp>,      is::keyed<keys::objective>, is::keyed<keys::strategy>,
+          is::keyed<keys::bayesian>, is::keyed<keys::knowledge>, is::keyed<keys::staged>,    is::keyed<keys::stage>,
+          is::keyed<keys::budget>,   is::keyed<keys::evaluator>, is::keyed<keys::command>,   is::keyed<keys::load>,
+          is::keyed<keys::attach>,   is::keyed<keys::deploy>,    is::keyed<keys::simulate>,  is::keyed<keys::replay>,
+          is::keyed<keys::published>})
+        groups[std::string(table.table)] = table.keys();
     std::set<std::string> known;
     for (const auto& [group, all] : groups)
         for (const Key& key : all) known.insert(group + "." + std::string(key.name));

@@ -141,9 +141,9 @@ TEST_CASE("bad input: files that are missing, unreadable or do not fit") {
 TEST_CASE("environment variables in values") {
     setenv("SERVETUNE_TEST_VARIABLE", "org/from-environment", 1);
     unsetenv("SERVETUNE_TEST_UNSET");
-    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").find("a")->text() == "x-org/from-environment");
-    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").find("a")->text() == "default");
-    CHECK(Yaml::parse("a: $${HOME}", "f").find("a")->text() == "${HOME}");
+    CHECK(Yaml::parse("a: x-${SERVETUNE_TEST_VARIABLE}", "f").entry(std::string("a"))->text() == "x-org/from-environment");
+    CHECK(Yaml::parse("a: ${SERVETUNE_TEST_UNSET:-default}", "f").entry(std::string("a"))->text() == "default");
+    CHECK(Yaml::parse("a: $${HOME}", "f").entry(std::string("a"))->text() == "${HOME}");
     CHECK(study_error("model: org/m", "model: ${SERVETUNE_TEST_UNSET}") ==
           "DIR/study.yaml:2:8: 'model': the environment variable 'SERVETUNE_TEST_UNSET' is not set; set it, or write "
           "${SERVETUNE_TEST_UNSET:-default}");
@@ -151,15 +151,15 @@ TEST_CASE("environment variables in values") {
 
 TEST_CASE("units and types of scalars") {
     const Yaml node = Yaml::parse("{h: 8h, ms: 500ms, min: 20min, p: 0.5%, s: 0.02, q: '512', i: 512, b: true, e: engine}", "f");
-    CHECK(node.find("h")->seconds() == 28800);
-    CHECK(node.find("ms")->seconds() == 0.5);
-    CHECK(node.find("min")->seconds() == 1200);
-    CHECK(node.find("p")->fraction() == 0.005);
-    CHECK(node.find("s")->fraction() == 0.02);
-    CHECK(node.find("q")->value() == Value("512"));
-    CHECK(node.find("i")->value() == Value(std::int64_t{512}));
-    CHECK(node.find("b")->value() == Value(true));
-    CHECK(node.find("e")->value() == Value(Unset{}));
+    CHECK(node.entry(std::string("h"))->seconds() == 28800);
+    CHECK(node.entry(std::string("ms"))->seconds() == 0.5);
+    CHECK(node.entry(std::string("min"))->seconds() == 1200);
+    CHECK(node.entry(std::string("p"))->fraction() == 0.005);
+    CHECK(node.entry(std::string("s"))->fraction() == 0.02);
+    CHECK(node.entry(std::string("q"))->value() == Value("512"));
+    CHECK(node.entry(std::string("i"))->value() == Value(std::int64_t{512}));
+    CHECK(node.entry(std::string("b"))->value() == Value(true));
+    CHECK(node.entry(std::string("e"))->value() == Value(Unset{}));
 }
 
 TEST_CASE("aliases may not explode") {
@@ -239,8 +239,8 @@ TEST_CASE("an evaluator that starts processes says how long they get to end, the
     const auto patience = [&](const std::string& evaluator) {
         const auto file = folder.write("study.yaml", replaced(study_yaml, "{replay: t.csv}", evaluator));
         const StudyFile study = load_study(file, Catalogue(folder.path()));
-        CHECK((study.stop_within_seconds() > 0) == study.starts_processes());
-        return study.stop_within_seconds();
+        CHECK((study.processes().stop_within_seconds > 0) == study.starts_processes());
+        return study.processes().stop_within_seconds;
     };
     CHECK(patience("{deploy: {stop_within: 7s}}") == 7);
     CHECK(patience("{command: {run: [./measure], stop_within: 9s}}") == 9);

@@ -52,7 +52,7 @@ TEST_CASE("traits: figures that make no sense are refused where they stand") {
         std::string key, value, wanted;
     };
     for (const Case& c : {Case{"bandwidth_efficiency", "0", "a share: more than 0, at most 1"},
-                          {"bandwidth_efficiency", "-0.5", "a number of at least 0"},
+                          {"bandwidth_efficiency", "-0.5", "a share: more than 0, at most 1"},
                           {"bandwidth_efficiency", "1.2", "a share: more than 0, at most 1"},
                           {"link_efficiency", "0", "a share: more than 0, at most 1"},
                           {"link_efficiency", "3", "a share: more than 0, at most 1"},
@@ -70,7 +70,7 @@ TEST_CASE("traits: figures that make no sense are refused where they stand") {
                           {"compute_efficiency", "{bf16: 0, other: 0.3}", "a share: more than 0, at most 1"},
                           {"compute_efficiency", "{bf16: -0.4, other: 0.3}", "a share: more than 0, at most 1"},
                           {"compute_efficiency", "{bf16: 0.4}", "'other' is missing"},
-                          {"acceptance", "{ngram: 1}", "a number below 1"},
+                          {"acceptance", "{ngram: 1}", "a number of at least 0, below 1"},
                           {"acceptance", "{ngram: -0.1}", "a number of at least 0"},
                           {"default_attention", "FLASH_ATTENTION", "'FLASH_ATTENTION' is not among 'attention'"}}) {
         INFO(c.key << ": " << c.value);

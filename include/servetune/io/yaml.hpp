@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/redactor.hpp"
+#include "servetune/io/key.hpp"
 #include "servetune/space/value.hpp"
 
 #include <cstdint>
@@ -15,15 +16,6 @@
 #include <vector>
 
 namespace servetune {
-
-/// One key that a mapping may have. The tables of keys (src/study_file/keys.hpp) are what the reader accepts and what
-/// search_spaces/FORMAT.md documents.
-struct Key {
-    std::string_view name;
-    std::string_view type;
-    std::string_view doc;
-    bool required = false;
-};
 
 /// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column: 'path':`.
 ///
@@ -47,8 +39,21 @@ public:
 
     /// Throws ParseError when it is no mapping, has a key that is not in the table (nearest first), or lacks a required one.
     void check_keys(std::span<const Key> known) const;
+    /// The same for a table of keys (src/study_file/keys.hpp).
+    template <class Table>
+    void check_keys(const Table& table) const {
+        const auto rows = rows_of(table);
+        check_keys(std::span<const Key>(rows));
+    }
     /// A child of a mapping; null when absent.
-    [[nodiscard]] const Yaml* find(std::string_view key) const;
+    [[nodiscard]] const Yaml* find(const Key& key) const { return entry(key.name); }
+    /// The same of a key that must be there. Throws ParseError as check_keys.
+    [[nodiscard]] const Yaml& at(const Key& key) const;
+    /// A child of a mapping whose names are free (parameters, engines); null when absent. A key has a row in a table and is read by it: a name that
+    /// stands in the program does not compile.
+    [[nodiscard]] const Yaml* entry(std::string_view name) const;
+    template <std::size_t n>
+    const Yaml* entry(const char (&name)[n]) const = delete;
     /// In the file's order. Throws ParseError when it is no mapping.
     [[nodiscard]] const std::vector<std::pair<std::string, Yaml>>& entries() const;
     /// Throws ParseError when it is no sequence.
@@ -65,9 +70,9 @@ public:
     [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`; at most 1
     [[nodiscard]] std::vector<Value> values() const;  ///< a list, or one value
 
-    /// Copies of this mapping with `over`'s keys in place of its own; the mappings under `merged` are merged key by key.
-    [[nodiscard]] Yaml overlaid(const Yaml& over, std::string_view merged) const;
-    [[nodiscard]] Yaml without(std::string_view key) const;
+    /// Copies of this mapping with `over`'s keys in place of its own; the mappings under `merged` are merged name by name.
+    [[nodiscard]] Yaml overlaid(const Yaml& over, const Key& merged) const;
+    [[nodiscard]] Yaml without(const Key& key) const;
 
     [[noreturn]] void fail(const std::string& message) const;
     [[noreturn]] void fail_wanted(std::string_view wanted) const;
@@ -76,6 +81,8 @@ public:
 
 private:
     friend class YamlBuilder;
+    [[nodiscard]] Yaml laid_under(const Yaml& over, std::string_view merged) const;
+
     Kind kind_ = Kind::null;
     std::string scalar_;
     bool quoted_ = false;

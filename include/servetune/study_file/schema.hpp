@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/io/key.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,5 +16,8 @@ std::vector<std::string> schema_kinds();
 /// completes and checks what users write. Throws UsageError for an unknown kind. The files in search_spaces/schema/ are
 /// these texts (`autotune schema KIND`); a test keeps them equal.
 std::string json_schema(std::string_view kind);
+
+/// Every table of keys: those of the kinds of file, each before the tables that stand below it.
+std::vector<const KeyType*> key_tables();
 
 }  // namespace servetune

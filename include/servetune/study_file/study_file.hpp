@@ -2,29 +2,29 @@
 #pragma once
 
 #include "servetune/base/redactor.hpp"
-#include "servetune/deploy/attach_evaluator.hpp"
-#include "servetune/deploy/command_evaluator.hpp"
-#include "servetune/deploy/engine_evaluator.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/evaluate/replay.hpp"
-#include "servetune/perf/engine_core.hpp"
 #include "servetune/predict/simulate_evaluator.hpp"
+#include "servetune/process/watchdog.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/staged.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/measuring.hpp"
 #include "servetune/traffic/workload.hpp"
 #include "servetune/trial/decision.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace servetune {
@@ -36,43 +36,17 @@ struct StrategyChoice {
     BayesianOptions bayesian{};  ///< its budget is the study's
 };
 
-/// `evaluator: {replay: ...}`.
-struct ReplayChoice {
-    std::filesystem::path table;
-    bool exclude_unmeasured = false;
-    double noise_cv = 0;
-    double delay_seconds = 0;
-};
-
-/// `evaluator: {simulate: ...}`.
-struct SimulateChoice {
-    StepNoise noise{};
-    std::map<std::string, std::string> traits{};  ///< engine -> file, in place of those that ship
-};
-
-/// `evaluator: {deploy: ...}`.
-struct DeployChoice {
-    EngineEvaluator::Options options{};
-    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
-};
-
-/// `evaluator: {attach: ...}`.
-struct AttachChoice {
-    AttachEvaluator::Options options{};
-    std::string api_key_environment{};  ///< the variable that holds the key; empty: none is sent
-};
-
-/// `evaluator: {command: ...}`.
-struct CommandChoice {
-    std::vector<std::string> words{};  ///< as written: a study that moved with its program is the same study
-    CommandEvaluator::Options options{};
-};
-
 /// `knowledge:`, one source: what is believed before anything is measured.
 struct KnowledgeChoice {
     enum class Kind { cost_model, study, table };
     Kind kind = Kind::cost_model;
     std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
+};
+
+/// The processes that a study's trials start.
+struct TrialProcesses {
+    std::string mark{};              ///< finds what a killed tuner has left of them (`leftovers`)
+    double stop_within_seconds = 0;  ///< how long they get to end by themselves once they were told
 };
 
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
@@ -90,12 +64,7 @@ struct StudyFile {
     std::string audit = "enforce";
     StrategyChoice strategy;
     std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only
-    bool measured_outside = false;           ///< by whoever asks and tells; else exactly one of these five measures
-    std::optional<ReplayChoice> replay;
-    std::optional<SimulateChoice> simulate;
-    std::optional<DeployChoice> deploy;
-    std::optional<AttachChoice> attach;
-    std::optional<CommandChoice> command;
+    MeasuringChoice measuring;               ///< what measures
     Budget budget;
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
@@ -107,16 +76,16 @@ struct StudyFile {
     Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
+    /// Whether whoever asks and tells measures: the file names no evaluator.
+    [[nodiscard]] bool measured_outside() const { return std::holds_alternative<MeasuredOutside>(measuring); }
     /// Whether numbers come from something that runs, not from a table or a model.
-    [[nodiscard]] bool measures() const { return deploy || attach || command; }
+    [[nodiscard]] bool measures() const;
     /// Whether its trials start processes here.
-    [[nodiscard]] bool starts_processes() const { return deploy || command; }
-    /// Their mark, once the study is set up (`leftovers`).
-    [[nodiscard]] std::string mark() const { return deploy ? deploy->options.deploy.mark : command ? command->options.mark : ""; }
-    /// Seconds that they get to end by themselves once they were told; 0 where it starts none.
-    [[nodiscard]] double stop_within_seconds() const {
-        return deploy ? deploy->options.deploy.stop_within_seconds : command ? command->options.stop_within_seconds : 0;
-    }
+    [[nodiscard]] bool starts_processes() const;
+    /// Those processes, with their mark once the study is set up; an empty mark and 0 seconds where it starts none.
+    [[nodiscard]] TrialProcesses processes() const;
+    /// One sentence on what measured, for the report; empty: nothing to say.
+    [[nodiscard]] std::string measured_by() const;
     /// Whether its configurations are commands of an engine; a study that somebody else measures may have a space of its own.
     [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
     /// `combined` metrics need names: those of the search workloads with their weights.
@@ -164,11 +133,19 @@ struct StudySetup {
     [[nodiscard]] std::string advice(const Configuration& configuration) const;
 };
 
+/// What the program that runs the trials lends to what measures them.
+struct RunHooks {
+    std::function<void(const std::string&)> say{};  ///< lines for a person while a trial runs; empty: silent
+    std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
+};
+
 /// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the
 /// memory plan of the nearest).
 /// `folder`: the study's, where trials that start processes leave their logs; made when it is needed.
-StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {});
+StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {}, const RunHooks& hooks = {});
 
+/// The traits file of an engine of this study: the one that it names under `traits`, else the one that ships. Throws IoError.
+std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
 /// What is known of an engine of this study: the file that it names under `traits`, else the one that ships.
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
 

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// `evaluator: {attach: ...}`: a load test of a server that somebody else runs.
+#include "../keys.hpp"
+#include "kind.hpp"
+#include "load_test.hpp"
+#include "servetune/base/url.hpp"
+#include "servetune/io/key_reader.hpp"
+#include "servetune/io/secrets.hpp"
+
+namespace servetune {
+namespace {
+
+void hide_user_info(const std::string& url) {
+    Redactor password;
+    add_user_info(password, url);
+    CollectSecrets::found(password);
+}
+
+/// The key itself stays in the environment until the study is set up: nothing that prints a study can print it.
+MeasuringChoice read_attach(const Yaml& node) {
+    AttachChoice result;
+    if (!node.is_mapping()) {
+        result.options.url = node.text();
+        hide_user_info(result.options.url);
+        return result;
+    }
+    const auto& table = keys::attach;
+    node.check_keys(table);
+    read(node, table.url, result.options.url);
+    hide_user_info(result.options.url);
+    read(node, table.served_model, result.options.served_model);
+    read(node, table.api_key_env, result.api_key_environment);
+    read_measure(node, table, result.options.measure);
+    return result;
+}
+
+void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& hooks) {
+    check_objective_of_load_test(file);
+    setup.problem = problem_of(file);
+    const auto& attach = std::get<AttachChoice>(file.measuring);
+    AttachEvaluator::Options options = attach.options;
+    options.measure.say = hooks.say;
+    add_facts(file, options.measure);
+    options.api_key = key_from(attach.api_key_environment, file);
+    setup.evaluator = std::make_unique<AttachEvaluator>(file.composition->engines().front(), file.model,
+                                                        StudyWorkloads{file.workloads, file.report_workloads}, std::move(options));
+}
+
+std::string shown_url(const StudyFile& file) { return without_user_info(std::get<AttachChoice>(file.measuring).options.url); }
+
+void define_attached(const StudySetup& setup, std::map<std::string, std::string>& definition) {
+    definition["evaluator.attach"] =
+        shown_url(setup.file) + " warm_up=" + std::to_string(std::get<AttachChoice>(setup.file.measuring).options.measure.warm_up_requests);
+}
+
+std::string note_of_attached(const StudyFile& file) {
+    return shown_url(file) + " was measured as it was found; whoever runs it says with which flags.";
+}
+
+std::string attached_server(const StudyFile& file) { return "# the server at " + shown_url(file) + " as it is"; }
+
+constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name, keys::attach.warm_up.name};
+constexpr std::array<std::string_view, 1> harmless_of_attach{keys::attach.api_key_env.name};
+
+}  // namespace
+
+constinit const MeasuringKind attach_kind{
+    .name = keys::evaluator.attach.name,
+    .measures = true,
+    .served_by = ServedBy::a_running_server,
+    .defined = defined_of_attach,
+    .harmless = harmless_of_attach,
+    .read = read_attach,
+    .build = build_attached,
+    .define = define_attached,
+    .note = note_of_attached,
+    .server_text = attached_server,
+};
+
+}  // namespace servetune

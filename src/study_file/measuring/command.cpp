@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// `evaluator: {command: ...}`: a program of the user's measures.
+#include "../keys.hpp"
+#include "../parameter_reader.hpp"
+#include "../study_definition.hpp"
+#include "kind.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/io/key_reader.hpp"
+
+namespace servetune {
+namespace {
+
+MeasuringChoice read_command(const Yaml& node) {
+    CommandChoice result;
+    CommandEvaluator::Options& options = result.options;
+    if (node.is_mapping()) node.check_keys(keys::command);
+    const Yaml& words = node.is_mapping() ? node.at(keys::command.run) : node;
+    if (!words.is_sequence() || words.items().empty())
+        words.fail_wanted("a list of words such as [./measure, \"{config}\"], no shell line");
+    for (const Yaml& word : words.items()) {
+        options.argv.push_back(word.text());
+        try {
+            CommandEvaluator::check_word(options.argv.back());
+        } catch (const UsageError& error) {
+            word.fail(error.what());
+        }
+    }
+    result.words = options.argv;
+    options.working_folder = std::filesystem::absolute(words.file()).parent_path();
+    std::string& program = options.argv.front();
+    program = text_with_home(words.items().front());
+    if (program.empty()) words.items().front().fail_wanted("a program");
+    if (program.find('/') != std::string::npos) program = (options.working_folder / program).lexically_normal().string();
+    if (!node.is_mapping()) return result;
+    read(node, keys::command.within, options.within_seconds);
+    read(node, keys::command.stop_within, options.stop_within_seconds);
+    read(node, keys::command.environment, options.environment);
+    read(node, keys::command.log_bytes, options.log_bytes);
+    return result;
+}
+
+void build_command(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
+    setup.problem = problem_of(file);
+    CommandEvaluator::Options& options = std::get<CommandChoice>(file.measuring).options;
+    options.folder = folder.empty() ? std::filesystem::path(file.name) : folder;
+    options.mark = std::filesystem::absolute(options.folder).string();
+    options.watchdog = hooks.watchdog;
+    options.model = file.model;
+    for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
+    for (const Goal& goal : file.objective.goals) options.goals.push_back(goal.metric);
+    options.render = [&composition = *file.composition, model = file.model](const Configuration& configuration) {
+        return composition.render(configuration, {model, {}, 0});
+    };
+    setup.evaluator = std::make_unique<CommandEvaluator>(options);
+}
+
+void define_command(const StudySetup& setup, std::map<std::string, std::string>& definition) {
+    const auto& choice = std::get<CommandChoice>(setup.file.measuring);
+    definition["evaluator.command"] = Command{choice.words}.text();
+    add_environment("evaluator.command.environment.", choice.options.environment, setup.file.secrets, definition);
+}
+
+std::string note_of_command(const StudyFile& file) {
+    return "Every trial was measured by " + std::get<CommandChoice>(file.measuring).options.argv.front() +
+           "; its log is trials/ID/command.log.";
+}
+
+TrialProcesses commanded_processes(const StudyFile& file) {
+    const CommandEvaluator::Options& options = std::get<CommandChoice>(file.measuring).options;
+    return {options.mark, options.stop_within_seconds};
+}
+
+constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name, keys::command.environment.name};
+constexpr std::array<std::string_view, 2> harmless_of_command{keys::command.stop_within.name, keys::command.log_bytes.name};
+
+}  // namespace
+
+constinit const MeasuringKind command_kind{
+    .name = keys::evaluator.command.name,
+    .measures = true,
+    .defined = defined_of_command,
+    .harmless = harmless_of_command,
+    .read = read_command,
+    .build = build_command,
+    .define = define_command,
+    .note = note_of_command,
+    .processes = commanded_processes,
+};
+
+}  // namespace servetune

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "load_test.hpp"
+
+#include "../../load/http.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/secrets.hpp"
+#include "servetune/traffic/benchmark_result.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace servetune {
+
+std::string key_from(const std::string& name, const StudyFile& file) {
+    if (name.empty()) return "";
+    const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (key == nullptr) throw UsageError(file.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
+    CollectSecrets::found(key, "${" + name + "}");
+    check_header_text(file.file.string() + ": the key in " + name + ", which `api_key_env` names", key);
+    return key;
+}
+
+void add_facts(const StudyFile& file, MeasureOptions& options) {
+    const Catalogue catalogue(file.search_spaces);
+    options.models = catalogue.all_models();
+    if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
+}
+
+void check_objective_of_load_test(const StudyFile& file) {
+    std::vector<std::string> known{"success_ratio"};
+    const BenchmarkResult none;
+    for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
+    for (const Goal& goal : file.objective.goals) {
+        const std::string name = goal.metric.substr(0, goal.metric.find('@'));
+        if (std::find(known.begin(), known.end(), name) == known.end())
+            throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
+                             "'; it has: " + listed(nearest_first(name, known)));
+    }
+}
+
+}  // namespace servetune

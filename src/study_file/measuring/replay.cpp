@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// `evaluator: {replay: ...}`: a table of measured configurations answers.
+#include "../keys.hpp"
+#include "../space_reader.hpp"
+#include "kind.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/key_reader.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/study_file/audit_context.hpp"
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <set>
+
+namespace servetune {
+namespace {
+
+/// Takes its time before it answers, so that a replayed run can be watched, stopped and killed.
+class Delayed : public Evaluator {
+public:
+    Delayed(std::unique_ptr<Evaluator> inner, double seconds) : inner_(std::move(inner)), delay_(seconds) {}
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        std::mutex mutex;
+        std::unique_lock lock(mutex);
+        std::condition_variable_any wake;
+        wake.wait_for(lock, context.stop, delay_, [] { return false; });
+        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+        return inner_->evaluate(configuration, context);
+    }
+    [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
+
+private:
+    std::unique_ptr<Evaluator> inner_;
+    std::chrono::duration<double> delay_;
+};
+
+void check_objective(const StudyFile& file, const MeasuredTable& table) {
+    std::set<std::string> metrics;
+    for (const MeasuredTable::Row& row : table.rows)
+        if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
+            for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
+    const std::vector<std::string> known(metrics.begin(), metrics.end());
+    for (const Goal& goal : file.objective.goals)
+        if (!metrics.contains(goal.metric))
+            throw ParseError(file.file.string() + ": 'objective': " + table.source + " has no metric '" + goal.metric +
+                             "'; it has: " + listed(nearest_first(goal.metric, known)));
+}
+
+MeasuringChoice read_replay(const Yaml& node) {
+    ReplayChoice result;
+    if (node.is_scalar()) return ReplayChoice{path_of(node)};
+    node.check_keys(keys::replay);
+    result.table = path_of(node.at(keys::replay.table));
+    read_word<keys::unmeasured_words>(node, keys::replay.unmeasured, result.exclude_unmeasured);
+    read(node, keys::replay.noise_cv, result.noise_cv);
+    read(node, keys::replay.delay, result.delay_seconds);
+    return result;
+}
+
+void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& /*hooks*/) {
+    const auto& replay = std::get<ReplayChoice>(file.measuring);
+    MeasuredTable table = read_table(replay.table);
+    check_objective(file, table);
+    if (file.audit != "off") audit_rows(table, file);
+    std::vector<Constraint> constraints = file.composition->constraints();
+    const bool has_workloads = !table.rows.front().workload.empty();
+    if (replay.exclude_unmeasured) {
+        const SearchSpace whole(file.composition->parameters());
+        std::vector<std::string> names;
+        if (has_workloads)
+            for (const Workload& workload : file.workloads) names.push_back(workload.name);
+        constraints.emplace_back(ReplayEvaluator::measured_only(table, whole, names));
+    }
+    setup.problem =
+        std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective, file.decision);
+    ReplayEvaluator::Options options{{}, replay.noise_cv};
+    if (has_workloads) options.workloads = file.weighted_workloads();
+    setup.evaluator = std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
+    if (replay.delay_seconds > 0) setup.evaluator = std::make_unique<Delayed>(std::move(setup.evaluator), replay.delay_seconds);
+}
+
+void define_replay(const StudySetup& setup, std::map<std::string, std::string>& definition) {
+    const auto& replay = std::get<ReplayChoice>(setup.file.measuring);
+    definition["evaluator.replay"] = fingerprint_of(read_file(replay.table)).text() + " noise_cv=" + text_of(replay.noise_cv);
+}
+
+std::string note_of_replay(const StudyFile& file) {
+    if (!file.document.empty()) return "";  // the report names the document
+    return "Replayed from the table " + std::get<ReplayChoice>(file.measuring).table.filename().string() + ": no engine was started here.";
+}
+
+constexpr std::array<std::string_view, 2> defined_of_replay{keys::replay.table.name, keys::replay.noise_cv.name};
+constexpr std::array<std::string_view, 1> harmless_of_replay{keys::replay.delay.name};
+
+}  // namespace
+
+constinit const MeasuringKind replay_kind{
+    .name = keys::evaluator.replay.name,
+    .served_by = ServedBy::an_earlier_start,
+    .defined = defined_of_replay,
+    .harmless = harmless_of_replay,
+    .read = read_replay,
+    .build = build_replay,
+    .define = define_replay,
+    .note = note_of_replay,
+};
+
+}  // namespace servetune

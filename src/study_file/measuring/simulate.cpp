@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// `evaluator: {simulate: ...}`: the cost model and the simulator answer.
+#include "../keys.hpp"
+#include "../space_reader.hpp"
+#include "kind.hpp"
+#include "load_test.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/engine/load_level.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/key_reader.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/load/dataset.hpp"
+#include "servetune/predict/simulate_evaluator.hpp"
+
+namespace servetune {
+namespace {
+
+MeasuringChoice read_simulate(const Yaml& node) {
+    SimulateChoice result;
+    const auto& table = keys::simulate;
+    node.check_keys(table);
+    read(node, table.noise, result.noise.run_cv);
+    read(node, table.step_noise, result.noise.step_cv);
+    read(node, table.drift, result.noise.drift_cv);
+    read(node, table.drift_period, result.noise.drift_period_seconds);
+    if (const Yaml* traits = node.find(table.traits))
+        for (const auto& [engine, file] : traits->entries()) result.traits[engine] = std::filesystem::absolute(path_of(file)).string();
+    return result;
+}
+
+std::string why_not_simulated(const StudyFile& file) {
+    return file.hardware.empty() ? "to simulate, the study must say on which 'hardware'" : "";
+}
+
+void build_simulation(StudySetup& setup, StudyFile& file, const std::filesystem::path& /*folder*/, const RunHooks& /*hooks*/) {
+    check_objective_of_load_test(file);
+    setup.problem = problem_of(file);
+    for (const Parameter& parameter : setup.problem->space.parameters())
+        if (is_load_level(parameter.name))
+            throw UsageError(file.file.string() +
+                             ": 'load': a simulated study predicts each workload under its own 'arrival'; write the load there, " +
+                             "or measure with deploy or attach");
+    auto evaluator = simulated(file);
+    if (const std::string why = why_nothing_starts(*evaluator, *setup.problem); !why.empty())
+        throw SpaceError(file.file.string() + ": " + why);
+    setup.evaluator = std::move(evaluator);
+}
+
+/// The traits that the study names for an engine, else the engine's name.
+std::string traits_name(const StudyFile& file, const std::string& engine) {
+    const auto* simulate = std::get_if<SimulateChoice>(&file.measuring);
+    if (simulate == nullptr) return engine;
+    const auto own = simulate->traits.find(engine);
+    return own != simulate->traits.end() ? own->second : engine;
+}
+
+void define_simulation(const StudySetup& setup, std::map<std::string, std::string>& definition) {
+    const StudyFile& file = setup.file;
+    const StepNoise& noise = std::get<SimulateChoice>(file.measuring).noise;
+    definition["evaluator.simulate"] = "noise=" + text_of(noise.run_cv) + " step_noise=" + text_of(noise.step_cv) +
+                                       " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
+    for (const Engine& engine : file.composition->engines())
+        definition["evaluator.simulate.traits." + engine.name] =
+            fingerprint_of(read_file(traits_file(file, Catalogue(file.search_spaces), engine.name))).text();
+}
+
+std::string note_of_simulation(const StudyFile& file) {
+    return "Simulated: every number here is a prediction of the cost model for " + file.hardware +
+           "; nothing was measured. Measure before you believe it.";
+}
+
+constexpr std::array<std::string_view, 5> defined_of_simulate{keys::simulate.noise.name, keys::simulate.step_noise.name,
+                                                              keys::simulate.drift.name, keys::simulate.drift_period.name,
+                                                              keys::simulate.traits.name};
+
+}  // namespace
+
+constinit const MeasuringKind simulate_kind{
+    .name = keys::evaluator.simulate.name,
+    .defined = defined_of_simulate,
+    .read = read_simulate,
+    .build = build_simulation,
+    .define = define_simulation,
+    .note = note_of_simulation,
+    .why_not = why_not_simulated,
+};
+
+std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
+    return catalogue.find("traits", traits_name(file, engine), catalogue.root() / "traits");
+}
+
+EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine) {
+    return catalogue.traits(traits_name(file, engine));
+}
+
+std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
+    const Catalogue catalogue(file.search_spaces);
+    const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.hardware : hardware);
+    const std::vector<ModelSpec> models = catalogue.all_models();
+    (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
+    const auto* choice = std::get_if<SimulateChoice>(&file.measuring);
+    std::vector<ServingReader> readers;
+    for (const Engine& engine : file.composition->engines()) {
+        readers.emplace_back(engine, traits_of(file, catalogue, engine.name), models, chip, file.composition->version_of(engine));
+    }
+    std::vector<SimulatedWorkload> workloads;
+    for (const auto* list : {&file.workloads, &file.report_workloads})
+        for (const Workload& workload : *list)
+            workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
+    return std::make_unique<SimulateEvaluator>(
+        *file.composition, file.model, std::move(readers), std::move(workloads),
+        SimulateEvaluator::Options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}});
+}
+
+std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most) {
+    Rng rng(1);
+    const bool all = problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most);
+    const std::size_t tries = all ? static_cast<std::size_t>(problem.feasible.size()) : most;
+    std::optional<MemoryPlan> nearest;
+    std::string first;
+    for (std::size_t i = 0; i <= tries; ++i) {
+        const Configuration configuration = i == 0 ? problem.space.default_configuration()
+                                            : all  ? problem.feasible.at(static_cast<double>(i - 1))
+                                                   : problem.feasible.sample(rng);
+        const SimulateEvaluator::Started started = evaluator.started(configuration);
+        if (!started.failure) return "";
+        if (first.empty()) first = started.failure->message;
+        if (!started.cost) continue;
+        const MemoryPlan& plan = started.cost->memory();
+        if (!nearest || plan.missing_bytes < nearest->missing_bytes) nearest = plan;
+    }
+    std::string result = all ? "no configuration of this study would start"
+                             : "none of " + std::to_string(tries) + " configurations of this study, drawn evenly, would start";
+    result += "; the default: " + first;
+    if (nearest) result += "\nwhere the least memory is missing:\n" + nearest->text();
+    return result;
+}
+
+}  // namespace servetune

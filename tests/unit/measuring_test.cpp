@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of what can measure a study (src/study_file/measuring/).
+#include "support/test.hpp"
+
+#include "keys.hpp"
+#include "measuring/kind.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/io/yaml.hpp"
+
+#include <algorithm>
+#include <set>
+
+using namespace servetune;
+using namespace servetune::test;
+
+TEST_CASE("measuring: each kind's row stands where its alternative does and is complete") {
+    const std::map<std::string_view, std::string> smallest{
+        {"replay", "t.csv"}, {"simulate", "{}"}, {"attach", "\"http://127.0.0.1:1\""}, {"deploy", "{}"}, {"command", "[./measure]"}};
+    std::set<std::string_view> names;
+    for (std::size_t i = 0; i < measuring_kinds.size(); ++i) {
+        const MeasuringKind& kind = *measuring_kinds.at(i);
+        INFO(kind.name);
+        CHECK(names.insert(kind.name).second);
+        CHECK(kind.build != nullptr);
+        CHECK(kind.define != nullptr);
+        CHECK(kind.note != nullptr);
+        const bool outside = kind.name == "outside";
+        CHECK((kind.read == nullptr) == outside);
+        const Yaml evaluator =
+            Yaml::parse(outside ? "{}" : "{" + std::string(kind.name) + ": " + smallest.at(kind.name) + "}", "study.yaml");
+        CHECK(read_measuring(evaluator, outside).index() == i);
+    }
+    names.erase("outside");
+    std::set<std::string_view> keys;
+    for (const Key& key : rows_of(keys::evaluator)) keys.insert(key.name);
+    CHECK(names == keys);
+}
+
+TEST_CASE("measuring: a study names one kind, and its keys come before what is said of the space") {
+    const auto message = [](const std::string& text) {
+        return message_of<ParseError>([&] { (void)read_measuring(Yaml::parse(text, "f"), false); });
+    };
+    CHECK(message("{}") == "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
+    CHECK(message("{deploy: {}, simulate: {}}") == "f:1:1: one evaluator wanted: replay, simulate, attach, deploy or command");
+    CHECK(message("{deply: {}}").starts_with("f:1:9: 'deply': unknown key; known: deploy, replay, "));
+    CHECK(message("[]") == "f:1:1: a mapping wanted, got a list");
+}
