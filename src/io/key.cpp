@@ -20,7 +20,7 @@ std::string bounds_text(const KeyType& type) {
            (type.below_high ? ")" : "]");
 }
 
-std::string joined(std::span<const std::string_view> words, const std::string& between, const std::string& last) {
+std::string words_joined(std::span<const std::string_view> words, const std::string& between, const std::string& last) {
     std::string result;
     for (std::size_t i = 0; i < words.size(); ++i) result += (i == 0 ? "" : i + 1 == words.size() ? last : between) + std::string(words[i]);
     return result;
@@ -39,7 +39,7 @@ std::string noun_of(const KeyType& type, bool several) {
     switch (type.form) {
         case Form::integer: return "integer" + s + bounds_text(type);
         case Form::number: return "number" + s + bounds_text(type);
-        case Form::word: return several ? joined(type.words, ", ", " or ") : joined(type.words, " | ", " | ");
+        case Form::word: return several ? words_joined(type.words, ", ", " or ") : words_joined(type.words, " | ", " | ");
         case Form::list: return "list" + s + " of " + noun_of(*type.element, true);
         case Form::mapping: return "mapping" + s + " of " + noun_of(*type.element, true);
         case Form::either: return noun_of(*type.element, several) + " or " + noun_of(*type.other, several);
@@ -65,7 +65,7 @@ std::string KeyType::text() const { return noun_of(*this, false); }
 
 std::string KeyType::wanted_text() const {
     if (!wanted.empty()) return std::string(wanted);
-    if (form == Form::word) return joined(words, ", ", " or ");
+    if (form == Form::word) return words_joined(words, ", ", " or ");
     const std::string noun = noun_of(*this, false);
     return (form == Form::integer ? "an " : "a ") + noun;
 }

@@ -151,15 +151,15 @@ TEST_CASE("environment variables in values") {
 
 TEST_CASE("units and types of scalars") {
     const Yaml node = Yaml::parse("{h: 8h, ms: 500ms, min: 20min, p: 0.5%, s: 0.02, q: '512', i: 512, b: true, e: engine}", "f");
-    CHECK(node.find("h")->seconds() == 28800);
-    CHECK(node.find("ms")->seconds() == 0.5);
-    CHECK(node.find("min")->seconds() == 1200);
-    CHECK(node.find("p")->fraction() == 0.005);
-    CHECK(node.find("s")->fraction() == 0.02);
-    CHECK(node.find("q")->value() == Value("512"));
-    CHECK(node.find("i")->value() == Value(std::int64_t{512}));
-    CHECK(node.find("b")->value() == Value(true));
-    CHECK(node.find("e")->value() == Value(Unset{}));
+    CHECK(node.entry(std::string("h"))->seconds() == 28800);
+    CHECK(node.entry(std::string("ms"))->seconds() == 0.5);
+    CHECK(node.entry(std::string("min"))->seconds() == 1200);
+    CHECK(node.entry(std::string("p"))->fraction() == 0.005);
+    CHECK(node.entry(std::string("s"))->fraction() == 0.02);
+    CHECK(node.entry(std::string("q"))->value() == Value("512"));
+    CHECK(node.entry(std::string("i"))->value() == Value(std::int64_t{512}));
+    CHECK(node.entry(std::string("b"))->value() == Value(true));
+    CHECK(node.entry(std::string("e"))->value() == Value(Unset{}));
 }
 
 TEST_CASE("aliases may not explode") {

@@ -43,7 +43,9 @@ TEST_CASE("trial 0 is the engine's own default: neither a preset nor a narrowed 
     for (const char* preset : {"quick", "full", "latency", "throughput", "long-context"})
         for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {
             const Yaml file = Yaml::load(search_spaces / "presets" / (std::string(preset) + ".yaml"));
-            if (!file.find("space")->entries().empty() && file.find("space")->find(engine) == nullptr) continue;
+            if (!file.entry(std::string("space"))->entries().empty() &&
+                file.entry(std::string("space"))->entry(std::string(engine)) == nullptr)
+                continue;
             INFO(preset << " " << engine);
             const StudyFile study = study_of(engine, "preset: " + std::string(preset) + "\n");
             CHECK(command_of(study) == study_of(engine, "others: default\n").composition->render({}, {"org/m"}).text());
