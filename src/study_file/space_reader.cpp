@@ -46,6 +46,8 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
     const Yaml preset = Yaml::load(file);
     preset.check_keys(keys::preset);
+    for (const Key& key : {keys::preset.preset, keys::preset.doc, keys::preset.leaves_out})
+        (void)read<std::string>(preset, key);  // for people
     description.others_searched = false;
     read_word<keys::others_words>(preset, keys::preset.others, description.others_searched);
     const Yaml& spaces = preset.at(keys::preset.space);
