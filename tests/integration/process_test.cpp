@@ -9,7 +9,11 @@
 #include "support/http.hpp"
 #include "support/waiting.hpp"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -159,6 +163,35 @@ TEST_CASE("process: what cannot be started says why") {
     fs::create_symlink("/dev/full", folder.path() / "options.yaml");
     CHECK(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()}).find("No space left on device") !=
           std::string::npos);
+}
+
+TEST_CASE("process: an empty word is a word, and none of this process's descriptors is the program's") {
+    // No O_CLOEXEC: as a library may open it.
+    const int ours = open("/dev/null", O_RDONLY);  // NOLINT(android-cloexec-open)
+    REQUIRE(ours >= 0);
+    // printf(1) takes the arguments two by two. The shell has 0, 1 and 2; `ls` opens the folder itself.
+    Process process({.argv = {"/bin/sh", "-c", "printf '[%s|%s]\\n' \"$@\"; ls /proc/self/fd | wc -l", "sh", "", "a", "b", ""}});
+    REQUIRE(process.wait(5s));
+    CHECK(process.lines() == Words{"[|a]", "[b|]", "4"});
+    close(ours);
+}
+
+TEST_CASE("process: a program that cannot start leaves no child, no descriptor and no file") {
+    const TemporaryFolder folder;
+    const fs::path program = script(folder, "exit 0\n", "no_interpreter");
+    folder.write("no_interpreter", "#!/no/interpreter\n");
+    Process({.argv = {"true"}}).end();
+    const auto descriptors = entries("/proc/self/fd");
+    for (const fs::path& input : {fs::path(), folder.path() / "input"}) {
+        CHECK_FALSE(message_of<IoError>([&] { const Process none({.argv = {program.string()}, .input = input}); }).empty());
+        siginfo_t child{};
+        CHECK(waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == -1);
+        CHECK(errno == ECHILD);
+    }
+    CHECK_FALSE(fs::exists(folder.path() / "input"));
+    CHECK(entries("/proc/self/fd") == descriptors);
+    CHECK(message_of<IoError>([&] { const Process none({.argv = {"true"}, .cores = {900}}); }).find("on the cores") != std::string::npos);
+    CHECK(waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == -1);
 }
 
 TEST_CASE("process: one that hears TERM is gone at once, whatever this thread blocks") {
