@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
+#include "../base/waiting.hpp"
 #include "../process/elapsed.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/option_check.hpp"
@@ -13,8 +14,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -53,13 +52,6 @@ std::optional<Failure> stalled_for_good(const LoadTestResult& result, double sta
                    std::to_string(stalled) + " of " + std::to_string(all) + " requests stalled, and nothing moved meanwhile"};
 }
 
-void wait(double seconds, const std::stop_token& stop) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any wake;
-    wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
-}
-
 void say_of_trial(const MeasureOptions& options, const EvaluationContext& context, const std::string& what) {
     try {
         if (options.say) options.say("trial " + std::to_string(context.trial) + ": " + what);
@@ -89,7 +81,7 @@ public:
                       load_.request_stop();
                       return;
                   }
-                  wait(0.05, over);
+                  (void)wait_or_stop(std::chrono::milliseconds(50), over);
               }
           }) {}
 
@@ -270,7 +262,7 @@ Outcome with_retries(const MeasureOptions& options, const EvaluationContext& con
         if (attempt >= options.infrastructure_retries)
             throw IoError("trial " + std::to_string(context.trial) + " cannot be measured here: " + failure->message);
         say_of_trial(options, context, "tried again, not the configuration's fault: " + failure->message);
-        wait(std::pow(4, static_cast<double>(attempt)), context.stop);
+        (void)wait_or_stop(std::chrono::duration<double>(std::pow(4, static_cast<double>(attempt))), context.stop);
         if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/machine/machine_watch.hpp"
 
+#include "../base/waiting.hpp"
 #include "../process/process_checks.hpp"
 #include "cpu_use.hpp"
 #include "nvidia_smi.hpp"
@@ -12,11 +13,9 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
 #include <cstdio>
 #include <map>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <thread>
@@ -119,13 +118,10 @@ struct MachineWatch::State {
 
 void MachineWatch::State::run(const std::stop_token& over) {
     const auto pause = std::chrono::duration<double>(std::max(options.every_seconds, 0.01));
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any wake;
     for (bool last = false; !last;) {
         last = over.stop_requested();
         if (!sample()) return;
-        if (!last) wake.wait_for(lock, over, pause, [] { return false; });
+        if (!last) (void)wait_or_stop(pause, over);
     }
 }
 

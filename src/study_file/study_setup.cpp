@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "../base/waiting.hpp"
 #include "../load/http.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -19,9 +20,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
 #include <cstdlib>
-#include <mutex>
 #include <set>
 
 namespace servetune {
@@ -33,11 +32,7 @@ public:
     Delayed(std::unique_ptr<Evaluator> inner, double seconds) : inner_(std::move(inner)), delay_(seconds) {}
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
-        std::mutex mutex;
-        std::unique_lock lock(mutex);
-        std::condition_variable_any wake;
-        wake.wait_for(lock, context.stop, delay_, [] { return false; });
-        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+        if (wait_or_stop(delay_, context.stop)) return Failure{FailureKind::cancelled, "stopped by the user"};
         return inner_->evaluate(configuration, context);
     }
     [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
