@@ -4,6 +4,7 @@
 #include "../base/waiting.hpp"
 #include "../process/elapsed.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/load_level.hpp"
@@ -60,8 +61,6 @@ void say_of_trial(const MeasureOptions& options, const EvaluationContext& contex
 }
 
 }  // namespace
-
-std::string rounded_seconds(double seconds) { return text_of(std::round(seconds * 10) / 10) + " s"; }
 
 /// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped, the trial has taken too long.
 class ServerMeasurement::Watch {
@@ -139,9 +138,9 @@ std::optional<Failure> ServerMeasurement::interrupted(const Server& server, cons
     if (context_.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
     if (auto died = server.died()) return died;
     if (watch.out_of_time())
-        return Failure{FailureKind::hung, "the trial was not over within " + rounded_seconds(options_.trial_within_seconds)};
+        return Failure{FailureKind::hung, "the trial was not over within " + seconds_text(options_.trial_within_seconds)};
     if (watch.stalled())
-        return Failure{FailureKind::hung, "no answer moved for " + rounded_seconds(stalled_after()) + " while some were awaited"};
+        return Failure{FailureKind::hung, "no answer moved for " + seconds_text(stalled_after()) + " while some were awaited"};
     return std::nullopt;
 }
 
@@ -214,7 +213,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
             if (failure) return server.changed().value_or(*failure);
         measured.parts.push_back({workload.name, workload.weight, metrics_of(result.statistics)});
         add(measured.validity, result.validity);
-        say(workload.name + " measured in " + rounded_seconds(result.run.duration_seconds));
+        say(workload.name + " measured in " + seconds_text(result.run.duration_seconds));
     }
     if (machine) measured.disturbed = machine->findings();
     return measured;
