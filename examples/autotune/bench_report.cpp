@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_report.hpp"
 
+#include "servetune/trial/figure_text.hpp"
+
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -16,10 +18,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 namespace {
 
-std::string milliseconds(double seconds) { return fmt::format("{:.2f} ms", seconds * 1e3); }
-std::string metric_text(const std::string& metric, double value) {
-    return metric.ends_with("_seconds") ? milliseconds(value) : fmt::format("{:.2f}", value);
-}
+std::string milliseconds(double seconds) { return number_text(seconds * 1e3) + " ms"; }
 
 /// Twelve bars over a logarithmic scale from the smallest to the largest.
 std::string histogram(const char* title, std::vector<double> seconds) {
@@ -112,7 +111,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     const LoadStatistics& statistics = result.statistics;
     if (!statistics.intervals.empty()) text += "\n95 % intervals within this run (server starts differ more):\n";
     for (const auto& [metric, interval] : statistics.intervals)
-        text += fmt::format("  {:<40} {} .. {}\n", metric, metric_text(metric, interval.low), metric_text(metric, interval.high));
+        text += fmt::format("  {:<40} {} .. {}\n", metric, figure_text(metric, interval.low), figure_text(metric, interval.high));
     text += notes_text(statistics.notes);
     std::vector<double> first, gaps;
     for (const RequestRecord& record : result.run.records) {
@@ -136,7 +135,7 @@ std::string comparison(const LoadTestResult& result, const PublishedResult& othe
     for_each_figure(result.statistics.result, [&](const std::string& metric, const std::optional<double>& value) {
         const auto found = theirs.find(metric);
         if (!value || found == theirs.end() || metric.starts_with("client_")) return;
-        text += fmt::format("{:<44} {:>14} {:>14} {:>9}\n", metric, metric_text(metric, found->second), metric_text(metric, *value),
+        text += fmt::format("{:<44} {:>14} {:>14} {:>9}\n", metric, figure_text(metric, found->second), figure_text(metric, *value),
                             found->second != 0 ? fmt::format("{:+.1f} %", (*value / found->second - 1) * 100) : "");
     });
     const std::array compared{other.result, result.statistics.result};

@@ -2,6 +2,7 @@
 #include "servetune/deploy/command_evaluator.hpp"
 
 #include "../process/process_checks.hpp"
+#include "../space/value_json.hpp"
 #include "command_answer.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -54,23 +55,6 @@ void for_each_piece(std::string_view word, const Literal& literal, const Named& 
     }
 }
 
-OrderedJson as_json(const Value& value) {
-    struct {
-        OrderedJson operator()(Unset) const { return nullptr; }
-        OrderedJson operator()(bool b) const { return b; }
-        OrderedJson operator()(std::int64_t i) const { return i; }
-        OrderedJson operator()(double d) const { return d; }
-        OrderedJson operator()(const std::string& s) const { return s; }
-    } visitor;
-    return std::visit(visitor, value);
-}
-
-OrderedJson as_json(const Configuration& configuration) {
-    OrderedJson result = OrderedJson::object();
-    for (const auto& [name, value] : configuration.entries()) result[name] = as_json(value);
-    return result;
-}
-
 /// Text of a file or a flag need not be UTF-8; that must not stop a study.
 std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
@@ -100,7 +84,7 @@ public:
           context_(context),
           id_(std::to_string(context.trial)),
           folder_(fs::absolute(options.folder) / "trials" / id_),
-          configuration_(as_json(configuration)),
+          configuration_(to_json(configuration)),
           serving_(options.render ? options.render(configuration) : Command{}) {}
 
     Outcome run() {

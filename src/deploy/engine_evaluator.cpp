@@ -5,6 +5,7 @@
 #include "../process/process_table.hpp"
 #include "server_measurement.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "trial_folders.hpp"
@@ -106,7 +107,7 @@ private:
         e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration_), without_load_level(configuration_),
                                                 e_.composition_, e_.model_, std::move(options), context_.stop);
         if (!e_.running_->deployment.started().failure)
-            measurement_.say("serves after " + rounded_seconds(e_.running_->deployment.started().seconds));
+            measurement_.say("serves after " + seconds_text(e_.running_->deployment.started().seconds));
     }
 
     double stop() {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
+#include "../base/waiting.hpp"
 #include "../process/elapsed.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/load_level.hpp"
@@ -13,8 +15,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <condition_variable>
-#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -53,13 +53,6 @@ std::optional<Failure> stalled_for_good(const LoadTestResult& result, double sta
                    std::to_string(stalled) + " of " + std::to_string(all) + " requests stalled, and nothing moved meanwhile"};
 }
 
-void wait(double seconds, const std::stop_token& stop) {
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any wake;
-    wake.wait_for(lock, stop, std::chrono::duration<double>(seconds), [] { return false; });
-}
-
 void say_of_trial(const MeasureOptions& options, const EvaluationContext& context, const std::string& what) {
     try {
         if (options.say) options.say("trial " + std::to_string(context.trial) + ": " + what);
@@ -68,8 +61,6 @@ void say_of_trial(const MeasureOptions& options, const EvaluationContext& contex
 }
 
 }  // namespace
-
-std::string rounded_seconds(double seconds) { return text_of(std::round(seconds * 10) / 10) + " s"; }
 
 /// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped, the trial has taken too long.
 class ServerMeasurement::Watch {
@@ -89,7 +80,7 @@ public:
                       load_.request_stop();
                       return;
                   }
-                  wait(0.05, over);
+                  (void)wait_or_stop(std::chrono::milliseconds(50), over);
               }
           }) {}
 
@@ -147,9 +138,9 @@ std::optional<Failure> ServerMeasurement::interrupted(const Server& server, cons
     if (context_.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
     if (auto died = server.died()) return died;
     if (watch.out_of_time())
-        return Failure{FailureKind::hung, "the trial was not over within " + rounded_seconds(options_.trial_within_seconds)};
+        return Failure{FailureKind::hung, "the trial was not over within " + seconds_text(options_.trial_within_seconds)};
     if (watch.stalled())
-        return Failure{FailureKind::hung, "no answer moved for " + rounded_seconds(stalled_after()) + " while some were awaited"};
+        return Failure{FailureKind::hung, "no answer moved for " + seconds_text(stalled_after()) + " while some were awaited"};
     return std::nullopt;
 }
 
@@ -222,7 +213,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
             if (failure) return server.changed().value_or(*failure);
         measured.parts.push_back({workload.name, workload.weight, metrics_of(result.statistics)});
         add(measured.validity, result.validity);
-        say(workload.name + " measured in " + rounded_seconds(result.run.duration_seconds));
+        say(workload.name + " measured in " + seconds_text(result.run.duration_seconds));
     }
     if (machine) measured.disturbed = machine->findings();
     return measured;
@@ -270,7 +261,7 @@ Outcome with_retries(const MeasureOptions& options, const EvaluationContext& con
         if (attempt >= options.infrastructure_retries)
             throw IoError("trial " + std::to_string(context.trial) + " cannot be measured here: " + failure->message);
         say_of_trial(options, context, "tried again, not the configuration's fault: " + failure->message);
-        wait(std::pow(4, static_cast<double>(attempt)), context.stop);
+        (void)wait_or_stop(std::chrono::duration<double>(std::pow(4, static_cast<double>(attempt))), context.stop);
         if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
     }
 }

@@ -16,9 +16,6 @@
 
 namespace servetune {
 
-/// `61.3 s`.
-std::string rounded_seconds(double seconds);
-
 /// What one trial does with a server that serves: warm-up, a load test per workload with the prefix cache emptied before it and a salt of its own, the
 /// audit, and a watch meanwhile over the server and the machine. Where the machine disturbed it is measured once more, then flagged.
 class ServerMeasurement {

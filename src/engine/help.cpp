@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/engine/help.hpp"
 
-#include "../process/child_group.hpp"
 #include "../process/run_command.hpp"
+#include "../process/start_program.hpp"
 
 #include <fmt/format.h>
 

@@ -1,25 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a configuration to a command.
+#include "../space/value_json.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/engine/composition.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <type_traits>
 
 namespace servetune {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
-
-void set_json(OrderedJson& place, const Value& value) {
-    std::visit(
-        [&](const auto& v) {
-            if constexpr (!std::is_same_v<std::decay_t<decltype(v)>, Unset>) place = v;
-        },
-        value);
-}
 
 /// `kv_cache_config.dtype` -> {"kv_cache_config": {"dtype": value}}.
 void set_option(OrderedJson& options, std::string_view path, const Value& value) {
@@ -27,7 +19,7 @@ void set_option(OrderedJson& options, std::string_view path, const Value& value)
         throw SpaceError("the option '..." + std::string(path) + "' stands below one that another parameter sets to a value");
     const auto dot = path.find('.');
     OrderedJson& place = options[std::string(path.substr(0, dot))];
-    if (dot == std::string_view::npos) set_json(place, value);
+    if (dot == std::string_view::npos) place = to_json(value);
     else set_option(place, path.substr(dot + 1), value);
 }
 
@@ -109,7 +101,7 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
             bool active = false;
             const Value value = value_of_local(engine, name, configuration, active);
             if (!active || is_unset(value)) continue;
-            set_json(object[key], value);
+            object[key] = to_json(value);
         }
         add(group.flag, object.dump());
     }

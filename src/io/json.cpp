@@ -4,18 +4,10 @@
 #include "json_values.hpp"
 #include "servetune/base/error.hpp"
 
-namespace servetune {
+#include <optional>
+#include <utility>
 
-nlohmann::ordered_json to_json(const Value& value) {
-    struct {
-        nlohmann::ordered_json operator()(Unset) const { return nullptr; }
-        nlohmann::ordered_json operator()(bool b) const { return b; }
-        nlohmann::ordered_json operator()(std::int64_t i) const { return i; }
-        nlohmann::ordered_json operator()(double d) const { return d; }
-        nlohmann::ordered_json operator()(const std::string& s) const { return s; }
-    } visitor;
-    return std::visit(visitor, value);
-}
+namespace servetune {
 
 void check_utf8(const std::string& text, const std::string& what) {
     try {
@@ -23,12 +15,6 @@ void check_utf8(const std::string& text, const std::string& what) {
     } catch (const nlohmann::json::type_error&) {
         throw UsageError(what + " is not UTF-8: " + nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
     }
-}
-
-nlohmann::ordered_json to_json(const Configuration& configuration) {
-    auto result = nlohmann::ordered_json::object();
-    for (const auto& [name, value] : configuration.entries()) result[name] = to_json(value);
-    return result;
 }
 
 nlohmann::ordered_json to_json(const Metrics& metrics) {
@@ -54,12 +40,9 @@ Configuration configuration_from_json(std::string_view json) {
     if (!object.is_object()) throw ParseError("a configuration is a JSON object, got '" + std::string(json.substr(0, 60)) + "'");
     std::vector<Configuration::Entry> entries;
     for (const auto& [name, value] : object.items()) {
-        if (value.is_null()) entries.emplace_back(name, Unset{});
-        else if (value.is_boolean()) entries.emplace_back(name, value.get<bool>());
-        else if (value.is_number_integer()) entries.emplace_back(name, value.get<std::int64_t>());
-        else if (value.is_number()) entries.emplace_back(name, value.get<double>());
-        else if (value.is_string()) entries.emplace_back(name, value.get<std::string>());
-        else throw ParseError("'" + name + "': a value is null, true, false, a number or a string");
+        std::optional<Value> given = value_from_json(value);
+        if (!given) throw ParseError("'" + name + "': a value is null, true, false, a number or a string");
+        entries.emplace_back(name, std::move(*given));
     }
     return Configuration(std::move(entries));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/space/configuration.hpp"
+#include "../space/value_json.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <nlohmann/json.hpp>
@@ -14,8 +14,6 @@ namespace servetune {
 /// Throws UsageError, which calls the text `what`.
 void check_utf8(const std::string& text, const std::string& what);
 
-nlohmann::ordered_json to_json(const Value& value);
-nlohmann::ordered_json to_json(const Configuration& configuration);
 nlohmann::ordered_json to_json(const Metrics& metrics);
 
 }  // namespace servetune

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/audit.hpp"
 
+#include "servetune/base/number_text.hpp"
 #include "servetune/perf/roofline.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
 namespace servetune {
@@ -42,18 +42,12 @@ constexpr double lengths_shown_by = 100;        ///< requests from which a whole
 constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
 
 std::string shown(double value) {
-    std::array<char, 40> text{};
     const double size = std::abs(value);
-    const char* format = size == std::floor(size) && size < 1e12 ? "%.0f" : size >= 1e6 ? "%.4g" : size >= 100 ? "%.2f" : "%.4g";
-    (void)std::snprintf(text.data(), text.size(), format, value);
-    return text.data();
+    if (size == std::floor(size) && size < 1e12) return fixed_text(value, 0);
+    return size >= 100 && size < 1e6 ? fixed_text(value, 2) : significant_text(value, 4);
 }
 std::string milliseconds(double seconds) { return shown(seconds * 1e3) + " ms"; }
-std::string share_text(double value) {
-    std::array<char, 40> text{};
-    (void)std::snprintf(text.data(), text.size(), "%.1f %%", value * 100);
-    return text.data();
-}
+std::string share_text(double value) { return percent_text(value, 1); }
 
 /// How far a figure printed with two decimals may be from the truth, as a share of it.
 double rounding(double printed, double unit = 1) { return printed > 0 ? 0.005 * unit / printed : 0; }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/machine/machine_watch.hpp"
 
+#include "../base/waiting.hpp"
 #include "../process/process_checks.hpp"
 #include "cpu_use.hpp"
 #include "nvidia_smi.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 
 #include <unistd.h>
@@ -12,11 +14,8 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <condition_variable>
 #include <cstdint>
-#include <cstdio>
 #include <map>
-#include <mutex>
 #include <set>
 #include <stop_token>
 #include <thread>
@@ -33,13 +32,9 @@ constexpr std::array<std::pair<Reason, const char*>, 4> reasons{{{hw_slowdown, "
                                                                  {hw_thermal, "HW thermal slowdown"},
                                                                  {hw_power_brake, "HW power brake slowdown"}}};
 
-std::string with_unit(double value, const char* unit, int decimals = 0) {
-    std::string text(64, ' ');
-    text.resize(static_cast<std::size_t>(std::snprintf(text.data(), text.size(), "%.*f %s", decimals, value, unit)));
-    return text;
-}
+std::string with_unit(double value, const char* unit, int decimals = 0) { return fixed_text(value, decimals) + " " + unit; }
 
-std::string percent(double share) { return with_unit(100 * share, "%", share < 0.1 ? 1 : 0); }
+std::string share_of_time(double share) { return percent_text(share, share < 0.1 ? 1 : 0); }
 
 std::string text_of_reasons(std::uint64_t held_by) {
     std::string text;
@@ -119,13 +114,10 @@ struct MachineWatch::State {
 
 void MachineWatch::State::run(const std::stop_token& over) {
     const auto pause = std::chrono::duration<double>(std::max(options.every_seconds, 0.01));
-    std::mutex mutex;
-    std::unique_lock lock(mutex);
-    std::condition_variable_any wake;
     for (bool last = false; !last;) {
         last = over.stop_requested();
         if (!sample()) return;
-        if (!last) wake.wait_for(lock, over, pause, [] { return false; });
+        if (!last) (void)wait_or_stop(pause, over);
     }
 }
 
@@ -221,7 +213,7 @@ void MachineWatch::State::judge(const std::string& uuid, const SeenGpu& gpu, std
             seen += ", SM clock down to " + with_unit(gpu.lowest_sm_mhz, "of") + " " + with_unit(gpu.max_sm_mhz, "MHz");
         if (gpu.highest_celsius > 0) seen += ", up to " + with_unit(gpu.highest_celsius, "C");
         findings.push_back(
-            {"gpu_throttled", std::move(seen), "in at most " + percent(options.throttled_samples_at_most) + " of the samples",
+            {"gpu_throttled", std::move(seen), "in at most " + share_of_time(options.throttled_samples_at_most) + " of the samples",
              (gpu.held_by & (sw_thermal | hw_thermal)) != 0
                  ? "the GPU got too hot: see to its cooling, or set a lower power limit for all trials"
                  : "the supply of power held the GPU back, or it got too hot: see to both, or set a lower power limit for all trials"});
@@ -255,8 +247,8 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
     constexpr double counted_ticks = 5;  // fewer are the counting's own error
     if (stolen >= counted_ticks && stolen > options.stolen_at_most * (busy + stolen))
         findings.push_back({"cpu_stolen",
-                            percent(stolen / (busy + stolen)) + " of the time that " + cores_text() + " had work was given away",
-                            "at most " + percent(options.stolen_at_most), "the hypervisor runs other machines on the same cores"});
+                            share_of_time(stolen / (busy + stolen)) + " of the time that " + cores_text() + " had work was given away",
+                            "at most " + share_of_time(options.stolen_at_most), "the hypervisor runs other machines on the same cores"});
     const bool with_self = options.cores.empty() || may_run_on(options.proc, getpid(), options.cores);
     const std::uint64_t had = at_begin.ticks(with_self);
     const double own = static_cast<double>(std::max(at_end.ticks(with_self), had) - had);
@@ -269,8 +261,9 @@ void MachineWatch::State::judge_cpu(std::vector<Finding>& findings) const {
         who += (i == 0 ? "; most had " : ", ") + greediest[i].first + " (" +
                with_unit(static_cast<double>(greediest[i].second) / hertz, "s", 1) + ")";
     findings.push_back(
-        {"cpu_shared", cores_text() + " " + percent(used) + " busy, " + percent(others) + " of their time with other processes",
-         "below " + percent(options.busy_at_least) + " busy, or at most " + percent(options.others_cpu_at_most) + " with others",
+        {"cpu_shared", cores_text() + " " + share_of_time(used) + " busy, " + share_of_time(others) + " of their time with other processes",
+         "below " + share_of_time(options.busy_at_least) + " busy, or at most " + share_of_time(options.others_cpu_at_most) +
+             " with others",
          "other processes had cores that were needed here" + who});
 }
 

@@ -2,9 +2,9 @@
 #include "nvidia_smi.hpp"
 
 #include "../base/text.hpp"
-#include "../process/child_group.hpp"
 #include "../process/kept_output.hpp"
 #include "../process/run_command.hpp"
+#include "../process/start_program.hpp"
 #include "servetune/base/error.hpp"
 
 #include <algorithm>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/strategy/bayesian.hpp"
 
+#include "servetune/base/normal.hpp"
 #include "servetune/optimizer/model_cache.hpp"
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
@@ -142,7 +143,7 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     if (few_changes && !seen(*few_changes)) return Proposal{std::move(*few_changes), "the default with what is known least changed"};
     std::vector<double> chances;
     for (std::size_t i = 0; i < all.pool().size(); ++i) {
-        const double by_margin = margins ? 0.5 * std::erfc(-(0.5 + believed_margin(all.beliefs(i))) / std::sqrt(2.0)) : 1;
+        const double by_margin = margins ? normal_cdf(0.5 + believed_margin(all.beliefs(i))) : 1;
         chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/perf/simulator.hpp"
 
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/rng.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <functional>
 #include <queue>
 #include <utility>
@@ -136,10 +135,7 @@ void Simulation::happen(const Event& event) {
         case Kind::give_up: return end(event.index, RequestEnd::stalled, "no byte of the answer for too long");
         case Kind::death: {
             if (dead_) return;
-            std::array<char, 64> text{};
-            (void)std::snprintf(text.data(), text.size(), "%s %g s into the load", options_.hangs ? "hung" : "ended",
-                                *options_.dies_after_seconds);
-            return die(text.data(), options_.hangs);
+            return die((options_.hangs ? "hung " : "ended ") + text_of(*options_.dies_after_seconds) + " s into the load", options_.hangs);
         }
     }
 }

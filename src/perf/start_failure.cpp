@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/perf/start_failure.hpp"
 
+#include "servetune/base/number_text.hpp"
+
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <utility>
 
 namespace servetune {
 namespace {
 
-std::string two_digits(double value) {
-    std::array<char, 40> text{};
-    (void)std::snprintf(text.data(), text.size(), "%.2f", value);
-    return text.data();
-}
+std::string two_digits(double value) { return fixed_text(value, 2); }
 
 const std::string& backend_of(const CostModel& cost) {
     const std::string& named = cost.settings().attention_backend;

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/predict/prediction.hpp"
 
+#include "servetune/base/number_text.hpp"
 #include "servetune/space/neighbours.hpp"
-
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <atomic>
@@ -117,7 +116,7 @@ std::vector<std::string> figures_of(const Outcome& outcome, const Objective& obj
     if (measurement == nullptr) return result;
     const auto add = [&](const std::string& name) {
         const auto metric = measurement->metrics.find(name);
-        result.push_back(metric == measurement->metrics.end() ? "" : fmt::format("{:.6g}", metric->second.value));
+        result.push_back(metric == measurement->metrics.end() ? "" : significant_text(metric->second.value, 6));
     };
     for (const Goal& goal : objective.goals) add(goal.metric);
     for (const Limit& limit : objective.limits) add(limit.metric);

@@ -2,38 +2,13 @@
 #pragma once
 
 #include "../base/descriptor.hpp"
-
-#include <sys/types.h>
+#include "start_program.hpp"
 
 #include <chrono>
-#include <csignal>
-#include <filesystem>
 #include <mutex>
 #include <optional>
-#include <string>
-#include <vector>
 
 namespace servetune {
-
-/// The file that a shell would run for `name`: itself when it has a '/', else the first on `path` (empty: $PATH); empty when there is none.
-std::filesystem::path find_program(const std::string& name, const std::string& path = "");
-
-/// Both ends of a pipe; no child inherits them. Throws IoError where there is none.
-struct Pipe {
-    Pipe();
-    Descriptor out{}, in{};
-};
-
-/// What a child becomes.
-struct ChildProgram {
-    std::filesystem::path file{};            ///< an executable, not looked for
-    std::vector<std::string> argv{};         ///< its words, its own name first
-    std::vector<std::string> environment{};  ///< all of it, NAME=value; empty: this process's own
-    std::filesystem::path folder{};          ///< its working directory; empty: this process's own
-    std::filesystem::path input{};           ///< a file that is its standard input; empty: nothing comes
-    std::vector<int> cores{};                ///< it runs on these only; empty: any
-    int signal_when_parent_ends = SIGKILL;   ///< to it alone, when the thread that made it ends
-};
 
 /// A child in a process group of its own. It is not waited for until this object ends or `reap` is called: so long its id, and so the
 /// group's, is nobody else's. Any thread may ask.

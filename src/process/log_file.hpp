@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "child_group.hpp"
+#include "../base/descriptor.hpp"
 
 #include <cstddef>
 #include <filesystem>

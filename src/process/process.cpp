@@ -4,6 +4,7 @@
 #include "child_group.hpp"
 #include "kept_output.hpp"
 #include "log_file.hpp"
+#include "pipe.hpp"
 #include "process_checks.hpp"
 #include "process_table.hpp"
 #include "servetune/base/error.hpp"

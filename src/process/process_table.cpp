@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "process_table.hpp"
 
-#include "child_group.hpp"
+#include "../base/descriptor.hpp"
 #include "servetune/base/error.hpp"
 
 #include <dirent.h>

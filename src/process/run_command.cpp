@@ -2,6 +2,7 @@
 #include "run_command.hpp"
 
 #include "child_group.hpp"
+#include "pipe.hpp"
 
 #include <fcntl.h>
 #include <poll.h>

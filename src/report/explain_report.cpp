@@ -2,6 +2,7 @@
 #include "servetune/report/explain_report.hpp"
 
 #include "effects_report.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/optimizer/explanation.hpp"
 #include "servetune/report/report.hpp"
 
@@ -65,7 +66,7 @@ OrderedJson explained_json(const std::vector<Interaction>& interactions) {
 }
 
 /// Four digits are more than a model is good for.
-std::string figure(double value) { return fmt::format("{:.4g}", value); }
+std::string figure(double value) { return significant_text(value, 4); }
 
 std::string with_interval(const CredibleInterval& gain) {
     return fmt::format("{:>8}  [{}, {}]", percent(gain.value), percent(gain.low), percent(gain.high));

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/test.hpp"
 
+#include "../src/base/waiting.hpp"
 #include "servetune/base/fingerprint.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/normal.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/rng.hpp"
 
+#include <chrono>
 #include <cmath>
+#include <limits>
+#include <thread>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -36,6 +42,54 @@ TEST_CASE("the same seed draws the same numbers on every compiler and Boost") {
     CHECK(rng.index(1000) == 639);
     CHECK(derive_seed(1, 2) != derive_seed(2, 1));
     STATIC_REQUIRE(mix64(0) == 0xe220a8397b1dcdafULL);  // first output of SplitMix64 seeded with 0
+}
+
+TEST_CASE("numbers are shown by what they mean") {
+    CHECK(text_of(0.1) == "0.1");
+    CHECK(text_of(1e300) == "1e+300");
+    CHECK(fixed_text(2.5, 0) == "2");  // as printf: to even
+    CHECK(fixed_text(-0.004, 2) == "-0.00");
+    CHECK(fixed_text(1e22, 1) == "10000000000000000000000.0");
+    CHECK(fixed_text(std::numeric_limits<double>::max(), 60).size() == 309 + 1 + 60);
+    CHECK(significant_text(0.0125, 4) == "0.0125");
+    CHECK(significant_text(12345678, 4) == "1.235e+07");
+    CHECK(number_text(0.01234) == "0.0123");
+    CHECK(short_number_text(0.98750) == "0.9875");
+    CHECK(percent_text(0.125, 1) == "12.5 %");
+    CHECK(seconds_text(0.05) == "0.05 s");
+    CHECK(seconds_text(12.34) == "12.3 s");
+    CHECK(seconds_text(9.999) == "10 s");
+    CHECK(seconds_text(1234.56) == "1234.6 s");
+    CHECK(seconds_text(1800) == "1800 s");
+}
+
+TEST_CASE("the normal distribution holds together, far to the left too") {
+    for (const double x : {-5.0, -1.0, 0.0, 0.3, 2.0}) {
+        CHECK(normal_cdf(x) + normal_cdf(-x) == Approx(1));
+        CHECK(normal_cdf(2 * x, 4) == Approx(normal_cdf(x)));
+        CHECK(normal_quantile(normal_cdf(x)) == Approx(x).margin(1e-9));
+        CHECK((normal_cdf(x + 1e-5) - normal_cdf(x - 1e-5)) / 2e-5 == Approx(normal_density(x)).epsilon(1e-6));
+        CHECK(std::exp(log_normal_density(x)) == Approx(normal_density(x)));
+        CHECK(inverse_mills(x) == Approx(normal_density(x) / normal_cdf(x)));
+    }
+    CHECK(normal_cdf(normal_95) == Approx(0.975).epsilon(1e-12));
+    CHECK(log_normal_cdf(-40) == Approx(-804.608442).epsilon(1e-8));  // ln Phi(-40), mpmath
+}
+
+TEST_CASE("a wait ends with its time or with a stop") {
+    std::stop_source source;
+    const auto begin = std::chrono::steady_clock::now();
+    CHECK_FALSE(wait_or_stop(std::chrono::milliseconds(20), source.get_token()));
+    CHECK(std::chrono::steady_clock::now() - begin >= std::chrono::milliseconds(20));
+    CHECK_FALSE(wait_or_stop(std::chrono::seconds(-1), source.get_token()));
+    CHECK_FALSE(wait_or_stop(std::chrono::milliseconds(1), {}));  // a token that nobody can set
+    const std::jthread other([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        source.request_stop();
+    });
+    CHECK(wait_or_stop(std::chrono::hours(1), source.get_token()));
+    CHECK(wait_or_stop(std::chrono::hours(1), source.get_token()));
+    CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(30));
 }
 
 TEST_CASE("draws have the distribution they claim") {

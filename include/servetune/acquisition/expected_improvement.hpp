@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/normal.hpp"
 #include "servetune/model/feasibility.hpp"
 #include "servetune/model/gaussian_process.hpp"
 
@@ -15,11 +16,8 @@ namespace servetune {
 /// Balandat, Bakshy, Unexpected Improvements to Expected Improvement, NeurIPS 2023, eq. 9, with a continued fraction in place of erfcx).
 inline double log_improvement(double z) {
     constexpr double near = -1;
-    if (z > near) {
-        const double density = 0.3989422804014327 * std::exp(-0.5 * z * z);
-        return std::log(density + z * 0.5 * std::erfc(-z / std::sqrt(2.0)));
-    }
-    const double log_density = -0.5 * z * z - 0.9189385332046727;
+    if (z > near) return std::log(normal_density(z) + z * normal_cdf(z));
+    const double log_density = log_normal_density(z);
     constexpr double far = -200;  // 1 + z Phi / phi has lost five digits there; its series 1/z^2 - 3/z^4 + 15/z^6 is exact to 2e-12
     if (z > far) return log_density + std::log1p(z / inverse_mills(z));
     return log_density - 2 * std::log(-z) + std::log1p((-3 + 15 / (z * z)) / (z * z));

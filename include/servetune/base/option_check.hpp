@@ -2,8 +2,8 @@
 #pragma once
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
 
-#include <charconv>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -22,11 +22,11 @@ class OptionCheck {
 public:
     /// Infinity passes where `high` is infinite; NaN never does.
     OptionCheck& within(std::string_view name, double value, double low, double high) {
-        return that(value >= low && value <= high, name, "a number in [" + number(low) + ", " + number(high) + "]", number(value));
+        return that(value >= low && value <= high, name, "a number in [" + text_of(low) + ", " + text_of(high) + "]", text_of(value));
     }
     /// More than 0, at most `longest_seconds`.
     OptionCheck& seconds(std::string_view name, double value) {
-        return that(value > 0 && value <= longest_seconds, name, "seconds above 0, at most " + number(longest_seconds), number(value));
+        return that(value > 0 && value <= longest_seconds, name, "seconds above 0, at most " + text_of(longest_seconds), text_of(value));
     }
     OptionCheck& at_least(std::string_view name, std::size_t value, std::size_t least) {
         return that(value >= least, name, "at least " + std::to_string(least), std::to_string(value));
@@ -44,11 +44,6 @@ public:
     [[nodiscard]] const std::string& text() const { return text_; }
 
 private:
-    static std::string number(double value) {
-        char buffer[32];
-        const auto end = std::to_chars(buffer, buffer + sizeof buffer, value).ptr;
-        return {buffer, end};
-    }
     std::string text_{};
 };
 

@@ -17,10 +17,6 @@
 
 namespace servetune {
 
-/// ln Phi(x), and phi(x) / Phi(x), without loss far to the left (continued fraction of Mills' ratio; Abramowitz and Stegun 26.2.14).
-inline double log_normal_cdf(double x);
-inline double inverse_mills(double x);
-
 /// The chance that a configuration gives a number at all: a Gaussian process behind a probit, fitted by Laplace's method (Rasmussen and Williams,
 /// GPML, section 3.4 and algorithm 3.1).
 ///
@@ -87,7 +83,7 @@ public:
         for (Eigen::Index j = 0; j < m; ++j) {
             const double prior = prior_variance() + margin_variance() * margins(j) * margins(j);
             const double variance = std::max(prior - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);
-            result(j) = 0.5 * std::erfc(-latent(j) / std::sqrt(2 * (1 + variance)));
+            result(j) = normal_cdf(latent(j), 1 + variance);
         }
         return result;
     }
@@ -169,19 +165,5 @@ private:
     Eigen::VectorXd root_weights_{};
     Eigen::MatrixXd factor_{};
 };
-
-inline double inverse_mills(double x) {
-    constexpr double far = -6;
-    if (x > far) return 0.3989422804014327 * std::exp(-0.5 * x * x) / (0.5 * std::erfc(-x / std::sqrt(2.0)));
-    double fraction = -x;
-    for (int k = 40; k >= 1; --k) fraction = -x + k / fraction;
-    return fraction;
-}
-
-inline double log_normal_cdf(double x) {
-    constexpr double far = -6;
-    if (x > far) return std::log(0.5 * std::erfc(-x / std::sqrt(2.0)));
-    return -0.5 * x * x - 0.9189385332046727 - std::log(inverse_mills(x));  // ln phi - ln(phi / Phi)
-}
 
 }  // namespace servetune

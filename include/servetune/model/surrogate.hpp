@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/normal.hpp"
 #include "servetune/model/hyperparameters.hpp"
 
 #include <Eigen/Core>
@@ -153,7 +154,7 @@ private:
         double most = wrong_way_at_most;
         for (std::size_t k = 0; k < expert.beliefs.size(); ++k) {
             const Prediction slope = expert.process.coefficient(static_cast<Eigen::Index>(k) + 1);
-            const double wrong_way = 0.5 * std::erfc(slope.mean / std::sqrt(2 * std::max(slope.variance, 1e-300)));
+            const double wrong_way = normal_cdf(-slope.mean, std::max(slope.variance, 1e-300));
             if (wrong_way <= most) continue;
             result = static_cast<std::ptrdiff_t>(k);
             most = wrong_way;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/number_text.hpp"
+
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -23,13 +25,6 @@ using Value = std::variant<Unset, bool, std::int64_t, double, std::string>;
 inline constexpr std::string_view unset_text = "engine";
 
 inline bool is_unset(const Value& value) { return std::holds_alternative<Unset>(value); }
-
-/// Shortest text that reads back as exactly this number; the same on every compiler.
-inline std::string text_of(double number) {
-    char buffer[32];
-    const auto end = std::to_chars(buffer, buffer + sizeof buffer, number).ptr;
-    return {buffer, end};
-}
 
 /// `engine`, `true`, `512`, `0.9` or the string itself.
 inline std::string text_of(const Value& value) {

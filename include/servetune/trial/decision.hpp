@@ -125,12 +125,11 @@ inline double probability_best(const Goal& goal, const std::vector<Estimate>& al
     for (int k = 0; k <= intervals; ++k) {
         const double z = -reach + step * k;
         const double x = center(mine) + z * mine.relative_error;
-        double density = 0.3989422804014327 * std::exp(-0.5 * z * z);  // 1 / sqrt(2 pi)
+        double density = normal_density(z);
         for (std::size_t i = 0; i < all.size(); ++i) {
             if (i == which) continue;
             const double distance = x - center(all[i]);
-            density *= all[i].relative_error > 0 ? 0.5 * std::erfc(-distance / all[i].relative_error / 1.4142135623730951)
-                                                 : (distance > 0 ? 1.0 : 0.0);
+            density *= all[i].relative_error > 0 ? normal_cdf(distance / all[i].relative_error) : (distance > 0 ? 1.0 : 0.0);
         }
         sum += density * (k == 0 || k == intervals ? 1 : k % 2 == 1 ? 4 : 2);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {replay: ...}`: a table of measured configurations answers.
+#include "../../base/waiting.hpp"
 #include "../keys.hpp"
 #include "../space_reader.hpp"
 #include "kind.hpp"
@@ -12,8 +13,6 @@
 #include "servetune/study_file/audit_context.hpp"
 
 #include <chrono>
-#include <condition_variable>
-#include <mutex>
 #include <set>
 
 namespace servetune {
@@ -25,11 +24,7 @@ public:
     Delayed(std::unique_ptr<Evaluator> inner, double seconds) : inner_(std::move(inner)), delay_(seconds) {}
 
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
-        std::mutex mutex;
-        std::unique_lock lock(mutex);
-        std::condition_variable_any wake;
-        wake.wait_for(lock, context.stop, delay_, [] { return false; });
-        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+        if (wait_or_stop(delay_, context.stop)) return Failure{FailureKind::cancelled, "stopped by the user"};
         return inner_->evaluate(configuration, context);
     }
     [[nodiscard]] bool replicates_inform() const override { return inner_->replicates_inform(); }
