@@ -16,7 +16,8 @@ namespace servetune {
 
 struct Key;
 
-/// What may stand under a key. The types below are the values of this; io/key_reader.hpp reads by them, `autotune schema` writes them as JSON Schema.
+/// What may stand under a key. The types below are the values of this; io/key_reader.hpp reads by them, `autotune
+/// schema` writes them as JSON Schema.
 struct KeyType {
     enum class Form {
         text,      ///< any scalar, as text
@@ -67,8 +68,8 @@ struct Key {
 };
 inline constexpr bool required = true;
 
-/// The rows of a table. A table is an object whose members are keys and nothing else, so a reader names a key as a member, and a key that the table
-/// does not have cannot be named.
+/// The rows of a table. A table is an object whose members are keys and nothing else, so a reader names a key as a
+/// member, and a key that the table does not have cannot be named.
 template <class Table>
 auto rows_of(const Table& table) {
     static_assert(std::is_trivially_copyable_v<Table> && sizeof(Table) % sizeof(Key) == 0, "a table has keys only");

@@ -14,8 +14,9 @@
 
 namespace servetune {
 
-// Reading by the type of a key: its form, its bounds and its words stand in the table and nowhere else. Each throws ParseError that says what was
-// wanted and what stands there. A target that the key's type cannot fill is a mistake of the program: std::logic_error.
+// Reading by the type of a key: its form, its bounds and its words stand in the table and nowhere else. Each throws
+// ParseError that says what was wanted and what stands there. A target that the key's type cannot fill is a mistake of
+// the program: std::logic_error.
 
 void read_as(const KeyType& type, const Yaml& node, std::string& into);   ///< text, word
 void read_as(const KeyType& type, const Yaml& node, bool& into);          ///< boolean
@@ -39,7 +40,8 @@ void read_as(const KeyType& type, const Yaml& node, std::optional<Read>& into) {
     into = std::move(read);
 }
 
-/// The alternative of `either` that a node is read by: the one that is a list for a list, a mapping for a mapping; any other type is its own.
+/// The alternative of `either` that a node is read by: the one that is a list for a list, a mapping for a mapping; any
+/// other type is its own.
 const KeyType& alternative(const KeyType& type, const Yaml& node);
 /// What a list or a mapping has for elements. Throws std::logic_error for any other type.
 const KeyType& element_of(const KeyType& type, KeyType::Form form);
@@ -79,7 +81,8 @@ Read read(const Yaml& mapping, const Key& key) {
     return result;
 }
 
-/// What one of the words under a key stands for: `read_word<on_off>(node, keys::deploy.watch, on)`, for a key that is::one_of<on_off>.
+/// What one of the words under a key stands for: `read_word<on_off>(node, keys::deploy.watch, on)`, for a key that
+/// is::one_of<on_off>.
 template <const auto& names, class Meaning>
 void read_word(const Yaml& mapping, const Key& key, Meaning& into) {
     std::string word;

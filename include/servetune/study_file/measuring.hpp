@@ -14,7 +14,8 @@
 
 namespace servetune {
 
-// What measures the trials of a study: one of the kinds below. src/study_file/measuring/ has a file for each kind and their table.
+// What measures the trials of a study: one of the kinds below. src/study_file/measuring/ has a file for each kind and
+// their table.
 
 /// No `evaluator`: whoever asks and tells measures (`autotune ask-tell`).
 struct MeasuredOutside {};

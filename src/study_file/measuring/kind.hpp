@@ -24,7 +24,8 @@ enum class ServedBy {
     a_running_server,  ///< a server that keeps its flags
 };
 
-/// A row of the table of kinds: all that is particular to one kind of measuring. Each `file` holds the kind's own alternative of `MeasuringChoice`.
+/// A row of the table of kinds: all that is particular to one kind of measuring. Each `file` holds the kind's own
+/// alternative of `MeasuringChoice`.
 struct MeasuringKind {
     std::string_view name;     ///< its key under `evaluator`, and what a journal calls it
     bool measures = false;     ///< numbers come from something that runs, not from a table or a model
@@ -35,7 +36,8 @@ struct MeasuringKind {
 
     /// What stands under its key. Throws ParseError. Null: no key, as the file names no evaluator.
     MeasuringChoice (*read)(const Yaml& node) = nullptr;
-    /// Makes `problem` and, unless somebody else measures, `evaluator`. Throws as set_up. What it finds out (folder, key) it keeps in `file`.
+    /// Makes `problem` and, unless somebody else measures, `evaluator`. Throws as set_up. What it finds out (folder,
+    /// key) it keeps in `file`.
     void (*build)(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) = nullptr;
     /// Adds to StudySetup::definition what its `defined` keys come to.
     void (*define)(const StudySetup& setup, std::map<std::string, std::string>& definition) = nullptr;

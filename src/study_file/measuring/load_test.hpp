@@ -18,11 +18,13 @@ void read_measure(const Yaml& node, const Table& table, MeasureOptions& options)
     read(node, table.stall_timeout, options.load.stall_timeout_seconds);
     read(node, table.warm_up, options.warm_up_requests);
 }
-/// The key in the variable that `api_key_env` names; empty where it names none. Throws UsageError where the variable is not set.
+/// The key in the variable that `api_key_env` names; empty where it names none. Throws UsageError where the variable is
+/// not set.
 std::string key_from(const std::string& name, const StudyFile& file);
 /// What the audit's physics need: models and hardware.
 void add_facts(const StudyFile& file, MeasureOptions& options);
-/// Throws ParseError for a goal that our own load test, real or simulated, does not measure; a workload's own figure is `name@workload`.
+/// Throws ParseError for a goal that our own load test, real or simulated, does not measure; a workload's own figure is
+/// `name@workload`.
 void check_objective_of_load_test(const StudyFile& file);
 
 }  // namespace servetune
