@@ -98,7 +98,7 @@ private:
         Json told{{"configuration", Json::parse(json_of(trial.configuration))}};
         const std::vector<Trial> alone{trial};
         const Standings standings(alone, problem_->objective, problem_->decision);
-        if (standings.best() != nullptr) told["value"] = standings.best()->values.front();
+        if (standings.best() != nullptr) told["value"] = standings.best()->leading().values.front();
         else told["failed"] = true;  // it died, or it broke a limit
         return told;
     }
