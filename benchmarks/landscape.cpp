@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a simulated study looks like as a landscape: how many configurations fail and why, where the default lies, what the best single
-// changes give and what all parameters together give. Prints figures and draws them: landscape STUDY.yaml [OUTPUT.svg] [SAMPLES]
+// What a simulated study looks like as a landscape: how many configurations fail and why, where the default lies, what
+// the best single changes give and what all parameters together give. Prints figures and draws them: landscape
+// STUDY.yaml [OUTPUT.svg] [SAMPLES]
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/predict/prediction.hpp"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A strategy of your own: go uphill from the best configuration so far. It is a pure function of the history, so a study with it
-// can be stopped and resumed like any other.
+// A strategy of your own: go uphill from the best configuration so far. It is a pure function of the history, so a
+// study with it can be stopped and resumed like any other.
 #include "servetune/space/neighbours.hpp"
 #include "servetune/study/study.hpp"
 

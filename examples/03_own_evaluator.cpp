@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// An evaluator of your own: anything that turns a configuration into metrics or into a failure with a reason. Crashes are data.
+// An evaluator of your own: anything that turns a configuration into metrics or into a failure with a reason. Crashes
+// are data.
 #include "servetune/strategy/random.hpp"
 #include "servetune/study/study.hpp"
 

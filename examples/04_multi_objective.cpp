@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two goals at once: more tokens per second and a shorter wait for the first one. There is no single best answer, but a front of trades to choose from.
+// Two goals at once: more tokens per second and a shorter wait for the first one. There is no single best answer, but a
+// front of trades to choose from.
 #include "servetune/servetune.hpp"
 #include "servetune/strategy/bayesian.hpp"
 

@@ -25,21 +25,24 @@ public:
         std::string why{};
         std::size_t infeasible = 0;  ///< answers that broke a known constraint; they cost no trial
     };
-    /// The history's last trial was told since the last ask. It is never empty: trial 0 is the default, whatever the contender.
+    /// The history's last trial was told since the last ask. It is never empty: trial 0 is the default, whatever the
+    /// contender.
     virtual Asked ask(std::span<const Trial> history) = 0;
 };
 
 /// `NAME`: one of `own_contenders()`. `NAME=program words...`: a peer. Throws UsageError.
 std::unique_ptr<Contender> contender(const std::string& described);
 std::string name_of_contender(const std::string& described);
-/// Whether it does otherwise with another budget: our Bayesian strategies. `NAME~=program`: a peer that looks at its budget.
+/// Whether it does otherwise with another budget: our Bayesian strategies. `NAME~=program`: a peer that looks at its
+/// budget.
 bool knows_budget(const std::string& described);
 std::vector<std::string> own_contenders();
 
 /// The program is started at the first `begin` and serves all runs of this object.
 std::unique_ptr<Contender> peer(const std::string& name, const std::string& command);
 
-/// One parameter after the other in the order of the space, each winner kept: the published method without anybody's knowledge of the order.
+/// One parameter after the other in the order of the space, each winner kept: the published method without anybody's
+/// knowledge of the order.
 std::unique_ptr<Strategy> staged_over(const SearchSpace& space);
 
 }  // namespace servetune::convergence

@@ -37,8 +37,9 @@ struct Run {
     std::string trace{};  ///< one letter a trial: d default, s start, g gain, l to learn, r again, p a peer's; capital: it crashed
 };
 
-/// As long as `key.budget`, looked at once for each of `looks`, ascending, the last of which is the budget: a contender that does not know its budget would have done
-/// the same with a smaller one. Answers that broke a known constraint and the seconds are those up to the look.
+/// As long as `key.budget`, looked at once for each of `looks`, ascending, the last of which is the budget: a contender
+/// that does not know its budget would have done the same with a smaller one. Answers that broke a known constraint and
+/// the seconds are those up to the look.
 std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks);
 
 /// After `trial` trials, or after the last of a run that ended sooner; 1 where there is none.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes and cache; all else as by default.
+// A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes
+// and cache; all else as by default.
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/predict/cost_belief.hpp"

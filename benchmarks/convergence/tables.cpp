@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables of measurements that others made. What is the load or the machine and no choice is fixed or bounded, so that no optimiser wins by asking for
-// more load.
+// Tables of measurements that others made. What is the load or the machine and no choice is fixed or bounded, so that
+// no optimiser wins by asking for more load.
 #include "servetune/io/files.hpp"
 #include "servetune/io/table.hpp"
 #include "task.hpp"
@@ -16,8 +16,8 @@ struct Choice {
     Objective objective;
     std::map<std::string, std::string> fixed;  ///< parameters that are the task
     double success_share;                      ///< 0: within 5 %
-    /// What, with the pairs of levels that occur, says which rows exist: the same constraints as a list of rows, told in a form that is quick to
-    /// decide. Empty: the list.
+    /// What, with the pairs of levels that occur, says which rows exist: the same constraints as a list of rows, told
+    /// in a form that is quick to decide. Empty: the list.
     std::vector<std::string> rules{};
 };
 

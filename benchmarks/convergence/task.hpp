@@ -46,10 +46,11 @@ public:
     [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const { return definition_.belief; }
     [[nodiscard]] double success_share() const { return definition_.success_share; }
 
-    /// The problem that one seed poses: its default configuration, and this noise told to the optimiser as the assumed one.
+    /// The problem that one seed poses: its default configuration, and this noise told to the optimiser as the assumed
+    /// one.
     [[nodiscard]] std::shared_ptr<const Problem> problem(double noise_cv, std::uint64_t seed) const;
-    /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has the same noise for every optimiser. What limits bound is
-    /// told without noise, so that no configuration passes by luck.
+    /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has the same noise for
+    /// every optimiser. What limits bound is told without noise, so that no configuration passes by luck.
     [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const;
     /// 1 - rate / best rate; 1 for one that does not pass.
     [[nodiscard]] double regret(const Configuration& configuration) const;

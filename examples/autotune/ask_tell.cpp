@@ -73,7 +73,8 @@ double number_in(const OrderedJson& value, const std::string& what) {
     return value.get<double>();
 }
 
-/// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and the message says how to tell it.
+/// A line as a message. JSON has no NaN and no infinity; a result that is none is a failure, and the message says how
+/// to tell it.
 OrderedJson message_of(const std::string& line) {
     if (line.size() > longest_line) throw ParseError(fmt::format("a line has at most {} bytes", longest_line));
     try {

@@ -132,7 +132,8 @@ Endpoint endpoint_of(const BenchArguments& arguments, const Catalogue& catalogue
     return endpoint;
 }
 
-/// How far the load test is, on standard error: on a terminal a line that is overwritten, elsewhere a line now and then.
+/// How far the load test is, on standard error: on a terminal a line that is overwritten, elsewhere a line now and
+/// then.
 class LoadProgressLine {
 public:
     explicit LoadProgressLine(bool shown) : shown_(shown), terminal_(screen().terminal()) {}

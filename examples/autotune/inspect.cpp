@@ -38,7 +38,8 @@ std::string conditions_text(const Parameter& parameter) {
     return result;
 }
 
-/// Engine -> what is known of the flags it takes: the stored facts of the version that the study names, and its own --help.
+/// Engine -> what is known of the flags it takes: the stored facts of the version that the study names, and its own
+/// --help.
 using KnownFlags = std::multimap<std::string, FlagFacts>;
 
 KnownFlags stored_flags(const StudySetup& setup, const Catalogue& catalogue) {

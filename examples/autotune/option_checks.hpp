@@ -10,8 +10,8 @@
 
 namespace autotune {
 
-/// Checks of option values whose messages say what is wanted: "--rate: a number above 0 wanted, got 'abc'". They look at the text, before
-/// it is converted.
+/// Checks of option values whose messages say what is wanted: "--rate: a number above 0 wanted, got 'abc'". They look
+/// at the text, before it is converted.
 
 /// `or_infinite`: "inf" too.
 inline CLI::Validator positive_number(bool or_infinite = false) {

@@ -13,13 +13,13 @@
 
 namespace autotune {
 
-/// The secrets that this process knows: what `${NAME}` gave in its files, keys, passwords, values of headers. `put` takes them out of all that it
-/// prints. They are added before the first thread starts.
+/// The secrets that this process knows: what `${NAME}` gave in its files, keys, passwords, values of headers. `put`
+/// takes them out of all that it prints. They are added before the first thread starts.
 servetune::Redactor& secrets();
 
-/// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken out, and nothing in it can act on a terminal
-/// (base/printable.hpp). Text for standard error goes through the screen (screen.hpp), a whole line or several. Never throws: a screen that is gone
-/// is no reason to lose a trial.
+/// Prints text that may hold foreign words (paths, logs, answers of servers): secrets are taken out, and nothing in it
+/// can act on a terminal (base/printable.hpp). Text for standard error goes through the screen (screen.hpp), a whole
+/// line or several. Never throws: a screen that is gone is no reason to lose a trial.
 void put_text(std::FILE* to, std::string_view text) noexcept;
 
 /// The same, formatted.

@@ -98,7 +98,8 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
     result = printable_line(secrets()(result));
     if (!screen().terminal()) return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}}, std::string::npos));
-    // The best and the time left are in the status lines below. A long reason goes on in the next row; what was tried is cut for it.
+    // The best and the time left are in the status lines below. A long reason goes on in the next row; what was tried
+    // is cut for it.
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
     put_text(stderr, fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(screen().width() - 1, wanted)));
 }

@@ -17,12 +17,12 @@ struct Spent {
     double trials_seconds = 0;  ///< of the told trials
     double run_seconds = 0;     ///< since this run began
 };
-/// How long a run may still take: what the trials that are left cost at the mean cost so far, or the time until the clock ends it, whichever is
-/// less; infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
+/// How long a run may still take: what the trials that are left cost at the mean cost so far, or the time until the
+/// clock ends it, whichever is less; infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
 
-/// What a person sees of a running study on standard error: a line for each trial, and on a terminal two status lines below (trial, time left,
-/// best with its gain over the default; what is tried).
+/// What a person sees of a running study on standard error: a line for each trial, and on a terminal two status lines
+/// below (trial, time left, best with its gain over the default; what is tried).
 class Progress : public servetune::Observer {
 public:
     Progress(const servetune::StudySetup& setup, const servetune::Budget& budget);

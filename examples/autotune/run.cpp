@@ -28,7 +28,8 @@ using namespace servetune;
 
 namespace {
 
-/// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their own.
+/// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their
+/// own.
 std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {
     try {
         return SqliteJournal::open(folder, {setup.file.name, setup.definition(), std::string(library_version)}, accept_changes);
@@ -38,7 +39,8 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
     }
 }
 
-/// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial is running.
+/// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial
+/// is running.
 void end_what_was_left(const StudySetup& setup) {
     const auto [mark, stop_within_seconds] = setup.file.processes();
     for (const Leftover& left : leftovers(mark)) complain("autotune: ending what an earlier run left: {} ({})", left.id, left.command);

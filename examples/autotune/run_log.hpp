@@ -13,8 +13,9 @@ class logger;
 
 namespace autotune {
 
-/// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the morning after. 20 MiB at most: of the four
-/// files that are kept the oldest goes. Where it cannot be written the run goes on without; said once on standard error. Passes on what it is told.
+/// What a run does, line by line with times and trials, in `run.log` of the study's folder: for the morning after. 20
+/// MiB at most: of the four files that are kept the oldest goes. Where it cannot be written the run goes on without;
+/// said once on standard error. Passes on what it is told.
 class RunLog : public servetune::Observer {
 public:
     /// `next`: told the same; may be null.

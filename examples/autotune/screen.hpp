@@ -9,12 +9,13 @@
 
 namespace autotune {
 
-/// Standard error, which this class alone writes to while a command runs: lines, and on a terminal status lines below them that are written anew
-/// in place. A line that comes meanwhile takes the status lines away, is printed, and they come back under it. Elsewhere than on a terminal there
-/// are lines only, without control characters.
+/// Standard error, which this class alone writes to while a command runs: lines, and on a terminal status lines below
+/// them that are written anew in place. A line that comes meanwhile takes the status lines away, is printed, and they
+/// come back under it. Elsewhere than on a terminal there are lines only, without control characters.
 ///
-/// Nothing here throws, and nothing waits for a reader for longer than a second: a screen that is full, closed or stopped must not cost a
-/// measurement. What could not be printed is counted and told with the next line that can be. Any thread may call.
+/// Nothing here throws, and nothing waits for a reader for longer than a second: a screen that is full, closed or
+/// stopped must not cost a measurement. What could not be printed is counted and told with the next line that can be.
+/// Any thread may call.
 class Screen {
 public:
     explicit Screen(int descriptor);

@@ -9,11 +9,13 @@
 
 namespace autotune {
 
-/// Opens a study's journal for reading. Where it was written under another definition (another study, or this one before it was changed), says so on standard error:
-/// what is printed of its trials goes by the study as it is now. Throws IoError.
+/// Opens a study's journal for reading. Where it was written under another definition (another study, or this one
+/// before it was changed), says so on standard error: what is printed of its trials goes by the study as it is now.
+/// Throws IoError.
 servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
-/// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a strategy that cannot learn.
+/// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a strategy that cannot
+/// learn.
 void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::filesystem::path>& learn_from);
 
 }  // namespace autotune

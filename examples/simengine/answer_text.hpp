@@ -9,7 +9,8 @@
 
 namespace simengine {
 
-/// What an engine without a model says: words, one token each, chosen by a key and the place alone. The same request gets the same answer.
+/// What an engine without a model says: words, one token each, chosen by a key and the place alone. The same request
+/// gets the same answer.
 class AnswerText {
 public:
     explicit AnswerText(std::uint64_t key) : key_(key) {}
@@ -22,8 +23,8 @@ private:
     std::uint64_t key_;
 };
 
-/// How long an answer is that nothing but its end ends: drawn from the key, exponential with a mean of 250 tokens. That is about what
-/// load tests with ShareGPT's conversations report as their mean answer; the shape is assumed.
+/// How long an answer is that nothing but its end ends: drawn from the key, exponential with a mean of 250 tokens. That
+/// is about what load tests with ShareGPT's conversations report as their mean answer; the shape is assumed.
 std::int64_t natural_length(std::uint64_t key);
 
 }  // namespace simengine

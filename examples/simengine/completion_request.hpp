@@ -37,7 +37,8 @@ struct HttpRefusal {
 std::optional<HttpRefusal> read_completion_request(std::string_view body, bool chat, const Tokenizer& tokenizer,
                                                    CompletionRequest& request);
 
-/// Why it is too long for `context` tokens: in the engine's words; nothing when it fits. `output` tokens are those asked for, or 0.
+/// Why it is too long for `context` tokens: in the engine's words; nothing when it fits. `output` tokens are those
+/// asked for, or 0.
 std::optional<HttpRefusal> too_long(const Dialect& dialect, const CompletionRequest& request, std::int64_t context);
 
 /// The body that goes with it.

@@ -10,8 +10,9 @@ namespace simengine {
 
 enum class EngineKind { vllm, sglang, tensorrt_llm, llama_cpp };
 
-/// What tells one engine from the others, from outside: how its command begins, how it refuses, how its answers are shaped.
-/// Each was read in the engine's own source or seen from it (search_spaces/engines/*.yaml name the versions), unless said.
+/// What tells one engine from the others, from outside: how its command begins, how it refuses, how its answers are
+/// shaped. Each was read in the engine's own source or seen from it (search_spaces/engines/*.yaml name the versions),
+/// unless said.
 struct Dialect {
     EngineKind kind;
     std::string_view engine;         ///< name of its file in search_spaces/engines

@@ -166,8 +166,8 @@ private:
         command_.modelled.files[*file] = modelled_options(all, "").dump();
     }
 
-    /// What the engine's file knows of the options. Some of them also have a flag, which is how the engine's file knows them; what the
-    /// engine itself does not know it refuses.
+    /// What the engine's file knows of the options. Some of them also have a flag, which is how the engine's file knows
+    /// them; what the engine itself does not know it refuses.
     OrderedJson modelled_options(const OrderedJson& object, const std::string& before) {
         OrderedJson kept = OrderedJson::object();
         for (const auto& [key, value] : object.items()) {

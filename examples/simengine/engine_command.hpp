@@ -37,7 +37,8 @@ struct EngineCommand {
     [[nodiscard]] std::optional<std::string> value(const std::string& flag) const;
 };
 
-/// `words` is everything behind those that name the program. Throws CommandRefused, and IoError or ParseError for an options file.
+/// `words` is everything behind those that name the program. Throws CommandRefused, and IoError or ParseError for an
+/// options file.
 EngineCommand read_engine_command(const Dialect& dialect, const std::vector<std::string>& words, const servetune::FlagFacts& facts,
                                   const servetune::Engine& engine);
 

@@ -26,9 +26,9 @@ struct EngineLoopOptions {
 
 /// The engine in real time: front ends before and behind the replicas' step loops, as in `servetune::simulate`.
 ///
-/// It has no timer: whoever owns it calls `run` no later than `next` says. Everything happens at the moment it was planned for, not at the
-/// moment somebody came to do it: a step begins where the one before it ended, so delays do not add up. Only when it is more than a second
-/// behind (the machine slept) it lets the time pass for good.
+/// It has no timer: whoever owns it calls `run` no later than `next` says. Everything happens at the moment it was
+/// planned for, not at the moment somebody came to do it: a step begins where the one before it ended, so delays do not
+/// add up. Only when it is more than a second behind (the machine slept) it lets the time pass for good.
 class EngineLoop {
 public:
     using Deliver = std::function<void(const servetune::TokenEvent&)>;

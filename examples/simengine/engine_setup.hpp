@@ -32,8 +32,8 @@ struct EngineSetup {
     [[nodiscard]] std::vector<std::string> log_lines(const std::string& event) const;
 };
 
-/// Throws CommandRefused where the engine would refuse, UsageError where no engine's command is given or figures are missing, IoError and
-/// ParseError for the files of the search spaces.
+/// Throws CommandRefused where the engine would refuse, UsageError where no engine's command is given or figures are
+/// missing, IoError and ParseError for the files of the search spaces.
 EngineSetup set_up(const Options& options);
 
 }  // namespace simengine

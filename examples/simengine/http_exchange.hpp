@@ -15,7 +15,8 @@ struct HttpRequest {
     std::string authorization{};
 };
 
-/// The way back to one client, for one request: one whole answer, or a stream. Valid until it has been answered or is gone.
+/// The way back to one client, for one request: one whole answer, or a stream. Valid until it has been answered or is
+/// gone.
 class Exchange {
 public:
     virtual void answer(int status, std::string_view content_type, std::string_view body) = 0;

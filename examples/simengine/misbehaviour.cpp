@@ -15,7 +15,8 @@ namespace {
 
 using servetune::UsageError;
 
-/// Where a word's value goes, which also says what it may be: nothing, an exit code, a count, seconds or a rate, a text.
+/// Where a word's value goes, which also says what it may be: nothing, an exit code, a count, seconds or a rate, a
+/// text.
 using Place = std::variant<bool Misbehaviour::*, std::optional<int> Misbehaviour::*, std::int64_t Misbehaviour::*, double Misbehaviour::*,
                            std::string Misbehaviour::*>;
 

@@ -29,7 +29,8 @@ struct Misbehaviour {
     bool wrong_json = false;                ///< its answers to completions break off in the middle of their JSON
     bool bad_usage = false;                 ///< it counts half the tokens it has sent
 
-    /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first), missing and senseless values.
+    /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first), missing and senseless
+    /// values.
     static Misbehaviour of(const std::vector<std::string>& words);
 };
 

@@ -38,7 +38,8 @@ struct ServiceOptions {
     Misbehaviour vices{};
 };
 
-/// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out through their exchanges.
+/// All paths of the engine's HTTP interface, without a socket: requests come in, answers go out through their
+/// exchanges.
 class Service {
 public:
     struct Hooks {

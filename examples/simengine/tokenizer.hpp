@@ -11,9 +11,10 @@ namespace simengine {
 
 using Token = std::int32_t;
 
-/// Text in pieces as byte-pair vocabularies cut it, without a vocabulary: a word of up to eight letters with the blank before it is one
-/// token, longer ones are more, digits come in threes, marks in twos, a run of blanks or of line ends is one, other characters one each.
-/// A token's number is a hash of its text, so texts that begin alike have tokens that begin alike.
+/// Text in pieces as byte-pair vocabularies cut it, without a vocabulary: a word of up to eight letters with the blank
+/// before it is one token, longer ones are more, digits come in threes, marks in twos, a run of blanks or of line ends
+/// is one, other characters one each. A token's number is a hash of its text, so texts that begin alike have tokens
+/// that begin alike.
 ///
 /// Made so that the load generator's calibration is exact: one token for each of its words.
 class Tokenizer {
@@ -28,7 +29,8 @@ public:
 
     /// A message of a chat as the template writes it: three tokens that name the role, the text, one that ends it.
     void encode_message(std::string_view role, std::string_view text, std::vector<Token>& tokens) const;
-    /// What the template writes last, before the answer: exactly what encode_message writes before a text of the assistant.
+    /// What the template writes last, before the answer: exactly what encode_message writes before a text of the
+    /// assistant.
     void encode_turn(std::string_view role, std::vector<Token>& tokens) const;
 
 private:
@@ -38,7 +40,8 @@ private:
 /// The length of the piece that `text` begins with, in bytes; `text` must not be empty.
 std::size_t piece_length(std::string_view text);
 
-/// Names of the whole pieces of `piece_tokens` tokens: each depends on all tokens up to its end (EngineRequest::pieces).
+/// Names of the whole pieces of `piece_tokens` tokens: each depends on all tokens up to its end
+/// (EngineRequest::pieces).
 std::vector<std::uint64_t> piece_names(std::span<const Token> tokens, std::size_t piece_tokens);
 
 }  // namespace simengine

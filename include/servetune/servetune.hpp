@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// All of servetune::core: header-only, the standard library and Boost headers. Not in it: the strategies of servetune::optimizer
-// (strategy/bayesian.hpp, strategy/quasi_random.hpp). docs/reference/headers.md says where to start.
+// All of servetune::core: header-only, the standard library and Boost headers. Not in it: the strategies of
+// servetune::optimizer (strategy/bayesian.hpp, strategy/quasi_random.hpp). docs/reference/headers.md says where to
+// start.
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/space/neighbours.hpp"

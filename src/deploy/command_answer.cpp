@@ -30,8 +30,8 @@ std::string excerpt(std::string_view text) {
     return "'" + result + (text.size() > most ? "...'" : "'");
 }
 
-/// JSON has no NaN, but Python's json.dumps and others write it: outside of strings NaN, Infinity and -Infinity become strings, so that the
-/// message can say which metric has it.
+/// JSON has no NaN, but Python's json.dumps and others write it: outside of strings NaN, Infinity and -Infinity become
+/// strings, so that the message can say which metric has it.
 std::string with_quoted_nan(std::string_view text) {
     std::string result;
     bool in_string = false;

@@ -30,8 +30,8 @@ const std::vector<std::string>& placeholders() {
     return names;
 }
 
-/// Calls `literal(text)` and `named(name)` for the pieces of a word, in order. {name} with a name of small letters and '_' is a placeholder, {{name}}
-/// the text {name}; other braces, such as those of JSON, are text.
+/// Calls `literal(text)` and `named(name)` for the pieces of a word, in order. {name} with a name of small letters and
+/// '_' is a placeholder, {{name}} the text {name}; other braces, such as those of JSON, are text.
 template <class Literal, class Named>
 void for_each_piece(std::string_view word, const Literal& literal, const Named& named) {
     constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyz_";
@@ -58,7 +58,8 @@ void for_each_piece(std::string_view word, const Literal& literal, const Named& 
 /// Text of a file or a flag need not be UTF-8; that must not stop a study.
 std::string dumped(const OrderedJson& json) { return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); }
 
-/// The last lines that it printed on standard error, in one line for a message: reports put it into tables, and the log has all of them.
+/// The last lines that it printed on standard error, in one line for a message: reports put it into tables, and the log
+/// has all of them.
 std::string last_words(const Process& process) {
     constexpr std::size_t most = 3;  // the end of a Python traceback: where, what, why
     constexpr std::size_t longest = 200;

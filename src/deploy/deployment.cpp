@@ -172,8 +172,8 @@ Failure Deployment::State::failure(FailureKind kind, const std::string& what) co
     return {kind, what, options.folder.empty() ? "" : (options.folder / "engine.log").string(), log.decisive()};
 }
 
-/// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the kernel's word that memory was
-/// out on this machine; else an exit code that says nothing.
+/// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the
+/// kernel's word that memory was out on this machine; else an exit code that says nothing.
 Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
     const std::string what =
@@ -208,7 +208,8 @@ Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_to
     return cause ? failure(kind_at_start(*cause), answer.message + "; its log: " + cause->line) : failure(answer.kind, answer.message);
 }
 
-/// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in its first two seconds not above 100 ms.
+/// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in its first two seconds
+/// not above 100 ms.
 void Deployment::State::pause(const std::stop_token& stop) const {
     const double so_far = seconds_since(begin);
     const auto until = Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : 1.0));

@@ -16,7 +16,8 @@
 namespace servetune {
 namespace {
 
-/// What no engine can be measured without. Where this machine lacks it, that must end the run: told, it would be held against the configuration.
+/// What no engine can be measured without. Where this machine lacks it, that must end the run: told, it would be held
+/// against the configuration.
 void require_machine(std::uint64_t trial) {
     try {
         require_process_table();

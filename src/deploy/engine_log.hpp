@@ -27,7 +27,8 @@ public:
     [[nodiscard]] std::optional<DecisiveLine> cause() const;
     /// For how long the cause has been known.
     [[nodiscard]] std::chrono::duration<double> since_cause() const;
-    /// Why it broke under load: the first line since `serving` that says that it crashed, ran out of memory or that the machine failed.
+    /// Why it broke under load: the first line since `serving` that says that it crashed, ran out of memory or that the
+    /// machine failed.
     [[nodiscard]] std::optional<DecisiveLine> under_load() const;
     /// Lines of a server that serves all the same which say that it does not do what was asked.
     [[nodiscard]] std::vector<std::string> unsupported() const;

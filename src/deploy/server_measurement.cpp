@@ -35,8 +35,8 @@ std::optional<Failure> fruitless(const LoadTestResult& result) {
     return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
 }
 
-/// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and nothing moved during the whole time
-/// that the last of them were waited for.
+/// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and
+/// nothing moved during the whole time that the last of them were waited for.
 std::optional<Failure> stalled_for_good(const LoadTestResult& result, double stall_timeout_seconds) {
     std::size_t stalled = 0;
     double moved = 0;
@@ -62,12 +62,14 @@ void say_of_trial(const MeasureOptions& options, const EvaluationContext& contex
 
 }  // namespace
 
-/// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped, the trial has taken too long.
+/// Looks at a server while it is loaded and stops the load when there is no use in going on: it died, the user stopped,
+/// the trial has taken too long.
 class ServerMeasurement::Watch {
 public:
     enum class Found { nothing, died, stopped, out_of_time, stalled };
 
-    /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of the load would only wait as long.
+    /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of the load would only
+    /// wait as long.
     Watch(const Server& server, Clock::time_point deadline, double stalled_after_seconds, const std::stop_token& user)
         : stalled_after_seconds_(stalled_after_seconds), thread_([this, &server, deadline, user](const std::stop_token& over) {
               while (!over.stop_requested()) {
@@ -153,8 +155,8 @@ LoadOptions ServerMeasurement::watched(Watch& watch) const {
     return load;
 }
 
-/// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first time. A server that served and
-/// now gives no answer to be counted has failed, not this machine.
+/// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first
+/// time. A server that served and now gives no answer to be counted has failed, not this machine.
 std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, std::optional<Calibration>& known) {
     const bool ignore_eos = std::any_of(workloads_.begin(), workloads_.end(), [](const Workload& workload) { return workload.ignore_eos; });
     Endpoint endpoint = server.endpoint();

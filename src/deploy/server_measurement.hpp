@@ -16,8 +16,9 @@
 
 namespace servetune {
 
-/// What one trial does with a server that serves: warm-up, a load test per workload with the prefix cache emptied before it and a salt of its own, the
-/// audit, and a watch meanwhile over the server and the machine. Where the machine disturbed it is measured once more, then flagged.
+/// What one trial does with a server that serves: warm-up, a load test per workload with the prefix cache emptied
+/// before it and a salt of its own, the audit, and a watch meanwhile over the server and the machine. Where the machine
+/// disturbed it is measured once more, then flagged.
 class ServerMeasurement {
 public:
     /// `attempt`: of this trial, so that no prompt is sent twice. All must outlive it.
@@ -61,8 +62,8 @@ private:
     Metrics costs_{};
 };
 
-/// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and IoError), after 1 s, 4 s, 16 s; where it
-/// stays, throws IoError: told, it would be held against the configuration.
+/// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and IoError), after 1
+/// s, 4 s, 16 s; where it stays, throws IoError: told, it would be held against the configuration.
 Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,
                      const std::function<Outcome(std::size_t attempt)>& evaluate);
 

@@ -46,7 +46,8 @@ private:
 Endpoint endpoint_of(const Engine& engine, const std::string& url, const std::string& model);
 Endpoint endpoint_of(const Engine& engine, int port, const std::string& model);
 
-/// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty where it does not tell.
+/// What of the flags in `argv` the server has otherwise, by its `server_info`, a line each; empty where it does not
+/// tell.
 std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint& endpoint, const std::vector<std::string>& argv);
 
 }  // namespace servetune

@@ -16,7 +16,8 @@ inline bool is_text(const EngineParameter& declared) { return std::holds_alterna
 /// The word of a command that names the model. Throws UsageError where there is none.
 std::string model_word(const Engine& engine, const std::vector<std::string>& words);
 
-/// The values of parameters that take any text, which are taken out of the command: of its words, its JSON flags, its options files.
+/// The values of parameters that take any text, which are taken out of the command: of its words, its JSON flags, its
+/// options files.
 Assignment take_texts(const Engine& engine, Command& command);
 
 }  // namespace servetune

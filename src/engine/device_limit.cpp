@@ -44,7 +44,8 @@ std::int64_t largest(const Domain& domain) {
 
 }  // namespace
 
-/// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and what asks for more is an error.
+/// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and what asks for more is
+/// an error.
 void Composition::bound_devices(Engine& engine) const {
     if (!description_.devices || engine.devices.empty()) return;
     const DeviceLimit& limit = *description_.devices;

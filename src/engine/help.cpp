@@ -13,7 +13,8 @@
 namespace servetune {
 namespace {
 
-/// The flag at the front of `text`: one or two dashes, a letter, and what else names are made of; empty when none is there.
+/// The flag at the front of `text`: one or two dashes, a letter, and what else names are made of; empty when none is
+/// there.
 std::string_view flag_at_front(std::string_view text) {
     const std::size_t dashes = std::min(text.find_first_not_of('-'), text.size());
     if (dashes < 1 || dashes > 2 || dashes == text.size() || std::isalpha(static_cast<unsigned char>(text[dashes])) == 0) return {};
@@ -30,8 +31,8 @@ std::string_view without_leading_blanks(std::string_view text) {
     return text;
 }
 
-/// From behind one spelling to the next one of the line: it stands behind a comma or a slash, before the two blanks or the tab that
-/// begin the description. Empty: there is none.
+/// From behind one spelling to the next one of the line: it stands behind a comma or a slash, before the two blanks or
+/// the tab that begin the description. Empty: there is none.
 std::string_view next_spelling(std::string_view rest) {
     for (; !rest.empty() && !rest.starts_with("  ") && !rest.starts_with('\t'); rest.remove_prefix(1)) {
         if (rest.front() != ',' && rest.front() != '/') continue;

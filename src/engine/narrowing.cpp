@@ -11,7 +11,8 @@
 namespace servetune {
 namespace {
 
-/// Whether an engine takes `value` for a parameter. Steps and powers of two are where a search looks, not what the engine takes.
+/// Whether an engine takes `value` for a parameter. Steps and powers of two are where a search looks, not what the
+/// engine takes.
 bool admits(const Parameter& declared, const Value& value) {
     if (is_unset(value)) return declared.offers_unset;
     if (std::holds_alternative<TextDomain>(declared.domain)) return !text_of(value).empty();
@@ -55,8 +56,8 @@ bool always_written(const Engine& engine, const Parameter& declared) {
 
 }  // namespace
 
-/// Parameters that no engine file has. Which of their values the engine uses by itself is not known, so every value is passed:
-/// their `default` is that of trial 0.
+/// Parameters that no engine file has. Which of their values the engine uses by itself is not known, so every value is
+/// passed: their `default` is that of trial 0.
 void Composition::add_own_parameters() {
     for (const SpaceEntry& entry : description_.entries) {
         if (!entry.added) continue;
@@ -91,8 +92,8 @@ void Composition::keep_architecture(Engine& engine) const {
             });
 }
 
-/// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to never decides trial 0: where the
-/// engine's own default is not among the values, passing no flag is a level too, and the default.
+/// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to never decides trial 0:
+/// where the engine's own default is not among the values, passing no flag is a level too, and the default.
 Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine, const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
     const auto check = [&](const Value& value) {

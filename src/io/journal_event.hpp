@@ -24,7 +24,8 @@ struct JournalEvent {
     [[nodiscard]] std::string right_checksum() const;
     /// For messages: "event 3, 'told' of trial 0".
     [[nodiscard]] std::string name() const;
-    /// Adds to `trials` what it says. Throws IoError where it cannot be read or makes no sense after the events before it.
+    /// Adds to `trials` what it says. Throws IoError where it cannot be read or makes no sense after the events before
+    /// it.
     void apply(std::vector<Trial>& trials) const;
 };
 

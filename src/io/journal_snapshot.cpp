@@ -116,7 +116,8 @@ void read_snapshot(const fs::path& file, const ReadJournal& read) {
     for (int i = 1;; ++i) {
         const JournalStamps before = stamps_of(file);
         const bool all_in_database = (!before.log || before.log->bytes == 0) && !before.old_log;
-        // SQLite reads beside a writer by way of the file `-shm`; it would make one, and in a folder that it cannot write it cannot.
+        // SQLite reads beside a writer by way of the file `-shm`; it would make one, and in a folder that it cannot
+        // write it cannot.
         if (!all_in_database && (before.old_log || stamp_of(beside(file, "-shm"))) && readable_in_place(file))
             return read_with(file, SqliteConnection::Access::read, file, read);
         try {

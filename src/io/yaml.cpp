@@ -22,8 +22,8 @@
 
 namespace servetune {
 
-/// Makes our tree from yaml-cpp's, within bounds: an alias may make a small file large, in nodes and, where it repeats a long
-/// text or stands below a long key, in bytes.
+/// Makes our tree from yaml-cpp's, within bounds: an alias may make a small file large, in nodes and, where it repeats
+/// a long text or stands below a long key, in bytes.
 class YamlBuilder {
 public:
     explicit YamlBuilder(std::string name) : file_(std::make_shared<const std::string>(std::move(name))) {}
@@ -102,7 +102,8 @@ private:
         return result;
     }
 
-    /// Whoever reads the file hears of it, and messages about the file do not have it. What would be found by chance is left out (io/secrets.hpp).
+    /// Whoever reads the file hears of it, and messages about the file do not have it. What would be found by chance is
+    /// left out (io/secrets.hpp).
     void keep_secret(const std::string& value, const std::string& name) {
         constexpr std::size_t long_number = 8;
         if (!std::holds_alternative<std::string>(value_of(value)) && value.size() < long_number) return;
@@ -149,7 +150,8 @@ private:
     }
 };
 
-/// Throws where text follows the first document. Reads three documents and no more: where a broken text goes on after its document, as in
+/// Throws where text follows the first document. Reads three documents and no more: where a broken text goes on after
+/// its document, as in
 /// `{},`, yaml-cpp 0.7 finds empty documents without end, and its `LoadAll` takes all memory (found by the fuzzer).
 void check_one_document(const std::string& text, const std::string& name) {
     std::istringstream stream(text);
@@ -167,8 +169,8 @@ void check_one_document(const std::string& text, const std::string& name) {
 Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
 
 Yaml Yaml::parse(std::string_view text, const std::string& name) {
-    // Measured with yaml-cpp 0.7: 2 MiB of lists take 1.4 s and 480 MB, of long lines 0.4 s and 80 MB. The largest file of the search
-    // spaces has 34 kB.
+    // Measured with yaml-cpp 0.7: 2 MiB of lists take 1.4 s and 480 MB, of long lines 0.4 s and 80 MB. The largest file
+    // of the search spaces has 34 kB.
     constexpr std::size_t largest = 2U << 20U;
     if (text.size() > largest)
         throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) + " bytes, got " + std::to_string(text.size()));

@@ -12,7 +12,8 @@
 
 namespace servetune {
 
-/// Reads the answer to one request, byte by byte as it comes, into its record. One object serves one request after the other.
+/// Reads the answer to one request, byte by byte as it comes, into its record. One object serves one request after the
+/// other.
 class AnswerReader {
 public:
     /// What is asked of every answer.
@@ -30,7 +31,8 @@ public:
 
     /// The status and content type are known; comes before the first `feed`.
     void begin(int status, std::string_view content_type);
-    /// Bytes of the body that one read at `now` brought (several calls may belong to one read). False: no need to read on, it has failed.
+    /// Bytes of the body that one read at `now` brought (several calls may belong to one read). False: no need to read
+    /// on, it has failed.
     bool feed(std::string_view bytes, double now, bool same_read);
     /// The answer ended at `now`: by itself, or by `failure` of the connection with `error`.
     void end(double now, RequestEnd failure = RequestEnd::success, std::string_view error = {});

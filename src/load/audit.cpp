@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/audit.hpp"
 
+#include "audit_tolerances.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/perf/roofline.hpp"
 
@@ -12,34 +13,7 @@
 namespace servetune {
 namespace {
 
-// Reasons of every number: docs/explanation/measuring.md.
-constexpr double window_tolerance = 0.005;      ///< rates and tokens / duration
-constexpr double window_unsound = 0.03;         ///< above it the rates are worthless
-constexpr double exact_tolerance = 0.02;        ///< decomposition with equal lengths
-constexpr double dialect_tolerance = 0.005;     ///< both sides of guidellm's own identity
-constexpr double mixed_tolerance = 0.25;        ///< decomposition with mixed lengths
-constexpr double hidden_tolerance = 0.10;       ///< share of the decoding time that the gaps do not show
-constexpr double chunk_tolerance = 0.05;        ///< ITL against TPOT
-constexpr double fewest_tokens = 16;            ///< below it one chunk more or less is more than the tolerances
-constexpr double cap_tolerance = 1.02;          ///< Little's law above the cap
-constexpr double cap_used = 0.75;               ///< a closed loop keeps that much of its cap busy
-constexpr double cap_rounds = 4;                ///< ... when it sends at least so many requests for each of its slots
-constexpr double peak_times_mean = 20;          ///< above it the peak counts moments, not seconds
-constexpr double peak_highest = 1e6;            ///< tokens per second that one server does not reach
-constexpr double success_wanted = 0.99;         ///< failed requests take their latencies with them
-constexpr double input_tolerance = 0.02;        ///< mean prompt length against the data set's
-constexpr double template_tokens = 16;          ///< that a chat template adds to a prompt
-constexpr double work_tolerance = 0.005;        ///< tokens in and out of compared runs
-constexpr double rate_reached = 0.97;           ///< of the offered rate: the server had time to spare
-constexpr double lag_longest = 0.002;           ///< seconds that the client's own loop may be late, or
-constexpr double lag_of_gap = 0.05;             ///< that share of the mean gap
-constexpr double coalesced_most = 0.05;         ///< chunks that came in one read with an earlier one
-constexpr double processor_most = 0.70;         ///< of one core
-constexpr double server_tolerance = 0.005;      ///< the server's count of tokens against ours
-constexpr double prefix_hits_most = 0.01;       ///< of the input, where no cache is intended
-constexpr double physics_tolerance = 0.03;      ///< of a bound that nothing passes
-constexpr double lengths_shown_by = 100;        ///< requests from which a whole number of tokens per request is no accident
-constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
+using namespace audit_tolerances;
 
 std::string shown(double value) {
     const double size = std::abs(value);
@@ -104,8 +78,9 @@ private:
         return std::nullopt;
     }
 
-    /// guidellm's figures satisfy T o = F + G (o-1) whatever was seen of the stream, because both sides are its latency; vLLM's
-    /// satisfy it only when F is small. So that is asked first: the other way round a guidellm block can fit vLLM's by accident.
+    /// guidellm's figures satisfy T o = F + G (o-1) whatever was seen of the stream, because both sides are its
+    /// latency; vLLM's satisfy it only when F is small. So that is asked first: the other way round a guidellm block
+    /// can fit vLLM's by accident.
     [[nodiscard]] Dialect spoken() const {
         if (c_.dialect != Dialect::unknown) return c_.dialect;
         if (!F_ || !T_ || !G_ || !(o_ > 1)) return Dialect::unknown;
@@ -121,7 +96,8 @@ private:
         return Dialect::unknown;
     }
 
-    // ---------------------------------------------------------------------------------------------------------- identities
+    // ----------------------------------------------------------------------------------------------------------
+    // identities
 
     void window() {
         if (!(D_ > 0)) return skip("window", "no duration");
@@ -167,7 +143,8 @@ private:
         const double slack = (equal ? exact_tolerance : mixed_tolerance) + printed_error;
         const double vllm = (*F_ + *T_ * (o_ - 1)) / *L_;
         const double guidellm = *T_ * o_ / *L_;
-        // With mixed lengths vLLM's unweighted mean TPOT is that of the short requests, which queue most: too much is no fault.
+        // With mixed lengths vLLM's unweighted mean TPOT is that of the short requests, which queue most: too much is
+        // no fault.
         const bool fits_vllm = vllm >= 1 - slack && (vllm <= 1 + slack || !equal);
         const bool fits_guidellm = std::abs(guidellm - 1) <= slack;
         if (dialect_ == Dialect::guidellm ? fits_guidellm : fits_vllm) return;
@@ -365,7 +342,8 @@ private:
                  "cache contamination: an earlier run left these prompts in the prefix cache");
     }
 
-    // ------------------------------------------------------------------------------------------------------------- physics
+    // -------------------------------------------------------------------------------------------------------------
+    // physics
 
     /// The weights served; nothing, with the reason, where they are not known.
     [[nodiscard]] const ModelWeights* weights(std::string& missing) const {
@@ -385,7 +363,8 @@ private:
         if (!T_ || !(o_ > 1)) return skip("physics", "no mean TPOT");
         if (!c_.tokens_per_step) return skip("physics", "how many tokens a step of speculation gives is not known (decode)");
         const double floor = least_seconds_per_token(*of, *c_.hardware, c_.devices, *c_.tokens_per_step);
-        // Where the first token took longer than all the others, later ones may have waited behind it: then the whole answer is bound.
+        // Where the first token took longer than all the others, later ones may have waited behind it: then the whole
+        // answer is bound.
         const bool held_back = F_ && *F_ > *T_ * (o_ - 1);
         const double per_token = held_back ? (*F_ + *T_ * (o_ - 1)) / o_ : *T_;
         if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
@@ -422,7 +401,8 @@ private:
 
     const BenchmarkResult& r_;
     const AuditContext& c_;
-    // As in docs/explanation/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency, tokens out per success.
+    // As in docs/explanation/measuring.md: successes, duration, mean TTFT, TPOT, ITL and latency, tokens out per
+    // success.
     double n_;
     double D_;
     std::optional<double> F_;

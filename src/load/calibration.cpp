@@ -59,8 +59,8 @@ private:
     int questions_ = 0;
 };
 
-/// The words from `begin` to `end` that are not one token, by halves: together they are `excess` tokens more than words. False where
-/// there are too many to ask for, or where halves do not add up.
+/// The words from `begin` to `end` that are not one token, by halves: together they are `excess` tokens more than
+/// words. False where there are too many to ask for, or where halves do not add up.
 bool find_left_out(AskedServer& asked, std::int64_t overhead, std::size_t begin, std::size_t end, std::int64_t excess,
                    std::vector<std::uint16_t>& left_out) {
     if (excess == 0) return true;

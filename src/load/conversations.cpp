@@ -27,8 +27,8 @@ int skip_blanks(TextStream& stream) {
     return stream.peek();
 }
 
-/// Goes past the object that begins here; its text, where it is `wanted`. Only brackets and quotes are looked at; the parser says what else
-/// is wrong.
+/// Goes past the object that begins here; its text, where it is `wanted`. Only brackets and quotes are looked at; the
+/// parser says what else is wrong.
 void read_object(TextStream& stream, bool wanted, std::string& text) {
     const std::size_t start = stream.line_number();
     text.clear();
@@ -90,8 +90,8 @@ std::optional<std::pair<std::string, std::string>> first_turns(const TextStream&
     return result;
 }
 
-/// Those with the smallest keys, smallest first: keys that are a function of seed and position make it a random sample in random
-/// order, in one pass and with no more in memory than what is kept.
+/// Those with the smallest keys, smallest first: keys that are a function of seed and position make it a random sample
+/// in random order, in one pass and with no more in memory than what is kept.
 class Sample {
 public:
     explicit Sample(std::size_t most) : most_(most) {}

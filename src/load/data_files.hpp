@@ -34,8 +34,8 @@ struct TraceRow {
     std::vector<std::uint64_t> blocks{};  ///< names of the prompt's blocks of 512 tokens, where the trace has them
 };
 
-/// `count` conversations of a ShareGPT file that pass the data set's filters, drawn by the seed (Dataset::Kind::sharegpt).
-/// `scale`: true tokens per estimated one.
+/// `count` conversations of a ShareGPT file that pass the data set's filters, drawn by the seed
+/// (Dataset::Kind::sharegpt). `scale`: true tokens per estimated one.
 FilePrompts read_conversations(const std::string& file, const Dataset& dataset, std::size_t count, std::uint64_t seed, double scale);
 /// The first `most` prompts of a JSONL file.
 FilePrompts read_prompts(const std::string& file, std::size_t most, double scale);

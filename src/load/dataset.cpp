@@ -98,8 +98,8 @@ private:
         return overhead_ + std::llround(static_cast<double>(symbols) * per_word_);
     }
 
-    /// Adds a request of these symbols. Its header is written last, by what the salt and `name` say; the fingerprint knows only what comes
-    /// after it.
+    /// Adds a request of these symbols. Its header is written last, by what the salt and `name` say; the fingerprint
+    /// knows only what comes after it.
     void add(std::vector<std::uint32_t>& symbols, std::uint64_t name, bool header, PlannedRequest request) {
         const std::size_t from = header ? std::min(symbols.size(), symbols_.header_end()) : 0;
         note("sym", symbols.size());

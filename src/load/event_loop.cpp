@@ -26,8 +26,8 @@ namespace {
 constexpr double tick_seconds = 0.001;
 constexpr double never = std::numeric_limits<double>::infinity();
 constexpr std::size_t most_lags = 1U << 20U;
-/// Time for the end of an answer after its `[DONE]`. A busy server sends it some milliseconds later; a connection kept is worth more
-/// than a connection made anew.
+/// Time for the end of an answer after its `[DONE]`. A busy server sends it some milliseconds later; a connection kept
+/// is worth more than a connection made anew.
 constexpr double ending_seconds = 0.25;
 
 timespec timespec_of(double seconds) {
@@ -153,7 +153,8 @@ std::unique_ptr<EventLoop::Transfer> EventLoop::make_transfer() {
     return transfer;
 }
 
-// ------------------------------------------------------------------------------------------------------ libcurl's callbacks
+// ------------------------------------------------------------------------------------------------------ libcurl's
+// callbacks
 
 int EventLoop::on_socket(CURL*, curl_socket_t socket, int what, void* loop, void* known) {
     auto* self = static_cast<EventLoop*>(loop);
@@ -205,7 +206,8 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
     return reads_on ? size * count : 0;
 }
 
-// -------------------------------------------------------------------------------------------------------------- the loop
+// -------------------------------------------------------------------------------------------------------------- the
+// loop
 
 void EventLoop::act(curl_socket_t socket, int bits) {
     stamp_ = now();
@@ -214,8 +216,8 @@ void EventLoop::act(curl_socket_t socket, int bits) {
     curl_multi_socket_action(multi_.get(), socket, bits, &running);
 }
 
-/// libcurl moves its timer at every turn, mostly to later, and setting one costs as much as a read. So it is set only to come sooner;
-/// when it comes too soon, nothing is due yet.
+/// libcurl moves its timer at every turn, mostly to later, and setting one costs as much as a read. So it is set only
+/// to come sooner; when it comes too soon, nothing is due yet.
 void EventLoop::arm_curl_timer() {
     if (curl_due_ >= curl_armed_) return;
     curl_armed_ = curl_due_;
@@ -440,7 +442,8 @@ void EventLoop::abort_late() {
     }
 }
 
-/// An answer is over with its `[DONE]`, whatever its server goes on to send; the connection cannot serve another request.
+/// An answer is over with its `[DONE]`, whatever its server goes on to send; the connection cannot serve another
+/// request.
 void EventLoop::drop_left_open() {
     const double time = now();
     for (Transfer* transfer : std::vector<Transfer*>(ending_)) {

@@ -34,11 +34,12 @@ struct LoadTask {
     std::atomic<std::uint64_t> token_chunks{0};
 };
 
-/// One thread's share of a run: its requests, its connections, its clock. libcurl's multi_socket interface on epoll, timers as
-/// timerfd with absolute times.
+/// One thread's share of a run: its requests, its connections, its clock. libcurl's multi_socket interface on epoll,
+/// timers as timerfd with absolute times.
 class EventLoop {
 public:
-    /// `mine`: indices into the plan, a turn in the same loop as the one it follows. `places`: requests in flight at most.
+    /// `mine`: indices into the plan, a turn in the same loop as the one it follows. `places`: requests in flight at
+    /// most.
     EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places);
     ~EventLoop();
     EventLoop(const EventLoop&) = delete;

@@ -26,8 +26,8 @@ using HeaderList = std::unique_ptr<curl_slist, CurlDeleter>;
 /// The headers of every request to `endpoint`, its key among them. Throws UsageError for control characters in them.
 HeaderList headers_for(const Endpoint& endpoint);
 
-/// A handle for `endpoint` + `path`: HTTP/1.1, no redirects, no proxies, no signals, the endpoint's certificates. `headers` must outlive it.
-/// Throws IoError when libcurl gives none, UsageError for a URL that is none.
+/// A handle for `endpoint` + `path`: HTTP/1.1, no redirects, no proxies, no signals, the endpoint's certificates.
+/// `headers` must outlive it. Throws IoError when libcurl gives none, UsageError for a URL that is none.
 EasyHandle handle_for(const Endpoint& endpoint, const std::string& path, const HeaderList& headers);
 
 /// Why a transfer failed: libcurl's own words (`buffer` of CURLOPT_ERRORBUFFER, which may be empty) and the system's.
@@ -41,7 +41,8 @@ struct Reply {
     std::string redirect{};  ///< where a redirect leads; it is not followed
 };
 
-/// What went wrong, to stand behind the name of what was asked: ": Could not resolve host: x" or " answers 401 (...): its message".
+/// What went wrong, to stand behind the name of what was asked: ": Could not resolve host: x" or " answers 401 (...):
+/// its message".
 std::string trouble_text(const Reply& reply);
 /// Asked some fifty times a second while an answer is waited for: true ends the waiting.
 using GiveUp = std::function<bool()>;
@@ -51,7 +52,8 @@ Reply post(const Endpoint& endpoint, const std::string& path, const std::string&
 /// What no message may have: the endpoint's key, the values of its headers, the password of its URL.
 Redactor secrets_of(const Endpoint& endpoint);
 
-/// Throws UsageError, which calls the text `what` and does not show it, for control characters: one line end, and the rest is another header.
+/// Throws UsageError, which calls the text `what` and does not show it, for control characters: one line end, and the
+/// rest is another header.
 void check_header_text(const std::string& what, std::string_view text);
 
 /// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.

@@ -65,7 +65,8 @@ void allow_connections(std::size_t connections) {
                          " open files, the system allows " + std::to_string(limit.rlim_max) + " (ulimit -n)");
 }
 
-/// Requests in flight at once that the arrival process may lead to; how many of them to connect before the clock starts.
+/// Requests in flight at once that the arrival process may lead to; how many of them to connect before the clock
+/// starts.
 struct Places {
     std::size_t most = 1;
     std::size_t warm = 1;
@@ -76,7 +77,8 @@ Places places_for(std::span<const PlannedRequest> plan, const Arrival& arrival, 
         return {most, most};
     }
     const std::size_t most = std::min(options.most_in_flight.value_or(plan.size()), plan.size());
-    // Those of the first second: a burst finds its connections, and a slow rate does not open thousands that it never needs.
+    // Those of the first second: a burst finds its connections, and a slow rate does not open thousands that it never
+    // needs.
     const auto first_second = static_cast<std::size_t>(
         std::count_if(plan.begin(), plan.end(), [](const PlannedRequest& r) { return !r.follows && r.at_seconds < 1; }));
     return {most, std::min(most, std::max<std::size_t>(first_second, 16))};

@@ -8,9 +8,9 @@
 
 namespace servetune {
 
-/// Splits a stream of server-sent events (WHATWG HTML, 9.2) as it comes, wherever the network cut it: lines end with LF, CRLF or
-/// CR, an empty line ends an event, a line beginning with a colon is a comment, the `data` lines of an event are joined by LF.
-/// Other fields are read and ignored. What follows the last empty line is no event.
+/// Splits a stream of server-sent events (WHATWG HTML, 9.2) as it comes, wherever the network cut it: lines end with
+/// LF, CRLF or CR, an empty line ends an event, a line beginning with a colon is a comment, the `data` lines of an
+/// event are joined by LF. Other fields are read and ignored. What follows the last empty line is no event.
 class SseParser {
 public:
     /// Memory that one event may take; more makes `feed` return false for ever after.

@@ -36,7 +36,8 @@ double lag_one_correlation(const std::vector<double>& values) {
     return sum / squares;
 }
 
-/// Text tokens a piece from which pieces hold several tokens: the estimate of a text is off by less (`estimated_tokens`).
+/// Text tokens a piece from which pieces hold several tokens: the estimate of a text is off by less
+/// (`estimated_tokens`).
 constexpr double several_tokens_a_piece = 1.5;
 /// An interval wider than this factor to either side says nothing.
 constexpr double widest_factor = 10;

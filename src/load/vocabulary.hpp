@@ -37,14 +37,17 @@ inline constexpr std::array<std::string_view, 256> vocabulary_words{
 
 /// What prompts of our own are made of: words, or token ids.
 ///
-/// A prompt of words begins with the same word always: the first has no blank before it, and a vocabulary may count it differently.
+/// A prompt of words begins with the same word always: the first has no blank before it, and a vocabulary may count it
+/// differently.
 class Symbols {
 public:
     static Symbols of_words(const Calibration& calibration);
-    /// Ids 1000 ... 31999: below are bytes and control tokens (Mistral: 0-999), above nothing in vocabularies of 32 000.
+    /// Ids 1000 ... 31999: below are bytes and control tokens (Mistral: 0-999), above nothing in vocabularies of 32
+    /// 000.
     static Symbols of_token_ids();
 
-    /// Symbols at the start of a prompt that a salt changes, or the numbers that stand for it; what comes before them is always the same.
+    /// Symbols at the start of a prompt that a salt changes, or the numbers that stand for it; what comes before them
+    /// is always the same.
     [[nodiscard]] std::size_t header_begin() const { return words_.empty() ? 0 : 1; }
     [[nodiscard]] std::size_t header_end() const { return header_begin() + digits_; }
 

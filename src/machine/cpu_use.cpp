@@ -22,7 +22,8 @@ std::string file_content(const fs::path& file) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// proc(5): "pid (name) state parent group ... utime stime cutime cstime ... start time", the fields 4, 5, 14 to 17 and 22.
+/// proc(5): "pid (name) state parent group ... utime stime cutime cstime ... start time", the fields 4, 5, 14 to 17 and
+/// 22.
 std::optional<ProcessUse> use_of(const fs::path& proc, int id) {
     const std::string text = file_content(proc / std::to_string(id) / "stat");
     const std::size_t name_begin = text.find('(');

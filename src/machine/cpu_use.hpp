@@ -35,8 +35,8 @@ struct ProcessUse {
     std::string name{};
 };
 
-/// Which of a machine's processes are ours: this one, the group of `leader`, all that descends from these or carries `mark`. Who was ours once
-/// stays ours, wherever it goes.
+/// Which of a machine's processes are ours: this one, the group of `leader`, all that descends from these or carries
+/// `mark`. Who was ours once stays ours, wherever it goes.
 class OurProcesses {
 public:
     OurProcesses(std::filesystem::path proc, int leader, std::string mark);
@@ -44,7 +44,8 @@ public:
     [[nodiscard]] bool ours(int id) const { return our_ids_.contains(id); }
     [[nodiscard]] bool seen(int id) const { return names_.contains(id); }  ///< at any look, ours or not
     [[nodiscard]] std::string name(int id) const;
-    /// Of all ours at the last look, with what has ended and was waited for; this process left out where not `with_self`.
+    /// Of all ours at the last look, with what has ended and was waited for; this process left out where not
+    /// `with_self`.
     [[nodiscard]] std::uint64_t ticks(bool with_self) const;
     /// The others that have had most since the look that `before` remembers: name and ticks, most first.
     [[nodiscard]] std::vector<std::pair<std::string, std::uint64_t>> greediest(const OurProcesses& before) const;

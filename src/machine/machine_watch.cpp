@@ -24,8 +24,8 @@
 namespace servetune {
 namespace {
 
-/// NVML, clocks event reasons: those that hold clocks down though there is work. `hw_slowdown` alone is also told for a moment while clocks change
-/// (nvml.h: "may be also reported during PState or clock change").
+/// NVML, clocks event reasons: those that hold clocks down though there is work. `hw_slowdown` alone is also told for a
+/// moment while clocks change (nvml.h: "may be also reported during PState or clock change").
 enum Reason : std::uint64_t { hw_slowdown = 0x8, sw_thermal = 0x20, hw_thermal = 0x40, hw_power_brake = 0x80 };
 constexpr std::array<std::pair<Reason, const char*>, 4> reasons{{{hw_slowdown, "HW slowdown"},
                                                                  {sw_thermal, "SW thermal slowdown"},
@@ -159,7 +159,8 @@ bool MachineWatch::State::sample() {
     return true;
 }
 
-/// A process that our table lacks is no evidence: in a container the driver may tell the host's numbers, our engine's among them.
+/// A process that our table lacks is no evidence: in a container the driver may tell the host's numbers, our engine's
+/// among them.
 void MachineWatch::State::look_for_others(const std::vector<GpuProcess>& processes) {
     std::map<std::string, std::pair<double, std::string>> others;
     for (const GpuProcess& process : processes) {

@@ -56,8 +56,9 @@ std::optional<GpuProcess> process_of(const CsvFields& fields) {
     return GpuProcess{*id, std::string(fields[1]), number_from<double>(fields[2])};
 }
 
-/// As nvidia-smi says it when a GPU does not answer any more: `Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost. Reboot
-/// the system to recover this GPU`, or `...: Unknown Error`; after the driver has let go of the last one `No devices were found`.
+/// As nvidia-smi says it when a GPU does not answer any more: `Unable to determine the device handle for GPU
+/// 0000:02:00.0: GPU is lost. Reboot the system to recover this GPU`, or `...: Unknown Error`; after the driver has let
+/// go of the last one `No devices were found`.
 bool tells_of_a_loss(std::string_view line) {
     static constexpr std::array<std::string_view, 3> words{"GPU is lost", "Unable to determine the device handle", "No devices were found"};
     return std::any_of(words.begin(), words.end(), [&](std::string_view one) { return line.find(one) != std::string_view::npos; });
@@ -92,7 +93,8 @@ SmiAnswer<Row> read_rows(const RanCommand& command, std::optional<Row> (*row_of)
 NvidiaSmi::NvidiaSmi(const std::string& program, std::chrono::milliseconds within) : file_(find_program(program)), within_(within) {}
 
 SmiAnswer<GpuState> NvidiaSmi::gpus() {
-    // nvidia-smi --help-query-gpu; drivers up to 525 call clocks_event_reasons clocks_throttle_reasons (NVML references R525 and R550).
+    // nvidia-smi --help-query-gpu; drivers up to 525 call clocks_event_reasons clocks_throttle_reasons (NVML references
+    // R525 and R550).
     const auto ask = [&] {
         return ran({file_.string(),
                     std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,") +
@@ -139,7 +141,8 @@ std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& 
     if (!names) return gpus;
     std::vector<GpuState> result;
     for (std::string name : *names) {
-        // A part of a GPU, MIG-GPU-<uuid>/1/0, is watched with the whole of it; newer names of parts do not tell whose they are.
+        // A part of a GPU, MIG-GPU-<uuid>/1/0, is watched with the whole of it; newer names of parts do not tell whose
+        // they are.
         if (name.starts_with("MIG-GPU-")) name = name.substr(4, name.find('/') - 4);
         const auto index = number_from<int>(std::string_view(name));
         const auto found = std::find_if(gpus.begin(), gpus.end(), [&](const GpuState& gpu) {

@@ -38,7 +38,8 @@ struct SmiAnswer {
     SmiTrouble trouble{};  ///< beside rows, when it has lost one GPU of several
 };
 
-/// Asks nvidia-smi, never through a shell, within a time limit each. Throws nothing that nvidia-smi is to blame for. One thread.
+/// Asks nvidia-smi, never through a shell, within a time limit each. Throws nothing that nvidia-smi is to blame for.
+/// One thread.
 class NvidiaSmi {
 public:
     NvidiaSmi(const std::string& program, std::chrono::milliseconds within);
@@ -52,9 +53,11 @@ private:
     bool old_name_ = false;  ///< this driver calls event reasons throttle reasons
 };
 
-/// The GPUs that CUDA_VISIBLE_DEVICES names: `text`, else this process's own variable; nothing where there is none: all.
+/// The GPUs that CUDA_VISIBLE_DEVICES names: `text`, else this process's own variable; nothing where there is none:
+/// all.
 std::optional<std::vector<std::string>> named_gpus(const std::string& text);
-/// Those of `gpus` that are named, by number, UUID or its beginning, as CUDA reads it: the first name that is none ends the list.
+/// Those of `gpus` that are named, by number, UUID or its beginning, as CUDA reads it: the first name that is none ends
+/// the list.
 std::vector<GpuState> only_named(const std::optional<std::vector<std::string>>& names, std::vector<GpuState> gpus);
 
 }  // namespace servetune

@@ -119,7 +119,8 @@ void LevelGeometry::embed_categories(Dimension& dimension) const {
     }
 }
 
-/// Position and rank of a real are the same: one axis. Rows: unset (where it is offered), the reals at position 0, inactive.
+/// Position and rank of a real are the same: one axis. Rows: unset (where it is offered), the reals at position 0,
+/// inactive.
 void LevelGeometry::embed_real(Dimension& dimension) const {
     const Parameter& parameter = space_.parameters()[dimension.parameters.front()];
     dimension.coordinates.setZero(dimension.inactive + 1, 4);

@@ -108,7 +108,8 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
                                                (models.cost ? ", ln seconds " + rounded(choice->score.log_seconds) : "")};
 }
 
-/// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from everything.
+/// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from
+/// everything.
 std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
                                                 const std::vector<ConfigurationEvidence>& evidence) const {
     std::vector<EncodedPoint> tried;
@@ -151,8 +152,8 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     return Proposal{std::move(configuration), "far from all that was tried"};
 }
 
-/// The default and the three best posterior means that pass, of several goals the front: the one with the fewest measurements, of several the best. Nothing once all have five: a sixth
-/// would narrow an interval by a tenth.
+/// The default and the three best posterior means that pass, of several goals the front: the one with the fewest
+/// measurements, of several the best. Nothing once all have five: a sixth would narrow an interval by a tenth.
 std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& model, const Problem& problem) {
     std::vector<std::size_t> passing;
     for (std::size_t i = 0; i < model.evidence().size(); ++i)
@@ -228,8 +229,8 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models&
     return best == choices.end() ? std::nullopt : std::optional<Choice>(*best);
 }
 
-/// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long as they gain; all neighbours
-/// of all places in one product.
+/// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long
+/// as they gain; all neighbours of all places in one product.
 void Bayesian::Search::climb(const Models& models, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
                              std::vector<Choice>& choices) const {
     const std::size_t places = models.learned.evidence().size() > options_.learning.search.many ? options_.places_of_many : options_.places;
@@ -264,8 +265,9 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
     }
 }
 
-/// The entry whose measurement once more is expected to change most who is best (knowledge gradient of one more sample; Frazier, Powell, Dayanik
-/// 2009): ln of s h(-|d| / s), s^2 what one measurement takes from its variance, d its distance to the best other.
+/// The entry whose measurement once more is expected to change most who is best (knowledge gradient of one more sample;
+/// Frazier, Powell, Dayanik 2009): ln of s h(-|d| / s), s^2 what one measurement takes from its variance, d its
+/// distance to the best other.
 std::optional<std::pair<std::size_t, double>> Bayesian::Search::best_replicate(const PendingAwareModel& model) {
     if (const Tradeoff* tradeoff = model.tradeoff()) return tradeoff->best_replicate(model.evidence(), model.noise_variance());
     std::optional<std::pair<std::size_t, double>> result;

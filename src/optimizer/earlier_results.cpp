@@ -17,7 +17,8 @@ Value EarlierResults::plain(const Value& value) {
     return value;
 }
 
-/// All, or of very many the default, the best half and every so-manieth of the rest: where the optimum may be counts most.
+/// All, or of very many the default, the best half and every so-manieth of the rest: where the optimum may be counts
+/// most.
 std::vector<const Trial*> EarlierResults::worth_fitting(const std::vector<Trial>& trials, const Objective& objective,
                                                         const Decision& decision) {
     const Standings standings(trials, objective, decision);

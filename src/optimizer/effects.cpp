@@ -120,7 +120,8 @@ void Effects::find_pairs(const Parts& parts) {
             if (found.size() == 0) continue;
             const auto count = static_cast<Eigen::Index>(found.cells().size());
             const VariantGrid::Averages average = found.averages(parts.model, *geometry_, beliefs_);
-            // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of both main effects, weighted by how many rows have a cell.
+            // What no sum of a row and a column gives: t = (I - P) m, P the least squares fit of both main effects,
+            // weighted by how many rows have a cell.
             Eigen::MatrixXd design = Eigen::MatrixXd::Zero(count, static_cast<Eigen::Index>(levels[p].size() + levels[q].size()));
             for (Eigen::Index c = 0; c < count; ++c) {
                 design(c, c / static_cast<Eigen::Index>(levels[q].size())) = 1;

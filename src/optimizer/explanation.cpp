@@ -105,7 +105,8 @@ std::vector<Configuration> Explanation::sample() const {
     return result;
 }
 
-/// Each configuration of the sample in several variants with weights that add to 0; only where all of them are feasible. At most `most` of them.
+/// Each configuration of the sample in several variants with weights that add to 0; only where all of them are
+/// feasible. At most `most` of them.
 Explanation::Contrast Explanation::contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const {
     Contrast result;
     for (const Configuration& configuration : sample) {

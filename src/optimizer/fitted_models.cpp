@@ -6,7 +6,8 @@
 
 namespace servetune {
 
-/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed, or nothing yet to compare it with.
+/// (m - centre) / spread, held softly within +-3 so that none claims fifty times as much; 0 where nothing is believed,
+/// or nothing yet to compare it with.
 Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>>& beliefs) const {
     const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
     Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);

@@ -126,8 +126,9 @@ void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometr
     }
 }
 
-/// With one goal this is the knowledge gradient of one more sample (Frazier, Powell, Dayanik 2009): what the entry is expected to add to the others once its
-/// mean has moved by what a measurement tells, less what it adds now. Never negative: what a point adds is convex in each of its goals.
+/// With one goal this is the knowledge gradient of one more sample (Frazier, Powell, Dayanik 2009): what the entry is
+/// expected to add to the others once its mean has moved by what a measurement tells, less what it adds now. Never
+/// negative: what a point adds is convex in each of its goals.
 std::optional<std::pair<std::size_t, double>> Tradeoff::best_replicate(const std::vector<ConfigurationEvidence>& evidence,
                                                                        double noise_variance) const {
     std::optional<std::pair<std::size_t, double>> result;

@@ -81,7 +81,8 @@ double graph_sizes(std::int64_t most) {
     return std::min(3.0, std::floor(std::log2(m)) + 1) + std::floor(std::min(m, 256.0) / 8) + std::floor(std::max(0.0, m - 256) / 16);
 }
 
-/// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices cannot share them out.
+/// Whether keys and values are kept in a compressed form that all heads share (MLA): then devices cannot share them
+/// out.
 bool latent_cache(const ModelSpec& model) {
     const auto whole = static_cast<double>(2 * model.attention_layers * model.kv_heads * model.head_dim) * bytes_16bit;
     return model.kv_bytes_per_token_16bit < 0.99 * whole;
@@ -107,8 +108,8 @@ CostModel::CostModel(const ServingTarget& target, const ServingSettings& setting
     check_positive(attention_.prefill_efficiency, "prefill_efficiency of the attention back end");
     check_positive(attention_.decode_efficiency, "decode_efficiency of the attention back end");
 
-    // A step reads each expert that one of its tokens chose; the rest of the weights it reads whole. Both follow from what one token
-    // reads (per_token = shared + experts k/E) and what all tokens read (all = shared + experts).
+    // A step reads each expert that one of its tokens chose; the rest of the weights it reads whole. Both follow from
+    // what one token reads (per_token = shared + experts k/E) and what all tokens read (all = shared + experts).
     const double embedding = model.tied_embeddings ? 0 : static_cast<double>(model.vocabulary * model.hidden_size) * bytes_16bit;
     const double all = std::max(weights_.bytes - embedding, weights_.per_token);
     const double chosen = model.experts > 0 ? static_cast<double>(model.experts_per_token) / static_cast<double>(model.experts) : 1;
@@ -259,7 +260,8 @@ StepTime CostModel::step(const StepWork& work) const {
     const auto decoding = static_cast<double>(work.decode_sequences);
     const double checked = 1 + static_cast<double>(settings_.speculation.tokens);
 
-    // Stages of a pipeline work on different sequences at the same time: in a round, `streams` batches pass through all stages.
+    // Stages of a pipeline work on different sequences at the same time: in a round, `streams` batches pass through all
+    // stages.
     const double streams = static_cast<double>(std::min(settings_.pipeline_parallel, sequences));
     const double tokens = (decoding * checked + static_cast<double>(work.prefill_tokens)) / streams;
     const double sampled = (decoding * checked + static_cast<double>(work.prefill_finished)) / streams;

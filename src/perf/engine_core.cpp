@@ -315,8 +315,8 @@ std::int64_t EngineCore::State::promised_blocks(const Sequence& sequence) const 
     return std::max<std::int64_t>(0, blocks_for(tokens) - sequence.capacity / settings.block_tokens);
 }
 
-/// Gives a waiting sequence the blocks of its whole prompt, those that hold its beginning already among them. False when they are not
-/// there, or its prompt is longer than what is left of the step and is not to be cut.
+/// Gives a waiting sequence the blocks of its whole prompt, those that hold its beginning already among them. False
+/// when they are not there, or its prompt is longer than what is left of the step and is not to be cut.
 bool EngineCore::State::admit(Sequence& sequence) {
     // The last token of a prompt is computed in any case: the next one follows from it.
     const std::int64_t most_found = std::min(named_units(sequence), (sequence.prompt - 1) / unit_tokens);
@@ -404,15 +404,16 @@ void EngineCore::State::collect_finished() {
     running.resize(kept);
 }
 
-// ------------------------------------------------------------------------------------------------- blocks of a sequence
+// ------------------------------------------------------------------------------------------------- blocks of a
+// sequence
 
 void EngineCore::State::plan_naming(Sequence& sequence) const {
     const auto next = static_cast<std::int64_t>(sequence.seen_units);
     sequence.names_next_at = next < named_units(sequence) ? (next + 1) * unit_tokens : no_token;
 }
 
-/// Units that have become whole can be found by others from now on: those admitted to the same step too, as vLLM does, for each layer
-/// writes its keys and values before it reads any.
+/// Units that have become whole can be found by others from now on: those admitted to the same step too, as vLLM does,
+/// for each layer writes its keys and values before it reads any.
 void EngineCore::State::name_units(Sequence& sequence) {
     while (sequence.computed >= sequence.names_next_at) {
         if (const auto unit = pool.name(unit_name(sequence, sequence.seen_units))) {
@@ -424,8 +425,8 @@ void EngineCore::State::name_units(Sequence& sequence) {
     }
 }
 
-/// What a preempted sequence leaves in the cache is found again when it starts again before others have taken the blocks. Its pieces
-/// beyond those that others know get names that nobody else has.
+/// What a preempted sequence leaves in the cache is found again when it starts again before others have taken the
+/// blocks. Its pieces beyond those that others know get names that nobody else has.
 void EngineCore::State::name_the_rest(Sequence& sequence) {
     const std::uint64_t own = mix64(~sequence.serial);
     while (static_cast<std::int64_t>(sequence.pieces.size() + 1) * prefix_piece_tokens <= sequence.computed)
@@ -434,7 +435,8 @@ void EngineCore::State::name_the_rest(Sequence& sequence) {
     name_units(sequence);
 }
 
-/// Gives the blocks back so that the end of the sequence is needed again before its beginning, which more requests may have in common.
+/// Gives the blocks back so that the end of the sequence is needed again before its beginning, which more requests may
+/// have in common.
 void EngineCore::State::release(Sequence& sequence) {
     pool.give_back(sequence.unnamed_blocks);
     for (auto unit = sequence.units.rbegin(); unit != sequence.units.rend(); ++unit) pool.release(*unit);
@@ -468,7 +470,8 @@ double EngineCore::State::noise_factor() {
     return run_factor * factor(step_deviation, step_rng) * drift;
 }
 
-// ------------------------------------------------------------------------------------------------------------ the public
+// ------------------------------------------------------------------------------------------------------------ the
+// public
 
 EngineCore::EngineCore(CostModel cost, std::uint64_t seed, const StepNoise& noise)
     : state_(std::make_unique<State>(std::move(cost), seed, noise)) {}

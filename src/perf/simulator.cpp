@@ -140,7 +140,8 @@ void Simulation::happen(const Event& event) {
     }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- client
+// ----------------------------------------------------------------------------------------------------------------
+// client
 
 double Simulation::first_arrival() const {
     double first = closed_loop() ? 0 : traffic_.requests().front().at_seconds;
@@ -216,12 +217,14 @@ void Simulation::end(std::size_t index, RequestEnd how, std::string error) {
     fill_places();
 }
 
-/// The next turn of a conversation: in the place of the one before it, or when it is scheduled and that one was answered.
+/// The next turn of a conversation: in the place of the one before it, or when it is scheduled and that one was
+/// answered.
 void Simulation::follow(std::size_t index) {
     push(closed_loop() ? now_ : std::max(traffic_.requests()[index].at_seconds, now_), Kind::send, index);
 }
 
-// ------------------------------------------------------------------------------------------------- front end and engine
+// ------------------------------------------------------------------------------------------------- front end and
+// engine
 
 void Simulation::enter(std::size_t index) {
     Flight& flight = flights_[index];
@@ -287,7 +290,8 @@ void Simulation::deliver(const TokenEvent& event) {
     if (event.finished) push(free_at, Kind::answered, event.id);
 }
 
-// ----------------------------------------------------------------------------------------------------------------- death
+// -----------------------------------------------------------------------------------------------------------------
+// death
 
 /// All replicas end together: they are one server to their clients.
 void Simulation::die(std::string cause, bool hangs) {

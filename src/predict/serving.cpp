@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device and model.
+// From the words of a command to the few figures of the cost model: parameters by their concepts, defaults by device
+// and model.
 #include "servetune/predict/serving.hpp"
 
 #include "../engine/by_concept.hpp"
@@ -16,7 +17,8 @@
 namespace servetune {
 namespace {
 
-/// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the powers stay.
+/// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the
+/// powers stay.
 Engine widened(Engine engine) {
     constexpr std::int64_t largest_count = 1 << 24;
     for (EngineParameter& declared : engine.parameters)
@@ -171,9 +173,9 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
     }
 }
 
-/// Where nobody named a back end and the usual one has no kernels for this cache, engines take another: here the one that reads the cache
-/// fastest. (vLLM: platforms/cuda.py asks its back ends in turn. SGLang: server_args.py goes from fa3 to triton for fp8_e5m2.) Empty where
-/// the usual one will do, or none does.
+/// Where nobody named a back end and the usual one has no kernels for this cache, engines take another: here the one
+/// that reads the cache fastest. (vLLM: platforms/cuda.py asks its back ends in turn. SGLang: server_args.py goes from
+/// fa3 to triton for fp8_e5m2.) Empty where the usual one will do, or none does.
 std::string that_takes(const std::string& cache_type, const std::string& usual, const ServingTarget& target) {
     const auto takes = [&](const AttentionTraits& attention) {
         const auto& types = attention.cache_types;

@@ -2,7 +2,8 @@
 #pragma once
 
 // Boost.Process, version 1. Boost keeps it in `boost/process` up to 1.85, and in `boost/process/v1` since 1.86, where
-// `boost/process` is version 2. Only start_program.cpp includes this file: it takes nine seconds of processor to compile.
+// `boost/process` is version 2. Only start_program.cpp includes this file: it takes nine seconds of processor to
+// compile.
 
 #if __has_include(<boost/process/v1/child.hpp>)
 #include <boost/process/v1/child.hpp>

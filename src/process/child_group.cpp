@@ -18,8 +18,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// The groups that were started and are not reaped, for `kill_started_groups`, which may take no lock. One that finds no place here is left to
-/// the kernel's word and to the watchdog.
+/// The groups that were started and are not reaped, for `kill_started_groups`, which may take no lock. One that finds
+/// no place here is left to the kernel's word and to the watchdog.
 std::array<std::atomic<int>, 1024> started_groups{};
 static_assert(std::atomic<int>::is_always_lock_free);
 

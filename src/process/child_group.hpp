@@ -10,12 +10,12 @@
 
 namespace servetune {
 
-/// A child in a process group of its own. It is not waited for until this object ends or `reap` is called: so long its id, and so the
-/// group's, is nobody else's. Any thread may ask.
+/// A child in a process group of its own. It is not waited for until this object ends or `reap` is called: so long its
+/// id, and so the group's, is nobody else's. Any thread may ask.
 class ChildGroup {
 public:
-    /// Starts it with both of its outputs into `output`, or the standard one into `answer` where that is a descriptor; returns once it runs.
-    /// Throws IoError where it cannot.
+    /// Starts it with both of its outputs into `output`, or the standard one into `answer` where that is a descriptor;
+    /// returns once it runs. Throws IoError where it cannot.
     ChildGroup(const ChildProgram& program, int output, int answer = -1);
     ~ChildGroup();  ///< KILL for the group
     ChildGroup(const ChildGroup&) = delete;

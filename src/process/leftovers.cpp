@@ -12,7 +12,8 @@
 namespace servetune {
 namespace {
 
-/// Those with the mark, and those in a group with one of them; `groups` remembers the groups, whose marked ones may go first.
+/// Those with the mark, and those in a group with one of them; `groups` remembers the groups, whose marked ones may go
+/// first.
 std::vector<RunningProcess> marked(const std::string& mark, std::set<int>& groups) {
     std::vector<RunningProcess> all = own_processes();
     std::erase_if(all, [](const RunningProcess& one) { return one.dead; });

@@ -11,8 +11,9 @@
 
 namespace servetune {
 
-/// A file of bounded size that keeps the first half and the last of what is written. The second half is a ring while it is written; `finish`
-/// puts it in order, with a line that says how many bytes are left out. A disk that is full ends the writing, not the program.
+/// A file of bounded size that keeps the first half and the last of what is written. The second half is a ring while it
+/// is written; `finish` puts it in order, with a line that says how many bytes are left out. A disk that is full ends
+/// the writing, not the program.
 class LogFile {
 public:
     /// Throws IoError where it cannot be made. An empty path: nothing is written.

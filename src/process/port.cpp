@@ -52,8 +52,9 @@ bool can_be_bound(int port) {
     return bind(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
 }
 
-/// A socket with the port's name in the kernel's own list of names (unix(7), "abstract"), which belongs to the same network namespace as the
-/// port and is free again when its holder ends, however it ends. None where somebody else has it.
+/// A socket with the port's name in the kernel's own list of names (unix(7), "abstract"), which belongs to the same
+/// network namespace as the port and is free again when its holder ends, however it ends. None where somebody else has
+/// it.
 Descriptor port_name_holder(int port) {
     Descriptor holder(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (holder.id() < 0) throw IoError("cannot reserve a port: " + std::generic_category().message(errno));

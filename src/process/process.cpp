@@ -52,7 +52,8 @@ std::vector<std::string> environment_of(const ProcessOptions& options, const std
     std::map<std::string, std::string> wanted = options.environment;
     wanted["SERVETUNE_GROUP"] = token;
     if (!options.mark.empty()) wanted["SERVETUNE_STUDY"] = options.mark;
-    // Python's setproctitle, which vLLM and SGLang use, writes a process's title over the environment in /proc unless it finds this.
+    // Python's setproctitle, which vLLM and SGLang use, writes a process's title over the environment in /proc unless
+    // it finds this.
     wanted.emplace("SPT_NOENV", "1");
     std::vector<std::string> result;
     for (char** variable = environ; *variable != nullptr; ++variable) {
@@ -136,7 +137,8 @@ struct Process::State {
         if (watchdog) watchdog->ended(token);
     }
 
-    /// The reader's life. It starts the child, because the kernel tells a child of its parent's end when the thread that made it ends.
+    /// The reader's life. It starts the child, because the kernel tells a child of its parent's end when the thread
+    /// that made it ends.
     void live(std::promise<void>& started) {
         try {
             child.emplace(program, output.in.id(), apart ? apart->in.id() : -1);
@@ -175,7 +177,8 @@ struct Process::State {
                       });
         }
     }
-    /// What a leader that has ended printed last may still be in the pipe. A grandchild may print for ever: half a second at most.
+    /// What a leader that has ended printed last may still be in the pipe. A grandchild may print for ever: half a
+    /// second at most.
     void catch_up() const {
         const auto deadline = Clock::now() + milliseconds(500);
         for (int waiting = 1; child->ended() && !over && Clock::now() < deadline; std::this_thread::sleep_for(milliseconds(1))) {

@@ -32,7 +32,8 @@ RanCommand run_command(const std::vector<std::string>& argv, std::chrono::millis
 
     RanCommand result;
     const auto deadline = std::chrono::steady_clock::now() + time;
-    // The pipe may stay open after the command has ended, in a process that it left behind: both are looked at in turns.
+    // The pipe may stay open after the command has ended, in a process that it left behind: both are looked at in
+    // turns.
     for (bool open = true;;) {
         pollfd waiting{open ? output.out.id() : -1, POLLIN, 0};
         (void)poll(&waiting, 1, 20);

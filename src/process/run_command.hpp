@@ -16,8 +16,9 @@ struct RanCommand {
     std::string output;  ///< standard output and standard error as they came
 };
 
-/// Runs `argv` (its first word a file, never through a shell) with an empty standard input, in a process group of its own that is
-/// killed when the command ends or a limit is reached, and when this process dies. Throws IoError when it cannot be started.
+/// Runs `argv` (its first word a file, never through a shell) with an empty standard input, in a process group of its
+/// own that is killed when the command ends or a limit is reached, and when this process dies. Throws IoError when it
+/// cannot be started.
 RanCommand run_command(const std::vector<std::string>& argv, std::chrono::milliseconds time, std::size_t output_bytes);
 
 }  // namespace servetune

@@ -23,10 +23,10 @@ struct ChildProgram {
     int signal_when_parent_ends = SIGKILL;   ///< to it alone, when the thread that made it ends
 };
 
-/// Starts `program` as the leader of a process group of its own, and returns its id (also the group's) once it runs. Both
-/// of its outputs go into the descriptor `output`, or the standard one into `answer` if that is a descriptor. The program
-/// has the usual signal dispositions, an empty signal mask and no other descriptor of this process. The caller waits for
-/// it. Throws IoError if it cannot start, and leaves no child then.
+/// Starts `program` as the leader of a process group of its own, and returns its id (also the group's) once it runs.
+/// Both of its outputs go into the descriptor `output`, or the standard one into `answer` if that is a descriptor. The
+/// program has the usual signal dispositions, an empty signal mask and no other descriptor of this process. The caller
+/// waits for it. Throws IoError if it cannot start, and leaves no child then.
 int start_program(const ChildProgram& program, int output, int answer = -1);
 
 }  // namespace servetune

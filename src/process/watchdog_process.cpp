@@ -50,7 +50,8 @@ int open_of_process(int id, std::string_view name) {
     return open(path.data(), O_RDONLY | O_CLOEXEC);
 }
 
-/// proc(5): "pid (name) state parent group session ... start time", the 22nd; the name may hold anything. False where it has gone or is a zombie.
+/// proc(5): "pid (name) state parent group session ... start time", the 22nd; the name may hold anything. False where
+/// it has gone or is a zombie.
 bool see_process(int id, SeenByWatchdog& seen) {
     std::array<char, 1024> buffer{};
     const int file = open_of_process(id, "stat");
@@ -84,7 +85,8 @@ public:
     }
     [[nodiscard]] bool empty() const { return count_ == 0; }
 
-    /// Whether a process is of one of them: by its group, or by the mark in its environment where it has left the group.
+    /// Whether a process is of one of them: by its group, or by the mark in its environment where it has left the
+    /// group.
     [[nodiscard]] bool have(const SeenByWatchdog& one) const {
         bool any_as_old = false;
         for (std::size_t i = 0; i < count_; ++i) {
@@ -171,9 +173,11 @@ void signal_seen(const SeenByWatchdog& one, int number) {
     if (handle >= 0) close(handle);
 }
 
-/// Signals each process of the groups once and looks again, less and less often, until none is left or `patience` is over. True: none is left.
+/// Signals each process of the groups once and looks again, less and less often, until none is left or `patience` is
+/// over. True: none is left.
 bool signal_all(const WatchedGroups& groups, int number, milliseconds patience) {
-    // One that becomes another program in the moment when it is looked at shows no environment: none must be seen three times.
+    // One that becomes another program in the moment when it is looked at shows no environment: none must be seen three
+    // times.
     constexpr int sure = 3;
     constexpr milliseconds longest_pause(50);
     std::array<SeenByWatchdog, 1024> signalled{};
@@ -197,7 +201,8 @@ bool signal_all(const WatchedGroups& groups, int number, milliseconds patience) 
     return true;
 }
 
-/// No terminal, no signals but KILL, no files but the socket, which is moved to descriptor 3, and no folder that somebody may want to unmount.
+/// No terminal, no signals but KILL, no files but the socket, which is moved to descriptor 3, and no folder that
+/// somebody may want to unmount.
 void leave_the_tuner(int from) {
     setsid();
     struct sigaction deaf {};

@@ -18,8 +18,9 @@ struct WatchedGroup {
 
 inline constexpr std::size_t most_watched_groups = 250;
 
-/// The life of a watchdog's process, from its fork on: reads `WatchedGroup`s from the socket `from` until the other end is closed, then ends what
-/// is still watched and exits. Calls only what is safe after a fork in a program with threads: it asks for no memory and takes no lock.
+/// The life of a watchdog's process, from its fork on: reads `WatchedGroup`s from the socket `from` until the other end
+/// is closed, then ends what is still watched and exits. Calls only what is safe after a fork in a program with
+/// threads: it asks for no memory and takes no lock.
 [[noreturn]] void be_watchdog(int from, std::chrono::milliseconds stop_within);
 
 }  // namespace servetune

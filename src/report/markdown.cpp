@@ -26,7 +26,8 @@ bool goes_on_with(std::string_view text, std::string_view lower_case) {
            });
 }
 
-/// Whether what stands at `at` would be acted on. GitHub makes links of `://`, `www.` and addresses of mail (`a@b.c`) without any brackets.
+/// Whether what stands at `at` would be acted on. GitHub makes links of `://`, `www.` and addresses of mail (`a@b.c`)
+/// without any brackets.
 bool acts(std::string_view text, std::size_t at) {
     const char c = text[at];
     const std::string_view rest = text.substr(at);

@@ -6,14 +6,16 @@
 
 namespace servetune {
 
-/// Text of others in a paragraph, a list or a table of Markdown, in one line, as plain text: no HTML, no link, no code, no cell of a table ends in it.
-/// What CommonMark and GitHub would act on stands behind a backslash, which neither shows.
+/// Text of others in a paragraph, a list or a table of Markdown, in one line, as plain text: no HTML, no link, no code,
+/// no cell of a table ends in it. What CommonMark and GitHub would act on stands behind a backslash, which neither
+/// shows.
 std::string markdown_text(std::string_view text);
 
 /// Text of others as code inside a line; it may stand in a table.
 std::string markdown_code(std::string_view text);
 
-/// A block of code, its fence longer than any run of backticks inside. `indent` stands before each line, as in a list; ends with a line end.
+/// A block of code, its fence longer than any run of backticks inside. `indent` stands before each line, as in a list;
+/// ends with a line end.
 std::string markdown_block(std::string_view language, std::string_view text, std::string_view indent = "");
 
 }  // namespace servetune

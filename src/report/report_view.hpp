@@ -27,14 +27,16 @@ struct ReportView {
           standings(search, study.problem->objective, study.problem->decision),
           recommendation(recommend(*study.problem, search)) {}
 
-    /// The measurement of a configuration under a workload: `workload` empty for those of the objective. Null when there is none.
+    /// The measurement of a configuration under a workload: `workload` empty for those of the objective. Null when
+    /// there is none.
     [[nodiscard]] const Measurement* measured(const Configuration& configuration, std::string_view workload = "") const {
         for (const Trial& trial : trials)
             if (trial.workload == workload && trial.configuration == configuration && trial.measurement() != nullptr)
                 return trial.measurement();
         return nullptr;
     }
-    /// Every metric of a configuration as the mean of its measurements: of those that are believed, where there are any.
+    /// Every metric of a configuration as the mean of its measurements: of those that are believed, where there are
+    /// any.
     [[nodiscard]] Metrics means(const Configuration& configuration, std::string_view workload = "") const;
     [[nodiscard]] double cost_seconds() const {
         double sum = 0;
@@ -49,7 +51,8 @@ struct ReportView {
     Recommendation recommendation;
 };
 
-/// Why a report workload was not measured on a configuration, as far as trials and the end of the run tell; empty: it was.
+/// Why a report workload was not measured on a configuration, as far as trials and the end of the run tell; empty: it
+/// was.
 std::string why_not_measured(const ReportView& view, const Configuration& configuration, std::string_view workload,
                              std::string_view stop_reason);
 

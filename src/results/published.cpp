@@ -74,7 +74,8 @@ private:
         derived_ = false;
     }
 
-    /// What starts no engine: clients that measure, downloads, what looks around. Their fences say nothing of the serving command.
+    /// What starts no engine: clients that measure, downloads, what looks around. Their fences say nothing of the
+    /// serving command.
     static bool serves_nothing(std::string_view line) {
         constexpr std::array programs{"apt",  "apt-get",   "cat",    "cd",         "conda",      "curl",
                                       "echo", "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
@@ -85,8 +86,8 @@ private:
         return std::find(programs.begin(), programs.end(), program) != programs.end();
     }
 
-    /// The first line of a fence that may be a serving command; empty where there is none. Without the name of a shell before it a fence may hold
-    /// anything (tables, logs): there only what says that it serves is taken for a command.
+    /// The first line of a fence that may be a serving command; empty where there is none. Without the name of a shell
+    /// before it a fence may hold anything (tables, logs): there only what says that it serves is taken for a command.
     static std::string_view unknown_command(std::string_view text, bool is_shell) {
         std::string_view found;
         for_each_line(text, [&](std::string_view line) {
@@ -96,7 +97,8 @@ private:
                 serves = serves || line.find(word) != std::string_view::npos;
             if (serves) found = line;
         });
-        // A fence of several commands, one of which measures: `python bench.py \` goes on with lines that are its flags.
+        // A fence of several commands, one of which measures: `python bench.py \` goes on with lines that are its
+        // flags.
         return serves_nothing(text) && !is_shell ? std::string_view() : found;
     }
 

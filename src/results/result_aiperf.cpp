@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Exports of NVIDIA's GenAI-Perf (profile_export_genai_perf.json) and AIPerf (profile_export_aiperf.json): one object a metric,
-// with its unit and its statistics.
+// Exports of NVIDIA's GenAI-Perf (profile_export_genai_perf.json) and AIPerf (profile_export_aiperf.json): one object a
+// metric, with its unit and its statistics.
 #include "result_formats.hpp"
 
 #include <array>
@@ -55,7 +55,8 @@ PublishedResult read_metrics(const Json& value) {
     const Json* streaming = node_at(value, {"input_config", "endpoint", "streaming"});
     if (streaming == nullptr || *streaming != false) {
         figures.time_to_first_token = aiperf_times(value, "time_to_first_token");
-        // (latency - time to first token) / (tokens - 1) for each request: what we, and vLLM, call time per output token.
+        // (latency - time to first token) / (tokens - 1) for each request: what we, and vLLM, call time per output
+        // token.
         figures.time_per_output_token = aiperf_times(value, "inter_token_latency");
     }
     const Json* models = node_at(value, {"input_config", "model_names"});

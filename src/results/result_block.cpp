@@ -14,7 +14,8 @@ namespace {
 
 bool blank(char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; }
 
-/// A label in lower case, without the blanks around it and before an opening bracket: "Mean Latency(s)" and "TPOT (ms)" alike.
+/// A label in lower case, without the blanks around it and before an opening bracket: "Mean Latency(s)" and "TPOT (ms)"
+/// alike.
 std::string spelled(std::string_view label) {
     std::string result;
     for (const char c : label) {
@@ -26,9 +27,9 @@ std::string spelled(std::string_view label) {
     return result;
 }
 
-/// What the tools print -> our figure. Each was looked up in the sources of vLLM (2023 to 2026-09), SGLang (2024-07 to 2026-09)
-/// and GPUStack's performance lab (2026). What looks alike and is something else must not match: the input tokens that are
-/// text, tokens counted anew from the text, probe requests, latencies that hold the client's queue.
+/// What the tools print -> our figure. Each was looked up in the sources of vLLM (2023 to 2026-09), SGLang (2024-07 to
+/// 2026-09) and GPUStack's performance lab (2026). What looks alike and is something else must not match: the input
+/// tokens that are text, tokens counted anew from the text, probe requests, latencies that hold the client's queue.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 19> labels{{
     {"successful requests", "successful_requests"},
     {"failed requests", "failed_requests"},

@@ -46,8 +46,9 @@ bool begins_json(std::string_view text) {
     return text[first] == '{' ? text[second] == '"' || text[second] == '}' : text[second] == '{' || text[second] == ']';
 }
 
-/// One value of a stream of values: `{...}` or `[...]`. Python writes the bare words NaN, Infinity and -Infinity, which are no
-/// JSON and never a figure: an empty text of the same length takes their place, so that places in messages stay right.
+/// One value of a stream of values: `{...}` or `[...]`. Python writes the bare words NaN, Infinity and -Infinity, which
+/// are no JSON and never a figure: an empty text of the same length takes their place, so that places in messages stay
+/// right.
 struct JsonText {
     std::size_t begin, end;
 };
@@ -80,8 +81,8 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
     return values;
 }
 
-/// Parses one value. The texts of prompts and answers and GuideLLM's records of requests have no figure for us and can be most
-/// of the file: they are passed over.
+/// Parses one value. The texts of prompts and answers and GuideLLM's records of requests have no figure for us and can
+/// be most of the file: they are passed over.
 Json parsed_json(std::string_view text, JsonText value, const std::string& name) {
     static const std::set<std::string, std::less<>> passed_over{"requests", "request_samples", "generated_texts", "pdf", "internal_states"};
     const auto keep = [once = RefuseDeepAndTwice()](int depth, Json::parse_event_t event, Json& key) mutable {

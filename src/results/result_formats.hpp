@@ -31,8 +31,8 @@ using JsonPath = std::initializer_list<std::string_view>;
 
 /// The node at a path of keys; nullptr when any is missing or its parent is no object.
 const nlohmann::json* node_at(const nlohmann::json& value, JsonPath path);
-/// The number at a path: finite and not negative, times ten to the `exponent` (the double nearest to the decimal). Anything else
-/// is no figure: null, text in the place of a number, -1 for "not known".
+/// The number at a path: finite and not negative, times ten to the `exponent` (the double nearest to the decimal).
+/// Anything else is no figure: null, text in the place of a number, -1 for "not known".
 std::optional<double> figure_at(const nlohmann::json& value, JsonPath path, int exponent = 0);
 /// The text at a path in one line, cut to 500 bytes; empty when there is none.
 std::string text_at(const nlohmann::json& value, JsonPath path);

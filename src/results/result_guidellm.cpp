@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reports of GuideLLM 0.2 to 0.7 (one element of `benchmarks` a rate), and benchmarks of GPUStack, whose runner is GuideLLM: its
-// server wraps the report and adds flat figures.
+// Reports of GuideLLM 0.2 to 0.7 (one element of `benchmarks` a rate), and benchmarks of GPUStack, whose runner is
+// GuideLLM: its server wraps the report and adds flat figures.
 #include "result_formats.hpp"
 #include "servetune/space/value.hpp"
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The flat results of `vllm bench serve` (benchmark_serving.py before it) and of SGLang's bench_serving, which came from it: one
-// object a run, times in milliseconds, arrays with one entry a request in seconds. Also our own, which are vLLM's and more.
+// The flat results of `vllm bench serve` (benchmark_serving.py before it) and of SGLang's bench_serving, which came
+// from it: one object a run, times in milliseconds, arrays with one entry a request in seconds. Also our own, which are
+// vLLM's and more.
 #include "result_formats.hpp"
 #include "servetune/load/statistics.hpp"
 
@@ -63,8 +64,8 @@ constexpr std::array<std::pair<const char*, std::optional<double> BenchmarkResul
     {"total_throughput", &BenchmarkResult::total_tokens_per_second},
 }};
 
-/// A family of times. Both tools write 0 for what was not measured (the mean of an empty list): mean, median and standard
-/// deviation of 0 mean that nothing was streamed, nothing succeeded, or every answer had one token.
+/// A family of times. Both tools write 0 for what was not measured (the mean of an empty list): mean, median and
+/// standard deviation of 0 mean that nothing was streamed, nothing succeeded, or every answer had one token.
 TimeSummary serving_times(Fields& fields, const std::string& family) {
     const auto at = [&](const char* statistic) { return fields.figure(statistic + family + "_ms", -3); };
     TimeSummary result{at("mean_"), at("median_"), at("p90_"), at("p95_"), at("p99_"), at("std_")};
@@ -107,8 +108,9 @@ void complete(TimeSummary& times, std::vector<double> values) {
         if (!(times.*figure) && own.*figure && std::isfinite(*(own.*figure))) times.*figure = own.*figure;
 }
 
-/// The arrays of `--save-detailed` (vLLM) and `--output-details` (SGLang): counts of requests and times that the summary lacks.
-/// `errors` says which succeeded; without it (`latencies` alone, in vLLM's short form of 2026) those that took time.
+/// The arrays of `--save-detailed` (vLLM) and `--output-details` (SGLang): counts of requests and times that the
+/// summary lacks. `errors` says which succeeded; without it (`latencies` alone, in vLLM's short form of 2026) those
+/// that took time.
 void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResult& result) {
     const auto latencies = numbers_of(node_at(object, {"latencies"}));
     const Json* errors = node_at(object, {"errors"});
@@ -157,7 +159,8 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
     if (input && result.input_tokens.value_or(0) == 0 && input_tokens > 0) result.input_tokens = input_tokens;
 }
 
-// -------------------------------------------------------------------------------------------------------------- formats
+// --------------------------------------------------------------------------------------------------------------
+// formats
 
 PublishedResult read_flat(const Json& object, bool sglang) {
     Fields fields(object);
@@ -178,8 +181,8 @@ PublishedResult read_flat(const Json& object, bool sglang) {
         for (auto* times : {&figures.time_to_first_token, &figures.time_per_output_token, &figures.inter_token_latency, &figures.latency})
             *times = {};
     }
-    // The argument, not the number issued (a data set may have fewer): taken only where nothing better is known, as then requests
-    // that vanished without a line (before 0.11.1) would otherwise go unnoticed.
+    // The argument, not the number issued (a data set may have fewer): taken only where nothing better is known, as
+    // then requests that vanished without a line (before 0.11.1) would otherwise go unnoticed.
     const auto asked_for = fields.figure("num_prompts");
     if (!figures.failed_requests && asked_for >= figures.successful_requests) figures.requested_requests = asked_for;
 

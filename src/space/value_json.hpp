@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values and configurations as JSON: in journals, `--json`, ask-tell, requests of the command evaluator and option files.
+// Values and configurations as JSON: in journals, `--json`, ask-tell, requests of the command evaluator and option
+// files.
 #pragma once
 
 #include "servetune/space/configuration.hpp"

@@ -73,7 +73,8 @@ struct Work {
         if (result.input_tokens) input_tokens = *result.input_tokens / *result.successful_requests;
         if (result.output_tokens) output_tokens = *result.output_tokens / *result.successful_requests;
     }
-    /// Prompts of one workload differ by their draw and by the template around them, answers by where the model ends them.
+    /// Prompts of one workload differ by their draw and by the template around them, answers by where the model ends
+    /// them.
     [[nodiscard]] bool same(const Work& other) const {
         const auto near = [](const std::optional<double>& a, const std::optional<double>& b, double factor) {
             return !a || !b || (*a <= *b * factor && *b <= *a * factor);
@@ -101,7 +102,8 @@ std::string why_no_command(const PublishedResult& result, const Composition::Par
     return parsed.unknown.empty() ? "" : "the study does not know " + joined(parsed.unknown, ", ");
 }
 
-/// Blocks of several workloads are not one workload's: why none of those without a known label is taken for `unnamed`; empty where all can be.
+/// Blocks of several workloads are not one workload's: why none of those without a known label is taken for `unnamed`;
+/// empty where all can be.
 std::string why_several(const std::vector<const PublishedResult*>& without_label, const Workload& unnamed) {
     for (const PublishedResult* result : without_label) {
         const PublishedResult* first = without_label.front();

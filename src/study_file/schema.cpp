@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study_file/schema.hpp"
 
+#include "fact_keys.hpp"
 #include "keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"

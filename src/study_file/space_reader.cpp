@@ -36,7 +36,8 @@ std::string architecture_of(const std::string& hardware, const Catalogue& catalo
     return known ? known->architecture : "";
 }
 
-/// A preset's entries for the engines of the study, but for what the study says itself and what the version does not have.
+/// A preset's entries for the engines of the study, but for what the study says itself and what the version does not
+/// have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
     fs::path file;
     try {

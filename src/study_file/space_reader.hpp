@@ -11,7 +11,8 @@ namespace servetune {
 
 /// A file that a study names: beside the file it stands in, `~` expanded.
 std::filesystem::path path_of(const Yaml& node);
-/// `hardware`, `machine` and what the evaluator lets the engine see, into a study whose evaluator is read: which chip, and how many of them.
+/// `hardware`, `machine` and what the evaluator lets the engine see, into a study whose evaluator is read: which chip,
+/// and how many of them.
 void read_machine(const Yaml& root, StudyFile& study);
 /// The space of a study whose machine is read. Throws ParseError.
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study);

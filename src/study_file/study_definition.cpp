@@ -18,7 +18,8 @@
 namespace servetune {
 namespace {
 
-/// Keys of which the definition has what they come to, with everything below them. Those of an evaluator are in its row (measuring/kind.hpp).
+/// Keys of which the definition has what they come to, with everything below them. Those of an evaluator are in its row
+/// (measuring/kind.hpp).
 constexpr std::array<std::string_view, 25> said_by_what_they_come_to{"study",
                                                                      "use",
                                                                      "model",
@@ -98,7 +99,8 @@ std::string text_of_workload(const Workload& workload) {
 
 std::string text_of_assignment(const Assignment& assignment) { return Configuration::of(assignment).text(); }
 
-/// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time on top of the default.
+/// Which words each parameter adds to the command: a fingerprint of all its levels, one at a time on top of the
+/// default.
 void add_flags(const StudySetup& setup, std::map<std::string, std::string>& result) {
     if (!setup.file.has_commands()) return;
     constexpr std::size_t most_levels = 64;

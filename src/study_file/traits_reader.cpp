@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the cost model knows of engines: search_spaces/traits/*.yaml.
-#include "keys.hpp"
+#include "fact_keys.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"

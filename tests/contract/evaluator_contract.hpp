@@ -10,8 +10,8 @@
 
 namespace servetune::test {
 
-/// What every evaluator keeps: it answers every feasible configuration without throwing, with finite numbers or a failure that
-/// says why, and the same again for the same seed.
+/// What every evaluator keeps: it answers every feasible configuration without throwing, with finite numbers or a
+/// failure that says why, and the same again for the same seed.
 inline void check_evaluator(Evaluator& evaluator, const SearchSpace& space) {
     const FeasibleSet feasible(space);
     Rng rng(1);

@@ -12,8 +12,8 @@
 
 namespace servetune::test {
 
-/// What every strategy keeps: only feasible proposals, the same answer to the same history from a fresh object and in any order
-/// of telling, patience with pending trials, an end on a finite space.
+/// What every strategy keeps: only feasible proposals, the same answer to the same history from a fresh object and in
+/// any order of telling, patience with pending trials, an end on a finite space.
 inline void check_strategy(const std::function<std::unique_ptr<Strategy>()>& make, const Problem& problem) {
     const auto outcome_of = [](const Configuration& configuration) -> Outcome {
         const std::uint64_t bits = configuration.fingerprint().bits;

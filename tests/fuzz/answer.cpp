@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as the answer to a request, cut where the bytes say: the same however it is cut, and a success only with all it needs.
+// Any bytes as the answer to a request, cut where the bytes say: the same however it is cut, and a success only with
+// all it needs.
 #include "answer_reader.hpp"
 #include "fuzz/target.hpp"
 

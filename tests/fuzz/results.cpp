@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Any bytes as a benchmark's results: what is found can be written as a table, as vLLM's JSON and as a block, and read again.
+// Any bytes as a benchmark's results: what is found can be written as a table, as vLLM's JSON and as a block, and read
+// again.
 #include "fuzz/target.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/utf8.hpp"

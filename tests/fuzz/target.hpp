@@ -9,8 +9,8 @@
 #include <cstdlib>
 #include <string_view>
 
-/// What a target defines: reads any bytes and returns 0. Whatever else happens (another exception, a property that does not
-/// hold, a sanitizer's report, a leak, a hang) is a finding.
+/// What a target defines: reads any bytes and returns 0. Whatever else happens (another exception, a property that does
+/// not hold, a sanitizer's report, a leak, a hang) is a finding.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
 namespace servetune::fuzz {

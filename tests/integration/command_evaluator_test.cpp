@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A program of the user's as the evaluator: what it gets, what of its answers is believed, how it ends, and whole studies by autotune.
+// A program of the user's as the evaluator: what it gets, what of its answers is believed, how it ends, and whole
+// studies by autotune.
 #include "servetune/deploy/command_evaluator.hpp"
 
 #include "contract/evaluator_contract.hpp"
@@ -345,7 +346,8 @@ echo "{\"metrics\": {\"tokens_per_second\": $seqs.5}}"
 
 namespace {
 
-/// A study whose script measures a made-up function: most at 256 sequences, more with fp8, out of memory at 1024 of them.
+/// A study whose script measures a made-up function: most at 256 sequences, more with fp8, out of memory at 1024 of
+/// them.
 struct StudyInFolder {
     explicit StudyInFolder(const std::string& more_script = "", const std::string& evaluator = R"({command: [./measure, "{config}"]})") {
         script(folder, "measure", R"(seqs=$(printf '%s' "$1" | sed 's/.*"max_num_seqs":\([0-9]*\).*/\1/')

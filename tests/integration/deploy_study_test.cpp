@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trials on real processes: the evaluator by itself, and autotune from outside. The engine is simengine on a fast clock.
+// Trials on real processes: the evaluator by itself, and autotune from outside. The engine is simengine on a fast
+// clock.
 #include "servetune/deploy/engine_evaluator.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
@@ -255,7 +256,8 @@ TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9,
     const TemporaryFolder folder;
     link_engines(folder.path() / "bin");
     const std::string path = (folder.path() / "bin").string() + ":" + std::getenv("PATH");
-    // Slow enough for a machine that does other things as well: at 20 times real time and 300 requests the recommendation is its own.
+    // Slow enough for a machine that does other things as well: at 20 times real time and 300 requests the
+    // recommendation is its own.
     std::string study = read_file(source / "search_spaces/studies/simengine.yaml");
     const std::string requests = "requests: 300";
     study.replace(study.find(requests), requests.size(), "requests: 60");

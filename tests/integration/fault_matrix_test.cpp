@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whole studies, run by the program from outside, in which one of three configurations misbehaves: what a person reads of it, that nothing of it
-// is left, that the study goes on to its end, and that its recommendation is that of the study without the fault.
+// Whole studies, run by the program from outside, in which one of three configurations misbehaves: what a person reads
+// of it, that nothing of it is left, that the study goes on to its end, and that its recommendation is that of the
+// study without the fault.
 #include "support/deployed_study.hpp"
 #include "support/test.hpp"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The load generator against a server that knows what it sent when, and misbehaves on request: the right numbers or the right
-// error, never a wrong number.
+// The load generator against a server that knows what it sent when, and misbehaves on request: the right numbers or the
+// right error, never a wrong number.
 #include "servetune/load/load_generator.hpp"
 #include "../src/load/event_loop.hpp"
 #include "support/stream_server.hpp"
@@ -170,8 +170,8 @@ TEST_CASE("load: stamps are those of the server, token by token") {
         }
     }
     std::sort(errors.begin(), errors.end());
-    // Nothing is received before it is sent (stamps are rounded to float microseconds), but for what came while the client, its read stamped,
-    // had to wait for a core before it read.
+    // Nothing is received before it is sent (stamps are rounded to float microseconds), but for what came while the
+    // client, its read stamped, had to wait for a core before it read.
     CHECK(errors[errors.size() / 100] > -1e-5);
     CHECK(errors[errors.size() / 2] < 0.02);  // far more than it takes, far less than a wrong clock would give
     CHECK(run.server.output_tokens == 40 * 20);

@@ -46,8 +46,9 @@ std::string row(const Gpu& gpu) {
 
 std::string app(int process, int gpu, const std::string& mib) { return std::to_string(process) + ", " + uuid(gpu) + ", " + mib + "\n"; }
 
-/// What nvidia-smi answers: `gpus` and `apps`, for the n-th question about GPUs `gpus.n` where it is there; with `old` it knows only the old
-/// field's name, with `hang` it never ends, with `code` it ends with that where GPUs are asked for.
+/// What nvidia-smi answers: `gpus` and `apps`, for the n-th question about GPUs `gpus.n` where it is there; with `old`
+/// it knows only the old field's name, with `hang` it never ends, with `code` it ends with that where GPUs are asked
+/// for.
 class FakeSmi {
 public:
     FakeSmi() {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Processes from outside: what they get, what is kept of what they print, and that nothing of them is left.
 #include "support/process.hpp"
+#include "support/script.hpp"
 #include "support/test.hpp"
 
-#include "../src/process/start_program.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/process/port.hpp"
 #include "servetune/process/process.hpp"
@@ -38,13 +38,6 @@ std::string content(const fs::path& file) {
     return {std::istreambuf_iterator<char>(stream), {}};
 }
 
-/// A script as a program of its own, run by sh.
-fs::path script(const TemporaryFolder& folder, const std::string& lines, const std::string& name = "program") {
-    const fs::path file = folder.write(name, "#!/bin/sh\n" + lines);
-    fs::permissions(file, fs::perms::owner_all);
-    return file;
-}
-
 bool prints(const Process& process, const std::string& line) {
     return comes_true([&] {
         const Words lines = process.lines();
@@ -60,10 +53,6 @@ bool group_gone(int group) {
 bool alive(int id) {
     const std::string status = content("/proc/" + std::to_string(id) + "/stat");
     return !status.empty() && status.substr(status.rfind(')') + 2, 1) != "Z";
-}
-
-std::size_t entries(const fs::path& folder) {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
 double resident_mib() {
@@ -149,76 +138,6 @@ TEST_CASE("process: one that leaves the group and becomes a program in the momen
     std::this_thread::sleep_for(200ms);  // whoever was missed is a program by now
     CHECK(leftovers(mark).empty());
     CHECK(end_leftovers(mark).empty());
-}
-
-TEST_CASE("process: what cannot be started says why") {
-    const TemporaryFolder folder;
-    const auto why = [](ProcessOptions options) { return message_of<IoError>([&] { const Process process(options); }); };
-    CHECK(why({.argv = {"no-such-program-here"}}) == "cannot start no-such-program-here: no such program in $PATH");
-    CHECK(why({.argv = {"/no/such"}}) == "cannot start /no/such: no such program");
-    const fs::path plain = folder.write("plain", "#!/no/interpreter\n");
-    CHECK(why({.argv = {plain.string()}}) == "cannot start " + plain.string() + ": no such program");
-    fs::permissions(plain, fs::perms::owner_all);
-    CHECK(why({.argv = {plain.string()}}).find("the interpreter that its first line names is not there") != std::string::npos);
-    CHECK(why({.argv = {"true"}, .folder = plain / "below"}).find("cannot make the folder") == 0);
-    CHECK(why({.argv = {"true"}, .folder = folder.path(), .log = folder.path()}).find("Is a directory") != std::string::npos);
-    CHECK(why({.argv = {"true"}, .cores = {900}}).find("on the cores asked for") != std::string::npos);
-    fs::create_symlink("/dev/full", folder.path() / "options.yaml");
-    CHECK(why({.argv = {"true"}, .files = {{"options.yaml", "a: 1"}}, .folder = folder.path()}).find("No space left on device") !=
-          std::string::npos);
-}
-
-TEST_CASE("process: an empty word is a word, and none of this process's descriptors is the program's") {
-    // No O_CLOEXEC: as a library may open it.
-    const int ours = open("/dev/null", O_RDONLY);  // NOLINT(android-cloexec-open)
-    REQUIRE(ours >= 0);
-    // printf(1) takes the arguments two by two. The shell has 0, 1 and 2; `ls` opens the folder itself.
-    Process process({.argv = {"/bin/sh", "-c", "printf '[%s|%s]\\n' \"$@\"; ls /proc/self/fd | wc -l", "sh", "", "a", "b", ""}});
-    REQUIRE(process.wait(5s));
-    CHECK(process.lines() == Words{"[|a]", "[b|]", "4"});
-    close(ours);
-}
-
-TEST_CASE("process: a program that cannot start leaves no child, no descriptor and no file") {
-    const TemporaryFolder folder;
-    const fs::path program = script(folder, "exit 0\n", "no_interpreter");
-    folder.write("no_interpreter", "#!/no/interpreter\n");
-    Process({.argv = {"true"}}).end();
-    const auto descriptors = entries("/proc/self/fd");
-    for (const fs::path& input : {fs::path(), folder.path() / "input"}) {
-        CHECK_FALSE(message_of<IoError>([&] { const Process none({.argv = {program.string()}, .input = input}); }).empty());
-        siginfo_t child{};
-        CHECK(waitid(P_ALL, 0, &child, WEXITED | WNOHANG | WNOWAIT) == -1);
-        CHECK(errno == ECHILD);
-    }
-    CHECK_FALSE(fs::exists(folder.path() / "input"));
-    CHECK(entries("/proc/self/fd") == descriptors);
-    CHECK(message_of<IoError>([&] { const Process none({.argv = {"true"}, .cores = {900}}); }).find("on the cores") != std::string::npos);
-    CHECK(waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == -1);
-}
-
-TEST_CASE("process: a folder, a descriptor or a child that cannot be had is an error, and the program does not run") {
-    const TemporaryFolder folder;
-    const fs::path program = script(folder, "echo ran > \"$1\"\n");
-    const fs::path ran = folder.path() / "ran";
-    const auto why = [&](ChildProgram child, int output) {
-        child.file = program;
-        child.argv = {"program", ran.string()};
-        return message_of<IoError>([&] { start_program(child, output); });
-    };
-    const std::string cannot = "cannot start " + program.string();
-    CHECK(why({.folder = "/no/such"}, 2) == cannot + " in /no/such: No such file or directory");
-    CHECK(why({.folder = program}, 2) == cannot + " in " + program.string() + ": Not a directory");
-    CHECK(why({}, 999) == cannot + ": no input and output for it: Bad file descriptor");
-    if (geteuid() == 0)  // a user with a limit: root has none
-        CHECK(in_child([&] {
-                  const rlimit none{0, 0};
-                  if (setrlimit(RLIMIT_NPROC, &none) != 0 || setresuid(65534, 65534, 65534) != 0) return std::string("not limited");
-                  start_program({.file = "/bin/true", .argv = {"true"}}, 2);
-                  return std::string("started");
-              }) == "cannot start /bin/true: Resource temporarily unavailable");
-    CHECK(waitid(P_ALL, 0, nullptr, WEXITED | WNOHANG | WNOWAIT) == -1);
-    CHECK_FALSE(fs::exists(ran));
 }
 
 TEST_CASE("process: one that hears TERM is gone at once, whatever this thread blocks") {
@@ -374,8 +293,8 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     int group = 0;
     const auto has_left = [&](const Leftover& one) { return one.group != group; };
     std::vector<Leftover> left;
-    // The leader, both children in its group (one forgot the mark), the one that left it. A process that is about to become another program
-    // shows no environment for a moment: so it is looked at again.
+    // The leader, both children in its group (one forgot the mark), the one that left it. A process that is about to
+    // become another program shows no environment for a moment: so it is looked at again.
     const auto all_are_there = [&] {
         left = leftovers(mark);
         return shells(left) == 4 && std::any_of(left.begin(), left.end(), has_left) &&

@@ -496,7 +496,8 @@ TEST_CASE("simengine misbehaves: under load") {
     SimEngine restarting(program, misbehaving("restart_mid_run=6"));
     REQUIRE(restarting.wait_until_ready());
     const LoadRun broken = load(restarting, 12, 400, 3);
-    // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by a sanitizer, none may have.
+    // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by a sanitizer, none
+    // may have.
     if (!sanitized)
         CHECK(std::any_of(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
     CHECK(succeeded(broken) >= 9);

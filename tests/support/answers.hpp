@@ -21,8 +21,8 @@ struct CompletionRequest {
     Behaviour behaviour{};
 };
 
-/// The bytes of one answer, in vLLM's shape (events of about 230 bytes). Appends to buffers; nothing is allocated for a token once these
-/// are large enough.
+/// The bytes of one answer, in vLLM's shape (events of about 230 bytes). Appends to buffers; nothing is allocated for a
+/// token once these are large enough.
 class AnswerWriter {
 public:
     explicit AnswerWriter(const CompletionRequest& request);

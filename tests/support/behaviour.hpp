@@ -8,8 +8,8 @@
 
 namespace servetune::test {
 
-/// How the test server answers one request: its timing and its vices. Written as words, `crlf,no_usage,first=0.2,reset=3`; a word's
-/// number may be left out where `behaviour_words` has one. Absent: not so.
+/// How the test server answers one request: its timing and its vices. Written as words,
+/// `crlf,no_usage,first=0.2,reset=3`; a word's number may be left out where `behaviour_words` has one. Absent: not so.
 struct Behaviour {
     std::optional<double> first{}, gap{}, tokens{}, chunk_tokens{};
     std::optional<double> share{};

@@ -78,10 +78,11 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
     return result;
 }
 
-/// A study of three configurations of a simulated vLLM that `autotune run` deploys for real, in a folder of its own. The second is the
-/// slowest, the third ten times faster, all requests come at once and none waits for another: a machine that is busy changes no order.
-/// Without a fault the recommendation is `--max-num-seqs=32`; the machine is not watched, so that what else it does makes no verdict inconclusive. `vllm` is a small script in front of simengine that lets engines with certain
-/// flags misbehave, so that nothing of autotune's own path is replaced.
+/// A study of three configurations of a simulated vLLM that `autotune run` deploys for real, in a folder of its own.
+/// The second is the slowest, the third ten times faster, all requests come at once and none waits for another: a
+/// machine that is busy changes no order. Without a fault the recommendation is `--max-num-seqs=32`; the machine is not
+/// watched, so that what else it does makes no verdict inconclusive. `vllm` is a small script in front of simengine
+/// that lets engines with certain flags misbehave, so that nothing of autotune's own path is replaced.
 class DeployedStudy {
 public:
     struct Text {

@@ -19,8 +19,9 @@
 
 namespace servetune::test {
 
-/// The rows that a terminal of so many columns shows of a stream of bytes, what has scrolled away included. It knows what `autotune` prints: text,
-/// \r, \n, ESC [ A (up), ESC [ J (clear to the end of the screen) and ESC [ K (clear to the end of the row).
+/// The rows that a terminal of so many columns shows of a stream of bytes, what has scrolled away included. It knows
+/// what `autotune` prints: text, \r, \n, ESC [ A (up), ESC [ J (clear to the end of the screen) and ESC [ K (clear to
+/// the end of the row).
 class ShownRows {
 public:
     explicit ShownRows(std::size_t columns) : columns_(columns) {}

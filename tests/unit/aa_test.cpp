@@ -15,7 +15,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// How many of `seeds` studies of 30 trials recommend a change, where a tenth of the configurations fail and none is better.
+/// How many of `seeds` studies of 30 trials recommend a change, where a tenth of the configurations fail and none is
+/// better.
 std::size_t false_gains(const std::string& strategy, double cv, std::size_t seeds) {
     const Problem problem(TuningTask::space(), {metric}, {Decision::Rule::significant, 0.01, cv});
     const auto equal = [cv](const Configuration& configuration, Rng& noise) -> Outcome {

@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless client: every identity holds.
+/// 800 requests of 1000 tokens in and 100 out through 8 slots on an H100, measured by a flawless client: every identity
+/// holds.
 BenchmarkResult flawless() {
     BenchmarkResult r;
     r.successful_requests = 800;
@@ -354,7 +355,8 @@ TEST_CASE("facts: what the shipped files say hangs together") {
     for (const ModelSpec& model : Catalogue(search_spaces).all_models())
         for (const auto& [quantization, weights] : model.weights) {
             INFO(model.name << " " << quantization);
-            // Every active parameter but the input embedding is read, at 3.9 bits or more; never more than the checkpoint.
+            // Every active parameter but the input embedding is read, at 3.9 bits or more; never more than the
+            // checkpoint.
             const double read = model.parameters_active - (model.tied_embeddings ? 0 : model.parameters_embedding / 2);
             CHECK(weights.per_token >= read * 3.9 / 8);
             CHECK(weights.per_token <= read * 2.01);

@@ -112,7 +112,8 @@ TEST_CASE("rules that speak of parameters held at their defaults keep their mean
     description.others_searched = false;
     description.entries = {narrowed("max_num_seqs", {Unset{}, std::int64_t{4096}, std::int64_t{1024}})};
     const Composition composition(description);
-    // max_tokens is held at the engine's own 8192: the rule is about max_num_seqs alone. The forbidden pair cannot happen.
+    // max_tokens is held at the engine's own 8192: the rule is about max_num_seqs alone. The forbidden pair cannot
+    // happen.
     REQUIRE(composition.constraints().size() == 1);
     CHECK(text_of(composition.constraints()[0]) == "require 8192 >= max_num_seqs");
 }

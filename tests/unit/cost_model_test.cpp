@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory and time of one step: by hand, against logs of real engines, and what physics forbids whatever the figures are.
+// Memory and time of one step: by hand, against logs of real engines, and what physics forbids whatever the figures
+// are.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
@@ -63,7 +64,8 @@ ServingSettings round_settings() {
 
 Approx exactly(double value) { return Approx(value).epsilon(1e-12); }
 
-// ------------------------------------------------------------------------------------------------------------- random ones
+// ------------------------------------------------------------------------------------------------------------- random
+// ones
 
 double between(Rng& rng, double low, double high) { return low * std::exp(rng.uniform() * std::log(high / low)); }
 std::int64_t whole(Rng& rng, double low, double high) { return std::llround(between(rng, low, high)); }
@@ -223,7 +225,8 @@ TEST_CASE("cost model: one step by hand") {
     ServingSettings settings = round_settings();
     settings.graph_max_tokens = 1000;
     const StepTime time = CostModel(round_target(), settings).step(work);
-    // 520 tokens x 1e9 operations and 9 samples x 2e6, at 5e13 a second: 10.40036 ms; the weights are read in 1e9 / 0.8e12 = 1.25 ms.
+    // 520 tokens x 1e9 operations and 9 samples x 2e6, at 5e13 a second: 10.40036 ms; the weights are read in 1e9 /
+    // 0.8e12 = 1.25 ms.
     CHECK(time.linear == exactly(10.40036e-3));
     // Pairs: 131328 x 1e5 operations at 5e13. Cache: 8000 x 1e5 bytes at 0.5e12 (and 8000 x 1e5 operations, less).
     CHECK(time.attention == exactly(0.262656e-3 + 1.6e-3));
@@ -279,7 +282,8 @@ TEST_CASE("cost model: guesses are checked in the same pass and cost their draft
 }
 
 TEST_CASE("cost model: a memory plan by hand for each thing that an engine's fraction is a share of") {
-    // Loaded: 1 + 16 GB; activations: 1000 tokens x 1000 wide x 1000 + 100 x 1000 x 10 bytes; graphs for 1 2 4 8 16 ... 64, 11 sizes.
+    // Loaded: 1 + 16 GB; activations: 1000 tokens x 1000 wide x 1000 + 100 x 1000 x 10 bytes; graphs for 1 2 4 8 16 ...
+    // 64, 11 sizes.
     struct Expected {
         EngineTraits::FractionOf of;
         double usable_bytes;
@@ -367,8 +371,9 @@ TEST_CASE("cost model: layers with a sliding window keep no more than the window
 TEST_CASE("cost model: memory as engines logged it") {
     ServingSettings settings = settings_for("bf16");
     {
-        // vLLM, Llama-3.1-8B, bf16, H100 (79.14 GiB seen), utilization 0.9, 8192 tokens, 256 sequences: "model weights take 14.99GiB; ...
-        // activation peak memory takes 1.19GiB; the rest of the memory reserved for KV Cache is 54.93GiB" (published log).
+        // vLLM, Llama-3.1-8B, bf16, H100 (79.14 GiB seen), utilization 0.9, 8192 tokens, 256 sequences: "model weights
+        // take 14.99GiB; ... activation peak memory takes 1.19GiB; the rest of the memory reserved for KV Cache is
+        // 54.93GiB" (published log).
         const MemoryPlan plan = CostModel(shipped("meta-llama/Llama-3.1-8B-Instruct", "h100-sxm", "vllm"), settings).memory();
         CHECK(plan.weights_bytes / gib == Approx(14.99).epsilon(0.005));
         CHECK(plan.activation_bytes / gib == Approx(1.19).margin(0.2));
@@ -385,8 +390,9 @@ TEST_CASE("cost model: memory as engines logged it") {
     // SGLang logs 27.57 GB (these are GiB) for Qwen3-14B (xinference issue 3481).
     CHECK(CostModel(shipped("Qwen/Qwen3-14B", "h100-sxm", "sglang"), settings).memory().weights_bytes / gib ==
           Approx(27.57).epsilon(0.005));
-    // gpt-oss-120b takes 64.38 GiB with vLLM's Triton kernels (issue 33155) and up to 65.97 (23278): its experts are padded to whole tiles
-    // while they are loaded. The checkpoint itself has 60.77, and padding is not modelled: 6 to 8 % too little.
+    // gpt-oss-120b takes 64.38 GiB with vLLM's Triton kernels (issue 33155) and up to 65.97 (23278): its experts are
+    // padded to whole tiles while they are loaded. The checkpoint itself has 60.77, and padding is not modelled: 6 to 8
+    // % too little.
     const double weights =
         CostModel(shipped("openai/gpt-oss-120b", "h100-sxm", "vllm"), settings_for("mxfp4")).memory().weights_bytes / gib;
     CHECK(weights == Approx(60.77).epsilon(0.001));

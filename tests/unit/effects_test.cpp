@@ -20,7 +20,8 @@ SearchSpace known_space() {
                         Parameter::choice("mode", {"x", "y"})});
 }
 
-/// ln of the objective: backend, size and depth act alone; cache helps where the size is large and costs where it is small. `mode` does nothing.
+/// ln of the objective: backend, size and depth act alone; cache helps where the size is large and costs where it is
+/// small. `mode` does nothing.
 double logarithm(const Configuration& configuration) {
     const std::string backend = text_of(*configuration.find("backend"));
     const double size = std::log2(number(configuration, "size")) - 2;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Fitting: known factors are found again in tables that the simulator made with them, and the physics holds on published results.
+// Fitting: known factors are found again in tables that the simulator made with them, and the physics holds on
+// published results.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"

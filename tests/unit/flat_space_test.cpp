@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Nearly flat spaces: how far the recommended configuration is from the best observed one, and why (docs/decisions/005-what-is-recommended.md).
+// Nearly flat spaces: how far the recommended configuration is from the best observed one, and why
+// (docs/decisions/005-what-is-recommended.md).
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/random.hpp"
 #include "servetune/study/recommendation.hpp"
@@ -15,7 +16,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// 192 configurations. Each level but the default's has an effect, normal with deviation `spread`, and each configuration one of half of that.
+/// 192 configurations. Each level but the default's has an effect, normal with deviation `spread`, and each
+/// configuration one of half of that.
 class FlatSpace {
 public:
     FlatSpace(std::uint64_t seed, double spread)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What logs, servers and files of others may hold, before it reaches a terminal or a report; and what must never reach either.
+// What logs, servers and files of others may hold, before it reaches a terminal or a report; and what must never reach
+// either.
 #include "support/test.hpp"
 
 #include "markdown.hpp"

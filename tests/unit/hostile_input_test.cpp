@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Files that nobody means to write, and files that other systems write differently: an exact message, or the same result.
+// Files that nobody means to write, and files that other systems write differently: an exact message, or the same
+// result.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"

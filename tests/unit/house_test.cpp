@@ -202,9 +202,38 @@ TEST_CASE("house: files carry their licence, headers are guarded, public headers
         }
 }
 
+TEST_CASE("house: comments and pages have lines of at most 120 columns") {
+    // A code point is a column. Left out: comments behind code, tables, code blocks, and what has no place to break.
+    const auto columns = [](const std::string& line) {
+        return std::count_if(line.begin(), line.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; });
+    };
+    static const std::regex comment(R"(^ *//[/ ].*)");
+    static const std::regex not_prose(R"(^ *([|!<#]|\[[^\]]*\]: |\S+$).*)");
+    std::size_t checked = 0;
+    std::vector<std::pair<fs::path, std::string>> files;
+    for (const char* folder : {"include", "src", "examples", "tests", "benchmarks", "docs", "search_spaces"})
+        for (auto& file : files_below(source / folder)) files.push_back(std::move(file));
+    for (const char* page : {"README.md", "HACKING.md", "CHANGELOG.md"}) files.emplace_back(page, read_file(source / page));
+    for (const auto& [file, text] : files) {
+        const bool page = file.extension() == ".md";
+        if (!page && file.extension() != ".hpp" && file.extension() != ".cpp") continue;
+        std::istringstream lines(text);
+        bool in_block = false;
+        for (std::string line; std::getline(lines, line);) {
+            if (page && line.find("```") != std::string::npos) in_block = !in_block;
+            if (in_block || columns(line) <= 120 || line.find("NOLINT") != std::string::npos) continue;
+            if (page ? std::regex_match(line, not_prose) : !std::regex_match(line, comment)) continue;
+            INFO(file << ": " << line);
+            CHECK(columns(line) <= 120);
+        }
+        ++checked;
+    }
+    CHECK(checked > 500);
+}
+
 TEST_CASE("house: no name of a test has a semicolon or begins with a tilde, so that ctest runs it and nothing else") {
-    // CMake cuts a name at ';': what is left matches no test, and a Catch2 program that runs none succeeds (29 tests were never run). To Catch2
-    // '~' means all tests but this one.
+    // CMake cuts a name at ';': what is left matches no test, and a Catch2 program that runs none succeeds (29 tests
+    // were never run). To Catch2 '~' means all tests but this one.
     static const std::regex name(R"re(TEST_CASE\("([^"]*)")re");
     std::size_t names = 0;
     for (const auto& [file, text] : files_below(source / "tests"))
@@ -256,8 +285,9 @@ TEST_CASE("house: FORMAT.md documents every key that the readers accept, and non
 }
 
 TEST_CASE("house: every key of a table is read by something") {
-    // A reader names keys as `keys::engine.launch`, or `table.launch` below `const auto& table = keys::engine;`. A template over tables names them for
-    // each of its tables. Strategies without options and levels of load are read by their names.
+    // A reader names keys as `keys::engine.launch`, or `table.launch` below `const auto& table = keys::engine;`. A
+    // template over tables names them for each of its tables. Strategies without options and levels of load are read by
+    // their names.
     static const std::regex alias(R"(const auto& table = keys::(\w+);)");
     static const std::regex use(R"((keys::(\w+)|\btable)\.(\w+))");
     std::set<std::string> read{"strategy.random",       "strategy.exhaustive", "strategy.quasi_random",
@@ -276,7 +306,7 @@ TEST_CASE("house: every key of a table is read by something") {
     // A table is written `inline constexpr struct EngineKeys {`, `    Key launch{"launch", ...`, `} engine{};`.
     static const std::regex member(R"(^    Key (\w+)\{)");
     static const std::regex end_of_table(R"(^\} (\w+)\{\};)");
-    std::istringstream lines(read_file(source / "src/study_file/keys.hpp"));
+    std::istringstream lines(read_file(source / "src/study_file/keys.hpp") + read_file(source / "src/study_file/fact_keys.hpp"));
     std::vector<std::string> members;
     std::size_t keys = 0;
     for (std::string line; std::getline(lines, line);) {
@@ -284,7 +314,7 @@ TEST_CASE("house: every key of a table is read by something") {
         if (std::regex_search(line, found, member)) members.push_back(found[1]);
         if (!std::regex_search(line, found, end_of_table)) continue;
         for (const std::string& name : members) {
-            INFO(found[1] << "." << name << " is in a table of keys.hpp, and no reader asks for it");
+            INFO(found[1] << "." << name << " is in a table of keys, and no reader asks for it");
             CHECK((read.contains(found[1].str() + "." + name) || read.contains("any." + name)));
         }
         keys += members.size();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A journal where it lies: read by those that may not write, written by one process, and what happens to its files meanwhile.
+// A journal where it lies: read by those that may not write, written by one process, and what happens to its files
+// meanwhile.
 #include "support/in_child.hpp"
 #include "support/test.hpp"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known before anything is measured: the cost model, earlier studies, tables; what it gains and what it costs when it is wrong.
+// What is known before anything is measured: the cost model, earlier studies, tables; what it gains and what it costs
+// when it is wrong.
 #include "servetune/study_file/knowledge.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/sqlite_journal.hpp"

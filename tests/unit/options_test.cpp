@@ -28,7 +28,8 @@ namespace {
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinite = std::numeric_limits<double>::infinity();
 
-/// Each double of some options in turn: NaN, below what can be, infinite, and so large that a clock overflows, where `allows_infinity` says otherwise.
+/// Each double of some options in turn: NaN, below what can be, infinite, and so large that a clock overflows, where
+/// `allows_infinity` says otherwise.
 template <class Options>
 void check_refused(Options options, std::initializer_list<double Options::*> members, bool allows_infinity = false, bool a_share = false) {
     CHECK(options.why_invalid().empty());

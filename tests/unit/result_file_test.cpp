@@ -39,7 +39,8 @@ std::string vllm_result(const std::string& more = "") {
 }  // namespace
 
 TEST_CASE("result files: every figure of every sample, and none that its file does not have") {
-    // What the expectations leave to us: counts that follow from others, and what only the arrays of a detailed file say.
+    // What the expectations leave to us: counts that follow from others, and what only the arrays of a detailed file
+    // say.
     const std::map<std::string, std::vector<Figures>> more{
         {"vllm-0.9.json", {{{"requested_requests", 24}}}},
         {"vllm-new.json", {{{"requested_requests", 25}}}},

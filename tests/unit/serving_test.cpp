@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From commands to the cost model's figures: every concept in, its setting out; defaults by device; what an engine would refuse.
+// From commands to the cost model's figures: every concept in, its setting out; defaults by device; what an engine
+// would refuse.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The simulator as an evaluator: repeatable, noisy as asked, honest about failures, and said before anything runs where nothing would.
+// The simulator as an evaluator: repeatable, noisy as asked, honest about failures, and said before anything runs where
+// nothing would.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"

@@ -81,8 +81,8 @@ std::size_t count_of(const SimulatedRun& run, RequestEnd end) {
 TEST_CASE("simulator: records of three requests, added up by hand") {
     ServingSettings settings = small_settings();
     settings.max_batched_tokens = 100;
-    // Steps: 1000 us (100 tokens of the first prompt), 1010 (its other 50 read 100, and the second), 1018 (contexts 150 and 30),
-    // 1015.1 (context 151, and the third prompt, which came in the third step).
+    // Steps: 1000 us (100 tokens of the first prompt), 1010 (its other 50 read 100, and the second), 1018 (contexts 150
+    // and 30), 1015.1 (context 151, and the third prompt, which came in the third step).
     const std::vector<Request> requests{{.input_tokens = 150, .output_tokens = 3},
                                         {.input_tokens = 30, .output_tokens = 2},
                                         {.input_tokens = 10, .output_tokens = 1, .at_seconds = 2500 * us}};

@@ -26,7 +26,8 @@ SearchSpace rich_space() {
         {require("tokens >= seqs"), Forbid{{{"backend", {"triton"}}, {"speculate", {true}}}, "triton cannot verify guesses"}});
 }
 
-/// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when it contradicts itself.
+/// Two to six parameters of every kind, conditions on earlier ones, up to three rules; nothing when it contradicts
+/// itself.
 std::optional<SearchSpace> random_space(Rng& rng) {
     std::vector<Parameter> parameters;
     const std::size_t count = 2 + rng.index(5);
@@ -277,7 +278,8 @@ TEST_CASE("one in three million of a product is feasible, a real is mixed in, an
     const SearchSpace space(parameters, constraints);
     const FeasibleSet feasible(space);
     REQUIRE(feasible.size() == 293930);
-    // With p11 = k the other eleven are a multiset out of 1..k: C(k + 10, 11) of them. 20 000 draws, judged in two ways.
+    // With p11 = k the other eleven are a multiset out of 1..k: C(k + 10, 11) of them. 20 000 draws, judged in two
+    // ways.
     const std::array<double, 10> ways{1, 12, 78, 364, 1365, 4368, 12376, 31824, 75582, 167960};
     std::array<double, 10> drawn{};
     std::array<double, 10> halves{};

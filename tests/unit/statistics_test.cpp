@@ -58,7 +58,8 @@ bool has_note(const LoadStatistics& statistics, const std::string& part) {
                        [&](const std::string& note) { return note.find(part) != std::string::npos; });
 }
 
-/// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens` tokens evenly, one piece each.
+/// A closed loop whose every request takes an exponential time of mean 1 s and gives `tokens` tokens evenly, one piece
+/// each.
 LoadRun simulated_loop(std::size_t places, std::size_t requests, int tokens, Rng& rng) {
     std::priority_queue<double, std::vector<double>, std::greater<>> free;
     for (std::size_t i = 0; i < places; ++i) free.push(0);
@@ -271,7 +272,8 @@ TEST_CASE("peaks and concurrency agree with brute force") {
 }
 
 TEST_CASE("ranks of percentiles: exact binomial cases, and how many samples they need") {
-    // Tables of the sign test: median of 10 lies between the 2nd and the 9th with 97.9 %; of 6 between the extremes with 96.9 %.
+    // Tables of the sign test: median of 10 lies between the 2nd and the 9th with 97.9 %; of 6 between the extremes
+    // with 96.9 %.
     const auto median = percentile_ranks(10, 0.5);
     REQUIRE(median);
     CHECK(median->low == 2);

@@ -97,7 +97,8 @@ TEST_CASE("where noise decides, a doubtful gain is measured again and a real one
         std::map<Configuration, int> times;
         Landscape landscape(
             [&](const Configuration& c, const EvaluationContext&) {
-                // Errors of 0.5 %: the first look at the flag is lucky and at the default unlucky, the second the other way round.
+                // Errors of 0.5 %: the first look at the flag is lucky and at the default unlucky, the second the other
+                // way round.
                 const double lucky = (times[c]++ % 2 == 0) == (number(c, "flag") == 1) ? 0.005 : -0.005;
                 return tokens(1000 * (1 + gain * number(c, "flag")) * (1 + lucky));
             },

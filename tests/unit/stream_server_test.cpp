@@ -18,7 +18,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// A client that knows nothing of HTTP: what it sends, and what it has read up to the end of the connection or of its patience.
+/// A client that knows nothing of HTTP: what it sends, and what it has read up to the end of the connection or of its
+/// patience.
 class Client {
 public:
     explicit Client(const StreamServer& server, long patience_ms = 20'000) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A study by hand and by `run`: resuming after a crash, clocks, report workloads, what a journal must be able to read again.
+// A study by hand and by `run`: resuming after a crash, clocks, report workloads, what a journal must be able to read
+// again.
 #include "servetune/study/study.hpp"
 
 #include "support/test.hpp"

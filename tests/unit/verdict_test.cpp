@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a study concludes, and that every output says the same: replicates, broken limits, disturbed machines, what a smaller command gives away.
+// What a study concludes, and that every output says the same: replicates, broken limits, disturbed machines, what a
+// smaller command gives away.
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"

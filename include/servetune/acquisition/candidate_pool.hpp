@@ -16,8 +16,9 @@
 
 namespace servetune {
 
-/// Configurations to choose from, as columns of levels: one list for each dimension, so that scoring runs along the memory. 2 bytes a level: 24 MB for a
-/// million configurations of twelve dimensions. Positions of continuous dimensions beside them.
+/// Configurations to choose from, as columns of levels: one list for each dimension, so that scoring runs along the
+/// memory. 2 bytes a level: 24 MB for a million configurations of twelve dimensions. Positions of continuous dimensions
+/// beside them.
 class CandidatePool {
 public:
     explicit CandidatePool(const LevelGeometry& geometry) : levels_(geometry.dimensions()), positions_(geometry.dimensions()) {}
@@ -55,9 +56,10 @@ private:
     std::size_t size_ = 0;
 };
 
-/// A posterior as predict_pool needs it: mean(x) = h(x)'b + k(x)'weights, variance(x) = prior - |half k(x)|^2, k(x) the covariances with n points,
-/// those of the regressors h included. Where there are more than `most_seen` the variance knows an even part of them only, `seen`, and is larger than the posterior's:
-/// good enough to rank, where all would cost O(n^2) for each candidate.
+/// A posterior as predict_pool needs it: mean(x) = h(x)'b + k(x)'weights, variance(x) = prior - |half k(x)|^2, k(x) the
+/// covariances with n points, those of the regressors h included. Where there are more than `most_seen` the variance
+/// knows an even part of them only, `seen`, and is larger than the posterior's: good enough to rank, where all would
+/// cost O(n^2) for each candidate.
 struct PoolModel {
     static constexpr std::size_t most_seen = 256;
 
@@ -73,7 +75,8 @@ struct PoolModel {
     Eigen::VectorXd covariance_weights{};  ///< n, or empty: of GaussianProcess::covariance_weights
 
     static PoolModel of(const GaussianProcess& process) { return of(process, process.data().points.size()); }
-    /// The variance knows all that were appended to the first `before`, and of those what it knew before: it only shrinks.
+    /// The variance knows all that were appended to the first `before`, and of those what it knew before: it only
+    /// shrinks.
     static PoolModel of(const GaussianProcess& process, std::size_t before) {
         const Observations& data = process.data();
         std::vector<Eigen::Index> seen = even_part(before, most_seen);
@@ -117,7 +120,8 @@ private:
     }
 };
 
-/// A few dimensions together: for each combination of their levels the sum of what each adds, so that a candidate costs one sum a group and not one a dimension.
+/// A few dimensions together: for each combination of their levels the sum of what each adds, so that a candidate costs
+/// one sum a group and not one a dimension.
 struct LevelGroup {
     std::vector<std::size_t> dimensions{};
     Eigen::MatrixXf scaled{};  ///< n x combinations: squared distances in length scales to each observation
@@ -136,8 +140,9 @@ struct PoolPredictions {
     Eigen::VectorXf covariances{};  ///< with the observation that the model's covariance weights are of; empty: they are not given
 };
 
-/// A model's view of a pool, block by block, in single precision: good to 1e-4 of the prior's standard deviation, enough to rank; the best are to be predicted
-/// again in double. O(N n (D + n)), in blocks that stay in the cache. What is not a table (continuous dimensions) is looked up point by point.
+/// A model's view of a pool, block by block, in single precision: good to 1e-4 of the prior's standard deviation,
+/// enough to rank; the best are to be predicted again in double. O(N n (D + n)), in blocks that stay in the cache. What
+/// is not a table (continuous dimensions) is looked up point by point.
 class PoolBlocks {
 public:
     static constexpr Eigen::Index width = 512;  ///< candidates in a block; fewer in the last

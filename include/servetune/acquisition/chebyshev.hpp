@@ -16,11 +16,13 @@
 
 namespace servetune {
 
-/// Several goals as one number, u(y) = min_k w_k (y_k - z_k), z the best seen in each goal: each set of positive weights has its best point on the front,
-/// and every point of the front is the best of some (Chebyshev's scalarisation; Knowles, ParEGO, IEEE TEC 10(1), 2006).
+/// Several goals as one number, u(y) = min_k w_k (y_k - z_k), z the best seen in each goal: each set of positive
+/// weights has its best point on the front, and every point of the front is the best of some (Chebyshev's
+/// scalarisation; Knowles, ParEGO, IEEE TEC 10(1), 2006).
 ///
-/// ParEGO fits its process to u and adds 0.05 of the weighted sum, lest a point that others dominate ties in the minimum. Here each goal has its own process, u of
-/// independent normals has an expectation of its own, and none ties: a better mean in any goal raises every P(u > t).
+/// ParEGO fits its process to u and adds 0.05 of the weighted sum, lest a point that others dominate ties in the
+/// minimum. Here each goal has its own process, u of independent normals has an expectation of its own, and none ties:
+/// a better mean in any goal raises every P(u > t).
 ///
 ///     E max(u - best, 0) = integral from best to infinity of prod_k Phi((m_k - z_k - t / w_k) / s_k) dt
 class Chebyshev {
@@ -47,8 +49,9 @@ public:
         return least;
     }
 
-    /// ln E max(u - best, 0) of independent normals. P(u > t) is log-concave: from its slope at `best` follows how far the integral reaches, to 1e-13 of it;
-    /// Gauss's rule of 16 points (Abramowitz and Stegun 1964, table 25.4) has what is left of it where no chance is 1 to a thousandth at least.
+    /// ln E max(u - best, 0) of independent normals. P(u > t) is log-concave: from its slope at `best` follows how far
+    /// the integral reaches, to 1e-13 of it; Gauss's rule of 16 points (Abramowitz and Stegun 1964, table 25.4) has
+    /// what is left of it where no chance is 1 to a thousandth at least.
     [[nodiscard]] double log_expected_improvement(std::span<const Prediction> goals, double best) const {
         double slope = 0;
         double reach = std::numeric_limits<double>::infinity();

@@ -12,8 +12,9 @@
 
 namespace servetune {
 
-/// ln h(z), h(z) = phi(z) + z Phi(z): what a standard normal is expected to be above -z. Exact to 1e-11 from z = -1e8 up (Ament, Daulton, Eriksson,
-/// Balandat, Bakshy, Unexpected Improvements to Expected Improvement, NeurIPS 2023, eq. 9, with a continued fraction in place of erfcx).
+/// ln h(z), h(z) = phi(z) + z Phi(z): what a standard normal is expected to be above -z. Exact to 1e-11 from z = -1e8
+/// up (Ament, Daulton, Eriksson, Balandat, Bakshy, Unexpected Improvements to Expected Improvement, NeurIPS 2023, eq.
+/// 9, with a continued fraction in place of erfcx).
 inline double log_improvement(double z) {
     constexpr double near = -1;
     if (z > near) return std::log(normal_density(z) + z * normal_cdf(z));
@@ -29,13 +30,14 @@ inline double log_expected_improvement(const Prediction& prediction, double best
     return std::log(sd) + log_improvement((prediction.mean - best) / sd);
 }
 
-/// ln of what one measurement of f(x) is expected to add to the better posterior mean of x and of the incumbent (knowledge gradient of two arms
-/// that are correlated; Frazier, Powell, Dayanik, The Knowledge-Gradient Policy for Correlated Normal Beliefs, INFORMS J. Computing 21, 2009). As EI, with the standard deviation
+/// ln of what one measurement of f(x) is expected to add to the better posterior mean of x and of the incumbent
+/// (knowledge gradient of two arms that are correlated; Frazier, Powell, Dayanik, The Knowledge-Gradient Policy for
+/// Correlated Normal Beliefs, INFORMS J. Computing 21, 2009). As EI, with the standard deviation
 ///
 ///     s = |var f(x) - cov(f(x), f(incumbent))| / sqrt(var f(x) + noise)
 ///
-/// of what the measurement will say of their difference. A step so small that both are nearly the same, or that noise hides it, is worth nothing, though EI promises
-/// 0.4 standard deviations for it.
+/// of what the measurement will say of their difference. A step so small that both are nearly the same, or that noise
+/// hides it, is worth nothing, though EI promises 0.4 standard deviations for it.
 inline double log_expected_gain(const Prediction& prediction, double best, double covariance, double noise_variance) {
     constexpr double rounding = 1e-6;
     const double told = std::max(std::abs(prediction.variance - covariance), rounding * prediction.variance);
@@ -83,9 +85,11 @@ inline Eigen::VectorXf log_expected_gains(const Eigen::VectorXf& means, const Ei
                                                       (variances.array() + noise_variance).sqrt());
 }
 
-/// What each can be at most once measurements of others are under way, whatever they are of: means stay, and by Cauchy and Schwarz
+/// What each can be at most once measurements of others are under way, whatever they are of: means stay, and by Cauchy
+/// and Schwarz
 ///
-///     s = |cov(f(x), f(x) - f(incumbent))| / sqrt(var f(x) + noise) <= sqrt(var(f(x) - f(incumbent)) var f(x) / (var f(x) + noise)),
+///     s = |cov(f(x), f(x) - f(incumbent))| / sqrt(var f(x) + noise)
+///       <= sqrt(var(f(x) - f(incumbent)) var f(x) / (var f(x) + noise)),
 ///
 /// of which nothing grows. `of_best`: the incumbent's variance.
 inline Eigen::VectorXf log_gain_bounds(const Eigen::VectorXf& means, const Eigen::VectorXf& variances, const Eigen::VectorXf& covariances,

@@ -20,14 +20,16 @@ inline double log_difference(double a, double b) {
 
 /// What is best in two goals so far, as the steps of a staircase over a reference point; more is better in both.
 ///
-/// Its hypervolume is the area between reference and staircase: what a new point adds to it is worth measuring for (Zitzler and Thiele 1999). Cut along
-/// the first goal at the steps, the area above the staircase is n + 1 strips (l_i, u_i] x (floor_i, infinity), and a point (y1, y2) adds
+/// Its hypervolume is the area between reference and staircase: what a new point adds to it is worth measuring for
+/// (Zitzler and Thiele 1999). Cut along the first goal at the steps, the area above the staircase is n + 1 strips (l_i,
+/// u_i] x (floor_i, infinity), and a point (y1, y2) adds
 ///
 ///     sum_i (min(y1, u_i) - l_i)^+ (y2 - floor_i)^+
 ///
-/// so that for independent normals the expectation is sum_i (EI_1(l_i) - EI_1(u_i)) EI_2(floor_i), EI_k(a) = E (y_k - a)^+, EI_1(infinity) = 0: exact, O(n)
-/// for a point (Emmerich, Yang, Deutz, Wang, Fonseca 2016; Yang, Emmerich, Deutz, Baeck 2019). Every term is taken in logarithms; the last
-/// strip has no end, so the sum is never below the logarithms of what is there: finite wherever ln EI is.
+/// so that for independent normals the expectation is sum_i (EI_1(l_i) - EI_1(u_i)) EI_2(floor_i), EI_k(a) = E (y_k -
+/// a)^+, EI_1(infinity) = 0: exact, O(n) for a point (Emmerich, Yang, Deutz, Wang, Fonseca 2016; Yang, Emmerich, Deutz,
+/// Baeck 2019). Every term is taken in logarithms; the last strip has no end, so the sum is never below the logarithms
+/// of what is there: finite wherever ln EI is.
 class Staircase {
 public:
     using Point = std::array<double, 2>;

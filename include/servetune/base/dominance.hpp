@@ -7,7 +7,8 @@
 
 namespace servetune {
 
-/// Whether `a` is nowhere worse than `b` and somewhere better (Pareto). More is better in every coordinate; as many of both.
+/// Whether `a` is nowhere worse than `b` and somewhere better (Pareto). More is better in every coordinate; as many of
+/// both.
 inline bool dominates(std::span<const double> a, std::span<const double> b) {
     bool better = false;
     for (std::size_t k = 0; k < a.size(); ++k) {

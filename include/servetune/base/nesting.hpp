@@ -10,8 +10,9 @@
 
 namespace servetune {
 
-/// A callback for nlohmann::json::parse that throws ParseError where a text nests deeper than anything that is meant: printing, copying and
-/// comparing what was parsed takes a stack as deep as it nests (3.11: 500 thousand brackets in a row overflow 8 MiB).
+/// A callback for nlohmann::json::parse that throws ParseError where a text nests deeper than anything that is meant:
+/// printing, copying and comparing what was parsed takes a stack as deep as it nests (3.11: 500 thousand brackets in a
+/// row overflow 8 MiB).
 struct RefuseDeep {
     static constexpr int deepest = 100;
     template <class Event, class Json>
@@ -21,7 +22,8 @@ struct RefuseDeep {
     }
 };
 
-/// The same, and throws ParseError where an object has a key twice: parsers take the first or the last of them, each another one.
+/// The same, and throws ParseError where an object has a key twice: parsers take the first or the last of them, each
+/// another one.
 class RefuseDeepAndTwice {
 public:
     template <class Event, class Json>

@@ -35,7 +35,8 @@ inline double log_normal_cdf(double x) {
     return log_normal_density(x) - std::log(inverse_mills(x));  // ln phi - ln(phi / Phi)
 }
 
-/// Phi^-1: where the standard normal distribution function reaches `p`, 0 < p < 1, within +-9; by bisection, for it is asked seldom.
+/// Phi^-1: where the standard normal distribution function reaches `p`, 0 < p < 1, within +-9; by bisection, for it is
+/// asked seldom.
 inline double normal_quantile(double p) {
     double low = -9;
     double high = 9;

@@ -16,7 +16,8 @@ inline constexpr double longest_seconds = 100 * 365.0 * 86400;
 /// Collects what is wrong with a caller's options, all of it at once:
 ///
 ///     std::string Options::why_invalid() const {
-///         return OptionCheck().seconds("stall_timeout_seconds", stall_timeout_seconds).within("loops", loops, 1, 1024).text();
+///         return OptionCheck().seconds("stall_timeout_seconds", stall_timeout_seconds)
+///             .within("loops", loops, 1, 1024).text();
 ///     }
 class OptionCheck {
 public:

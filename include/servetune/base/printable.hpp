@@ -10,7 +10,8 @@
 
 namespace servetune {
 
-/// The bytes of the UTF-8 character at the start of `text` (RFC 3629, section 4); 0 where there is none. NUL is a character of one byte.
+/// The bytes of the UTF-8 character at the start of `text` (RFC 3629, section 4); 0 where there is none. NUL is a
+/// character of one byte.
 constexpr std::size_t character_length(std::string_view text) {
     struct Sequence {
         unsigned char first_low, first_high, second_low, second_high;
@@ -41,15 +42,16 @@ constexpr std::uint32_t code_point(std::string_view character) {
     return result;
 }
 
-/// Whether a terminal may act on it, or may show another text than there is: control characters (C0, DEL, C1), marks and overrides of the
-/// writing direction, separators of lines and paragraphs, the byte order mark.
+/// Whether a terminal may act on it, or may show another text than there is: control characters (C0, DEL, C1), marks
+/// and overrides of the writing direction, separators of lines and paragraphs, the byte order mark.
 constexpr bool is_control(std::uint32_t point) {
     return point < 0x20 || (point >= 0x7F && point <= 0x9F) || point == 0x061C || point == 0x200E || point == 0x200F ||
            (point >= 0x2028 && point <= 0x202E) || (point >= 0x2066 && point <= 0x2069) || point == 0xFEFF;
 }
 
-/// Text of others (logs, servers, files) that is safe to print on a terminal and to write to a file: UTF-8 without control characters. Line ends
-/// and tabs stay; another control character becomes `\u001b`, a byte that is not UTF-8 becomes U+FFFD. Safe text stays as it is, and JSON stays JSON.
+/// Text of others (logs, servers, files) that is safe to print on a terminal and to write to a file: UTF-8 without
+/// control characters. Line ends and tabs stay; another control character becomes `\u001b`, a byte that is not UTF-8
+/// becomes U+FFFD. Safe text stays as it is, and JSON stays JSON.
 inline std::string printable(std::string_view text) {
     std::string result;
     result.reserve(text.size());

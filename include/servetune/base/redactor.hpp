@@ -11,7 +11,8 @@
 
 namespace servetune {
 
-/// Knows the secrets of a run (keys, passwords, values of environment variables) and takes them out of a text before it is written or printed.
+/// Knows the secrets of a run (keys, passwords, values of environment variables) and takes them out of a text before it
+/// is written or printed.
 ///
 ///     Redactor secrets;
 ///     secrets.add("sk-1234567890", "${API_KEY}");
@@ -42,7 +43,8 @@ public:
     }
     [[nodiscard]] bool empty() const { return secrets_.empty(); }
 
-    /// `text` without the secrets. What stands in their place is not looked at again. O(length of the text * number of secrets).
+    /// `text` without the secrets. What stands in their place is not looked at again. O(length of the text * number of
+    /// secrets).
     [[nodiscard]] std::string operator()(std::string_view text) const {
         return replaced(text, [](const Secret& secret) { return secret.shown; });
     }

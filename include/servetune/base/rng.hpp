@@ -47,7 +47,8 @@ public:
     /// Standard normal: mean 0, standard deviation 1.
     double normal() { return boost::random::normal_distribution<double>()(engine_); }
 
-    /// Gamma with this shape (more than 0) and scale 1: mean and variance are `shape`; shape 1 is the exponential distribution.
+    /// Gamma with this shape (more than 0) and scale 1: mean and variance are `shape`; shape 1 is the exponential
+    /// distribution.
     double gamma(double shape) { return boost::random::gamma_distribution<double>(shape)(engine_); }
 
 private:

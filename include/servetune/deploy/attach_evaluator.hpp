@@ -9,11 +9,12 @@
 
 namespace servetune {
 
-/// Measures a server that somebody else runs: it is never started, ended or told to empty its cache, and its flags stay what they are, so that a
-/// space of levels of load (`load_level`) is all that can be searched. Before each trial it must answer and list the model; one that was
-/// started anew meanwhile is Failure{crashed_under_load}, one that does not answer is the network's fault or its owner's: tried again with a
-/// back-off, then `evaluate` throws IoError and the trial stays open. One that wants another key (401, 403) will not serve by being asked again:
-/// `evaluate` throws UsageError at once.
+/// Measures a server that somebody else runs: it is never started, ended or told to empty its cache, and its flags stay
+/// what they are, so that a space of levels of load (`load_level`) is all that can be searched. Before each trial it
+/// must answer and list the model; one that was started anew meanwhile is Failure{crashed_under_load}, one that does
+/// not answer is the network's fault or its owner's: tried again with a back-off, then `evaluate` throws IoError and
+/// the trial stays open. One that wants another key (401, 403) will not serve by being asked again: `evaluate` throws
+/// UsageError at once.
 class AttachEvaluator : public Evaluator {
 public:
     struct Options {

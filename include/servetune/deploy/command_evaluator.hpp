@@ -16,29 +16,33 @@
 
 namespace servetune {
 
-/// Measures by a program of the user's: it gets the configuration as JSON and prints metrics as JSON. docs/reference/command-evaluator.md is its contract.
+/// Measures by a program of the user's: it gets the configuration as JSON and prints metrics as JSON.
+/// docs/reference/command-evaluator.md is its contract.
 ///
 /// The request, one JSON object, is its standard input and the file `trials/ID/request.json`:
-///     {"trial": 3, "seed": 17, "workload": null, "workloads": ["chat"], "model": "Qwen/Qwen3-8B", "configuration": {"max_num_seqs": 128},
-///      "command": ["vllm", "serve", ...], "environment": {}}
-/// `workload` is null for those of the objective; `workloads` names what is to be measured. A value that is left to the engine is null.
+///     {"trial": 3, "seed": 17, "workload": null, "workloads": ["chat"], "model": "Qwen/Qwen3-8B",
+///      "configuration": {"max_num_seqs": 128}, "command": ["vllm", "serve", ...], "environment": {}}
+/// `workload` is null for those of the objective; `workloads` names what is to be measured. A value that is left to the
+/// engine is null.
 ///
 /// What it prints on standard output is one JSON object, alone or as the last line that begins with '{':
 ///     {"metrics": {"total_tokens_per_second": 123.4, "latency_mean_seconds": {"value": 1, "standard_error": 0.1}},
-///      "validity": {"verdict": "suspect", "findings": [{"id": "peak", "left": "9", "right": "1", "cause": "one burst"}]}}
+///      "validity": {"verdict": "suspect", "findings": [
+///          {"id": "peak", "left": "9", "right": "1", "cause": "one burst"}]}}
 /// or  {"failure": {"kind": "out_of_memory", "message": "..."}}
-/// `validity`, `standard_error`, `left`, `right` and `cause` may be missing; a metric that is null was not measured. Standard error goes to
-/// `trials/ID/command.log`.
+/// `validity`, `standard_error`, `left`, `right` and `cause` may be missing; a metric that is null was not measured.
+/// Standard error goes to `trials/ID/command.log`.
 ///
-/// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none, no metric of a goal or one
-/// that is not above 0 (gains are ratios). An exit code other than 0 without a failure object is Failure{other}, with the last lines of its
-/// standard error; more than `within_seconds` is Failure{hung}. The program and all that it started are ended before `evaluate` returns.
+/// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none, no
+/// metric of a goal or one that is not above 0 (gains are ratios). An exit code other than 0 without a failure object
+/// is Failure{other}, with the last lines of its standard error; more than `within_seconds` is Failure{hung}. The
+/// program and all that it started are ended before `evaluate` returns.
 class CommandEvaluator : public Evaluator {
 public:
     struct Options {
-        /// The program and its words, never a shell line. In each word {config} stands for the configuration as a JSON object, {config_file}
-        /// for the path of the request, {workload} (empty: the objective's), {seed}, {trial} and {folder} (the trial's, absolute) for
-        /// themselves; {{seed}} is the text {seed}.
+        /// The program and its words, never a shell line. In each word {config} stands for the configuration as a JSON
+        /// object, {config_file} for the path of the request, {workload} (empty: the objective's), {seed}, {trial} and
+        /// {folder} (the trial's, absolute) for themselves; {{seed}} is the text {seed}.
         std::vector<std::string> argv{};
         std::filesystem::path folder{};                    ///< of the study; a trial's is `trials/ID` below it
         std::filesystem::path working_folder{};            ///< where the program runs; empty: this process's own
@@ -48,7 +52,8 @@ public:
         std::string model{};                               ///< for the request
         std::vector<std::string> workloads{};              ///< names of the objective's, for the request
         std::vector<std::string> goals{};                  ///< metrics that every measurement must have, each above 0
-        /// The serving command of a configuration, for the request; its files are written into the trial's folder. Empty: `command` is [].
+        /// The serving command of a configuration, for the request; its files are written into the trial's folder.
+        /// Empty: `command` is [].
         std::function<Command(const Configuration&)> render{};
         double within_seconds = 7200;             ///< start to end, as long as a deployed trial may take; longer is Failure{hung}
         double stop_within_seconds = 20;          ///< for TERM, then again for KILL: an engine that it started has to go too
@@ -59,11 +64,12 @@ public:
         [[nodiscard]] std::string why_invalid() const;
     };
 
-    /// Throws UsageError where the options cannot be: no program, an unknown placeholder in a word, times that are none.
+    /// Throws UsageError where the options cannot be: no program, an unknown placeholder in a word, times that are
+    /// none.
     explicit CommandEvaluator(Options options);
 
-    /// Throws IoError where the machine is at fault, not the configuration: no such program, a folder that cannot be written, or the program itself
-    /// says so (failure kind `infrastructure`). The trial then stays open.
+    /// Throws IoError where the machine is at fault, not the configuration: no such program, a folder that cannot be
+    /// written, or the program itself says so (failure kind `infrastructure`). The trial then stays open.
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;
 
     /// Throws UsageError, with the known ones, where a word has an unknown placeholder.

@@ -47,11 +47,11 @@ struct DeploymentStart {
 /// asked from any thread, the rest from one.
 class Deployment : public Server {
 public:
-    /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves: its ready path answers 200, its list of models
-    /// holds the expected one, and a first completion comes back with a token. Asks with a back-off from 20 ms to 1 s. A failed start is not an
-    /// exception: `started().failure` says why, and the engine is ended. `stop` is heard at any moment.
-    /// Throws IoError where the machine is at fault (no such program, disk full), UsageError where the engine serves but does not accept
-    /// our key (401, 403): then it is ended.
+    /// Starts `command` (rendered for `port`, which must outlive this) and waits until it serves: its ready path
+    /// answers 200, its list of models holds the expected one, and a first completion comes back with a token. Asks
+    /// with a back-off from 20 ms to 1 s. A failed start is not an exception: `started().failure` says why, and the
+    /// engine is ended. `stop` is heard at any moment. Throws IoError where the machine is at fault (no such program,
+    /// disk full), UsageError where the engine serves but does not accept our key (401, 403): then it is ended.
     Deployment(const Engine& engine, const Command& command, const std::string& served_model, const ReservedPort& port,
                DeployOptions options, const std::stop_token& stop = {});
     ~Deployment() override;
@@ -72,12 +72,13 @@ public:
     [[nodiscard]] std::vector<std::string> decisive() const;
     /// Empties the engine's prefix cache, where it can (`between_runs`); false where it cannot.
     bool reset_cache() override;
-    /// What of the flags did not take effect, a line each: by what the engine tells of itself (api.server_info), and by lines of its log that
-    /// say so though it serves.
+    /// What of the flags did not take effect, a line each: by what the engine tells of itself (api.server_info), and by
+    /// lines of its log that say so though it serves.
     [[nodiscard]] std::vector<std::string> not_in_force() const override;
     /// Why the log file ends early (disk full); empty while all is well.
     [[nodiscard]] std::string log_trouble() const;
-    /// TERM, wait, KILL, wait until the port and the GPUs' memory are free. Reports what would not go. Again: says the same.
+    /// TERM, wait, KILL, wait until the port and the GPUs' memory are free. Reports what would not go. Again: says the
+    /// same.
     Ended stop();
 
 private:

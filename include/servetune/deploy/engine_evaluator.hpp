@@ -15,20 +15,22 @@
 
 namespace servetune {
 
-/// Measures configurations for real: starts the engine with the configuration's command, waits until it serves, warms it up, sends every workload,
-/// audits what comes back, tears everything down.
+/// Measures configurations for real: starts the engine with the configuration's command, waits until it serves, warms
+/// it up, sends every workload, audits what comes back, tears everything down.
 ///
-/// One start serves all workloads of a trial; before each the engine's prefix cache is emptied where it can be, and every run has a salt of its own, so that
-/// no prompt was ever seen. Runs of the same configuration number (EvaluationContext::seed) send the same requests whatever the
-/// configuration. A result never comes from a server that died or was replaced meanwhile; one that the machine disturbed is measured once
-/// more, then flagged. What is the machine's fault and not the configuration's (FailureKind::infrastructure) is tried again with a back-off and
-/// never told of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
+/// One start serves all workloads of a trial; before each the engine's prefix cache is emptied where it can be, and
+/// every run has a salt of its own, so that no prompt was ever seen. Runs of the same configuration number
+/// (EvaluationContext::seed) send the same requests whatever the configuration. A result never comes from a server that
+/// died or was replaced meanwhile; one that the machine disturbed is measured once more, then flagged. What is the
+/// machine's fault and not the configuration's (FailureKind::infrastructure) is tried again with a back-off and never
+/// told of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
 ///
-/// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order goes on serving until a configuration
-/// needs other flags, the same configuration is to be measured again (a replicate is a new start), or this object ends.
+/// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order goes on serving until
+/// a configuration needs other flags, the same configuration is to be measured again (a replicate is a new start), or
+/// this object ends.
 ///
-/// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and `trial_stop_seconds`: where
-/// the trial's time went; 0 for a start that an earlier trial paid for.
+/// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and
+/// `trial_stop_seconds`: where the trial's time went; 0 for a start that an earlier trial paid for.
 class EngineEvaluator : public Evaluator {
 public:
     struct Options {

@@ -35,7 +35,8 @@ struct MeasureOptions {
     std::optional<HardwareSpec> hardware{};      ///< for the audit's physics
     std::vector<ModelSpec> models{};             ///< the same
     std::optional<MachineWatchOptions> watch{};  ///< over the machine, where the server is ours; nothing: not watched
-    /// One line for the user's log: `trial 7: serves after 61 s`. What it throws is ignored: no measurement is lost for a line.
+    /// One line for the user's log: `trial 7: serves after 61 s`. What it throws is ignored: no measurement is lost for
+    /// a line.
     std::function<void(const std::string&)> say{};
 
     /// What cannot be in these options, for a person; empty: nothing.

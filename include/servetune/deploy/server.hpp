@@ -12,7 +12,8 @@
 
 namespace servetune {
 
-/// A server that serves a model: what a measurement asks of it, whoever started it. `died` may be asked from any thread, the rest from one.
+/// A server that serves a model: what a measurement asks of it, whoever started it. `died` may be asked from any
+/// thread, the rest from one.
 class Server {
 public:
     virtual ~Server() = default;

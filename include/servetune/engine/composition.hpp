@@ -69,14 +69,14 @@ struct LaunchTarget {
 
 /// The search space of a study, and the way back from its configurations to commands.
 ///
-/// One engine: its parameters keep their names. Several: `engine` is the first parameter (its default the first engine named),
-/// an engine's own parameters are called `engine.parameter` and are active under it, and an entry without an engine is one
-/// parameter shared by all the engines that know its name or concept. Parameters of different engines with one concept keep it
-/// as `concept_name`, which links them.
+/// One engine: its parameters keep their names. Several: `engine` is the first parameter (its default the first engine
+/// named), an engine's own parameters are called `engine.parameter` and are active under it, and an entry without an
+/// engine is one parameter shared by all the engines that know its name or concept. Parameters of different engines
+/// with one concept keep it as `concept_name`, which links them.
 class Composition {
 public:
-    /// Throws SpaceError: an entry no engine knows (in the version named), values outside an engine's domain (unless a checkpoint serves them), an
-    /// entry that could never be active.
+    /// Throws SpaceError: an entry no engine knows (in the version named), values outside an engine's domain (unless a
+    /// checkpoint serves them), an entry that could never be active.
     explicit Composition(SpaceDescription description);
     Composition(const Composition&) = delete;  // it points into itself
     Composition& operator=(const Composition&) = delete;
@@ -102,13 +102,15 @@ public:
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
 
-    /// The parameters that a command of ours or of a person sets, under the names of this space; the reverse of `render`.
+    /// The parameters that a command of ours or of a person sets, under the names of this space; the reverse of
+    /// `render`.
     struct Parsed {
         const Engine* engine = nullptr;  ///< null: no engine's command and flags of no single engine
         Assignment values{};
         std::vector<std::string> unknown{};  ///< words that no parameter explains
     };
-    /// `words`: a whole command, or its flags only (then the engine is the only one that knows all of them, else the first).
+    /// `words`: a whole command, or its flags only (then the engine is the only one that knows all of them, else the
+    /// first).
     [[nodiscard]] Parsed parse(const std::vector<std::string>& words, const std::string& model) const;
     /// The same with its environment and options file.
     [[nodiscard]] Parsed parse(const Command& command, const std::string& model) const;
@@ -157,8 +159,9 @@ private:
     std::vector<std::string> notes_;
 };
 
-/// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a backslash before a newline (or
-/// the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays: `--config={"a":1}` is printed so.
+/// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a backslash before a
+/// newline (or the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays:
+/// `--config={"a":1}` is printed so.
 std::vector<std::string> shell_words(std::string_view line);
 
 }  // namespace servetune

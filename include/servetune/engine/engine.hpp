@@ -60,9 +60,11 @@ struct Engine {
     std::string name;
     std::string versions{};
     std::vector<std::string> launch{};  ///< words, with {model}, {host} and {port} to fill in
-    /// Other words that commands of this engine begin with, beside those of `launch`: for reading commands that people wrote.
+    /// Other words that commands of this engine begin with, beside those of `launch`: for reading commands that people
+    /// wrote.
     std::vector<std::vector<std::string>> started_as{};
-    /// Other spelling of a flag -> the parameter it sets, or `{model}`: for reading too, beside the spellings of the versions files.
+    /// Other spelling of a flag -> the parameter it sets, or `{model}`: for reading too, beside the spellings of the
+    /// versions files.
     std::map<std::string, std::string> aliases{};
     /// What makes the program list its flags; the answers are tried in turn until one is whole (engine/help.hpp).
     std::vector<std::vector<std::string>> help{{"--help"}};

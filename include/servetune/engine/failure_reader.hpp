@@ -16,8 +16,8 @@ struct DecisiveLine {
     std::string line{};
 };
 
-/// The first line of a log that contains one of the engine's patterns, and the kind of failure that this pattern stands for; of several
-/// patterns in one line the first of the engine file. Nothing where no line has any.
+/// The first line of a log that contains one of the engine's patterns, and the kind of failure that this pattern stands
+/// for; of several patterns in one line the first of the engine file. Nothing where no line has any.
 std::optional<DecisiveLine> decisive_line(const Engine& engine, std::span<const std::string> log);
 
 }  // namespace servetune

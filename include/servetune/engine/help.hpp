@@ -11,8 +11,8 @@
 
 namespace servetune {
 
-/// The flags that a help text lists, as argparse, click and llama.cpp write it: on lines that begin with one, all spellings up to
-/// the description (`--foo FOO, -f FOO`, `--on / --off`, `-fa,   --flash-attn [on|off|auto]`).
+/// The flags that a help text lists, as argparse, click and llama.cpp write it: on lines that begin with one, all
+/// spellings up to the description (`--foo FOO, -f FOO`, `--on / --off`, `-fa,   --flash-attn [on|off|auto]`).
 std::set<std::string> flags_in_help(std::string_view text);
 
 /// What an engine is given to answer.
@@ -28,8 +28,9 @@ struct InstalledFlags {
     std::string why_not{};          ///< then: one sentence
 };
 
-/// Runs the program of `engine.launch` with the words of `engine.help`, one after the other until an answer lists the flags of
-/// `launch` (else it is only a part of the help). Never through a shell; the whole process group has ended when this returns.
+/// Runs the program of `engine.launch` with the words of `engine.help`, one after the other until an answer lists the
+/// flags of `launch` (else it is only a part of the help). Never through a shell; the whole process group has ended
+/// when this returns.
 InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits = {});
 
 }  // namespace servetune

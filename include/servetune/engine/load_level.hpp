@@ -10,14 +10,16 @@
 
 namespace servetune {
 
-/// Parameters of the load and not of the engine: how much of it the server gets. They make no flag, so that a server need not be started again
-/// for another level; what is asked with them is how much load a server bears within the limits of the objective.
+/// Parameters of the load and not of the engine: how much of it the server gets. They make no flag, so that a server
+/// need not be started again for another level; what is asked with them is how much load a server bears within the
+/// limits of the objective.
 inline constexpr std::string_view load_concurrency = "load.concurrency";    ///< requests in flight (closed loop), at least 1
 inline constexpr std::string_view load_request_rate = "load.request_rate";  ///< requests a second (open loop), above 0
 
 [[nodiscard]] bool is_load_level(std::string_view parameter);
 
-/// Throws SpaceError where a parameter is none of the two above, or could be no level (0 requests in flight, a rate of 0).
+/// Throws SpaceError where a parameter is none of the two above, or could be no level (0 requests in flight, a rate of
+/// 0).
 void check_load_level(const Parameter& parameter);
 
 /// The workload with the load that the configuration says in place of its own; its own burstiness where it has a rate.

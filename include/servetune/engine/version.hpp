@@ -11,8 +11,9 @@
 
 namespace servetune {
 
-/// The numbers of a version in order: `0.5.5.post1` -> 0 5 5, `1.2.0rc1` -> 1 2 0, `b11669` -> 11669, `0.28-main` -> 0 28. What comes after
-/// a number in the same part (rc1, post1, main) does not count: a flag that 1.2.0rc1 has is taken as one that 1.2 has.
+/// The numbers of a version in order: `0.5.5.post1` -> 0 5 5, `1.2.0rc1` -> 1 2 0, `b11669` -> 11669, `0.28-main` -> 0
+/// 28. What comes after a number in the same part (rc1, post1, main) does not count: a flag that 1.2.0rc1 has is taken
+///     as one that 1.2 has.
 inline std::vector<std::uint64_t> version_numbers(std::string_view version) {
     std::vector<std::uint64_t> result;
     std::size_t at = 0;
@@ -43,8 +44,8 @@ inline int compare_to_bound(std::string_view version, std::string_view bound) {
     return 0;
 }
 
-/// Whether `version` is one of `since` to `until`, both included; an empty bound is none. An empty version stands for the
-/// newest: it is after every `until`.
+/// Whether `version` is one of `since` to `until`, both included; an empty bound is none. An empty version stands for
+/// the newest: it is after every `until`.
 inline bool version_within(std::string_view version, std::string_view since, std::string_view until) {
     if (version.empty()) return until.empty();
     return (since.empty() || compare_to_bound(version, since) >= 0) && (until.empty() || compare_to_bound(version, until) <= 0);

@@ -18,8 +18,8 @@ struct EvaluationContext {
     std::stop_token stop{};  ///< when it is set, come back soon with Failure{cancelled}
 };
 
-/// Measures a configuration. It returns what it found, a failed trial included; it throws only when the tuner itself cannot go
-/// on. Called from one thread at a time. Every implementation runs tests/contract/evaluator_contract.hpp.
+/// Measures a configuration. It returns what it found, a failed trial included; it throws only when the tuner itself
+/// cannot go on. Called from one thread at a time. Every implementation runs tests/contract/evaluator_contract.hpp.
 class Evaluator {
 public:
     virtual ~Evaluator() = default;

@@ -36,11 +36,12 @@ struct MeasuredTable {
 
 /// Answers from a table instead of a GPU.
 ///
-/// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an empty cell:
-/// inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal (printed twice) and
-/// replicates when they are not: the answer is then their mean with its standard error and their number, or the failure if one failed. A
-/// configuration without a row is Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is
-/// multiplied, and every time divided, by one log-normal factor of that spread, a function of configuration, workload, seed and replicate.
+/// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an
+/// empty cell: inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal
+/// (printed twice) and replicates when they are not: the answer is then their mean with its standard error and their
+/// number, or the failure if one failed. A configuration without a row is Failure{not_in_table}, a row of a failed
+/// trial is that Failure. With `noise_cv` every rate of a row is multiplied, and every time divided, by one log-normal
+/// factor of that spread, a function of configuration, workload, seed and replicate.
 class ReplayEvaluator : public Evaluator {
 public:
     struct Options {
@@ -57,7 +58,8 @@ public:
         }
     };
 
-    /// Throws UsageError where the options cannot be, SpaceError when the space varies a parameter that the table does not have, or the table one that the space does not.
+    /// Throws UsageError where the options cannot be, SpaceError when the space varies a parameter that the table does
+    /// not have, or the table one that the space does not.
     ReplayEvaluator(const MeasuredTable& table, const SearchSpace& space, Options options);
 
     inline Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override;

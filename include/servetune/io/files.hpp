@@ -9,15 +9,17 @@ namespace servetune {
 
 /// The whole of a file. Throws IoError.
 std::string read_file(const std::filesystem::path& file);
-/// `~` and `~user` at the start as a shell expands them; any other text as it is. Throws IoError for a user that does not exist.
+/// `~` and `~user` at the start as a shell expands them; any other text as it is. Throws IoError for a user that does
+/// not exist.
 std::string with_home(const std::string& path);
 
 /// A file that is being written. Symbolic links are followed to the file they name.
 ///
-/// A new or regular file is written beside its place, under a name that ends in `.part`, and `commit` renames it: a reader sees the old
-/// content or the new, never half. It keeps the mode of the file that it replaces. Where the folder takes no new file, or the file is a
-/// mount point, the file itself is written. A device, a FIFO or a descriptor of this process (`/dev/stdout`) is opened and written, never
-/// replaced. A FIFO without a reader fails after `reader_patience_seconds`. A reader that goes away is an error, not a SIGPIPE.
+/// A new or regular file is written beside its place, under a name that ends in `.part`, and `commit` renames it: a
+/// reader sees the old content or the new, never half. It keeps the mode of the file that it replaces. Where the folder
+/// takes no new file, or the file is a mount point, the file itself is written. A device, a FIFO or a descriptor of
+/// this process (`/dev/stdout`) is opened and written, never replaced. A FIFO without a reader fails after
+/// `reader_patience_seconds`. A reader that goes away is an error, not a SIGPIPE.
 class OutputFile {
 public:
     /// Throws IoError, as every call.

@@ -8,11 +8,12 @@
 
 namespace servetune {
 
-/// Hears of secrets while it lives: what `${NAME}` gives in the YAML files that this thread reads, and passwords in their URLs. They go to `into`,
-/// which must outlive it. Several may live at once, each made after and ended before the one around it; all of them hear.
+/// Hears of secrets while it lives: what `${NAME}` gives in the YAML files that this thread reads, and passwords in
+/// their URLs. They go to `into`, which must outlive it. Several may live at once, each made after and ended before the
+/// one around it; all of them hear.
 ///
-/// Not every value of the environment is a secret, but nothing tells which: all are. Left out are those that would be found by chance in other
-/// text: true, false, a number of less than 8 characters, any text of less than 4.
+/// Not every value of the environment is a secret, but nothing tells which: all are. Left out are those that would be
+/// found by chance in other text: true, false, a number of less than 8 characters, any text of less than 4.
 class CollectSecrets {
 public:
     explicit CollectSecrets(Redactor& into);

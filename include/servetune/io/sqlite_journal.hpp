@@ -12,7 +12,8 @@
 
 namespace servetune {
 
-/// How paths of a definition begin that journals did not have before 2026-11-23: a journal without any says nothing of them.
+/// How paths of a definition begin that journals did not have before 2026-11-23: a journal without any says nothing of
+/// them.
 inline const std::string of_later_versions = "file.";
 
 /// What a journal belongs to.
@@ -32,25 +33,27 @@ struct RescuedJournal {
     std::vector<std::string> left_out;  ///< single events that were damaged, trials that have another number without them
 };
 
-/// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction per event). The format, and what it
-/// promises to other tools, is in docs/reference/journal-format.md. One process writes at a time (a lock that dies with it); any number may
-/// read, also those that may not write. Each event has a checksum: damage is an error, never another figure. Not thread safe.
+/// The journal of a study in `FOLDER/study.db` (SQLite, write-ahead log, one durable transaction per event). The
+/// format, and what it promises to other tools, is in docs/reference/journal-format.md. One process writes at a time (a
+/// lock that dies with it); any number may read, also those that may not write. Each event has a checksum: damage is an
+/// error, never another figure. Not thread safe.
 class SqliteJournal : public Journal {
 public:
-    /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError: an unwritable folder, another
-    /// process at work, a file that is no journal, is damaged, or is of a newer schema. Throws UsageError when the journal
-    /// belongs to a different definition, saying what changed, unless `accept_changes`, which records the new one. Each call that
-    /// records something throws IoError when the journal's files have been removed, moved or replaced since.
+    /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError: an unwritable
+    /// folder, another process at work, a file that is no journal, is damaged, or is of a newer schema. Throws
+    /// UsageError when the journal belongs to a different definition, saying what changed, unless `accept_changes`,
+    /// which records the new one. Each call that records something throws IoError when the journal's files have been
+    /// removed, moved or replaced since.
     static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false);
-    /// What is recorded now, read beside a running writer: a study's folder, or a journal's file under any name. Changes nothing there
-    /// and needs no permission to write. Throws IoError.
+    /// What is recorded now, read beside a running writer: a study's folder, or a journal's file under any name.
+    /// Changes nothing there and needs no permission to write. Throws IoError.
     static SqliteJournal read(const std::filesystem::path& folder_or_file);
     /// The journal that `read` opens.
     static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 
-    /// Copies what is whole in a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place. Events after a
-    /// damaged page are lost, and a trial that a lost event told is measured again. Throws IoError when not even the beginning can be
-    /// read, or the new file cannot be written.
+    /// Copies what is whole in a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place.
+    /// Events after a damaged page are lost, and a trial that a lost event told is measured again. Throws IoError when
+    /// not even the beginning can be read, or the new file cannot be written.
     static RescuedJournal rescue(const std::filesystem::path& folder);
 
     SqliteJournal(SqliteJournal&&) noexcept;

@@ -19,15 +19,15 @@ namespace servetune {
 
 /// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column: 'path':`.
 ///
-/// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a default;
-/// `$${` is a plain `${`), and messages show `${NAME}` in its place (io/secrets.hpp). Aliases are resolved; a file is one document of at
-/// most 2 MiB and expands to at most a million nodes, 32 MiB of text, 100 deep.
+/// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a
+/// default; `$${` is a plain `${`), and messages show `${NAME}` in its place (io/secrets.hpp). Aliases are resolved; a
+/// file is one document of at most 2 MiB and expands to at most a million nodes, 32 MiB of text, 100 deep.
 class Yaml {
 public:
     enum class Kind { null, scalar, sequence, mapping };
 
-    /// Throws IoError when the file cannot be read, ParseError when it is not YAML, not UTF-8, has a second document, or a key
-    /// stands twice.
+    /// Throws IoError when the file cannot be read, ParseError when it is not YAML, not UTF-8, has a second document,
+    /// or a key stands twice.
     static Yaml load(const std::filesystem::path& file);
     static Yaml parse(std::string_view text, const std::string& name);
 
@@ -37,7 +37,8 @@ public:
     [[nodiscard]] bool is_scalar() const { return kind_ == Kind::scalar; }
     [[nodiscard]] const std::string& file() const { return *file_; }
 
-    /// Throws ParseError when it is no mapping, has a key that is not in the table (nearest first), or lacks a required one.
+    /// Throws ParseError when it is no mapping, has a key that is not in the table (nearest first), or lacks a required
+    /// one.
     void check_keys(std::span<const Key> known) const;
     /// The same for a table of keys (src/study_file/keys.hpp).
     template <class Table>
@@ -49,8 +50,8 @@ public:
     [[nodiscard]] const Yaml* find(const Key& key) const { return entry(key.name); }
     /// The same of a key that must be there. Throws ParseError as check_keys.
     [[nodiscard]] const Yaml& at(const Key& key) const;
-    /// A child of a mapping whose names are free (parameters, engines); null when absent. A key has a row in a table and is read by it: a name that
-    /// stands in the program does not compile.
+    /// A child of a mapping whose names are free (parameters, engines); null when absent. A key has a row in a table
+    /// and is read by it: a name that stands in the program does not compile.
     [[nodiscard]] const Yaml* entry(std::string_view name) const;
     template <std::size_t n>
     const Yaml* entry(const char (&name)[n]) const = delete;
@@ -70,7 +71,8 @@ public:
     [[nodiscard]] double fraction() const;            ///< `1%` or `0.01`; at most 1
     [[nodiscard]] std::vector<Value> values() const;  ///< a list, or one value
 
-    /// Copies of this mapping with `over`'s keys in place of its own; the mappings under `merged` are merged name by name.
+    /// Copies of this mapping with `over`'s keys in place of its own; the mappings under `merged` are merged name by
+    /// name.
     [[nodiscard]] Yaml overlaid(const Yaml& over, const Key& merged) const;
     [[nodiscard]] Yaml without(const Key& key) const;
 

@@ -15,8 +15,8 @@ namespace servetune {
 
 namespace arrival_detail {
 
-/// Arrivals of a process of mean gap 1: the first at 0, the last at `count - 1` exactly, the gaps Gamma with this shape and scaled to fit
-/// (Dirichlet). For shape 1 this is a Poisson process given how many arrive in that time.
+/// Arrivals of a process of mean gap 1: the first at 0, the last at `count - 1` exactly, the gaps Gamma with this shape
+/// and scaled to fit (Dirichlet). For shape 1 this is a Poisson process given how many arrive in that time.
 inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& rng) {
     std::vector<double> result(count, 0.0);
     double sum = 0;
@@ -33,12 +33,12 @@ inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& r
 /// When each of `count` requests is sent, in seconds from the start, rising.
 ///
 /// - all at once, closed loop: zeros.
-/// - rate r, burstiness b: gaps ~ Gamma(shape b, mean 1/r), as in vLLM's load test: b = 1 is Poisson, b < 1 burstier, infinite an even
-///   pace. Then scaled so that the mean gap is exactly 1/r: the offered rate of a short run is no matter of luck, and compared runs offer
-///   the same. The first request is sent at 0 (vLLM: after one gap).
-/// - ramp from r0 to r1: the same process in the time in which it is stationary, `u = r0 t + (r1 - r0) t^2 / (2 T)`, with
-///   `T = 2 (count - 1) / (r0 + r1)`: the rate rises evenly in time (Cinlar 1975, time change of a Poisson process; vLLM's rises evenly in
-///   the request's index).
+/// - rate r, burstiness b: gaps ~ Gamma(shape b, mean 1/r), as in vLLM's load test: b = 1 is Poisson, b < 1 burstier,
+///   infinite an even pace. Then scaled so that the mean gap is exactly 1/r: the offered rate of a short run is no
+///   matter of luck, and compared runs offer the same. The first request is sent at 0 (vLLM: after one gap).
+/// - ramp from r0 to r1: the same process in the time in which it is stationary, `u = r0 t + (r1 - r0) t^2 / (2 T)`,
+///   with `T = 2 (count - 1) / (r0 + r1)`: the rate rises evenly in time (Cinlar 1975, time change of a Poisson
+///   process; vLLM's rises evenly in the request's index).
 /// - trace: the data set has the times; throws UsageError, as for rates that are none.
 inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t count, Rng rng) {
     const auto check = [](bool fine, const std::string& wanted, double got) {

@@ -17,7 +17,8 @@ namespace servetune {
 /// How a tool defines its times.
 ///
 /// vllm: TPOT = (latency - TTFT) / (tokens - 1) of each request, unweighted; ITL = all gaps between chunks, pooled.
-/// guidellm: TPOT = latency / tokens, which holds the TTFT; ITL = (last - first token) / (tokens - 1). Both weighted by tokens.
+/// guidellm: TPOT = latency / tokens, which holds the TTFT; ITL = (last - first token) / (tokens - 1). Both weighted by
+/// tokens.
 enum class Dialect { unknown, vllm, guidellm };
 
 /// What is known of a measurement besides its figures. Everything is optional: what is not known is not checked, and
@@ -40,17 +41,18 @@ struct AuditContext {
     std::optional<double> tokens_per_step{1};  ///< most that a stream can gain in one step; above 1: speculation; absent: not known
 };
 
-/// Checks the identities that every honest measurement satisfies, one result by itself. The verdict is that of the gravest
-/// finding. Definitions, tolerances, weights and their reasons: docs/explanation/measuring.md. Ids: window decomposition hidden_decode chunks
-/// little order peak complete lengths counts load_bound client server physics. Never throws; O(1).
+/// Checks the identities that every honest measurement satisfies, one result by itself. The verdict is that of the
+/// gravest finding. Definitions, tolerances, weights and their reasons: docs/explanation/measuring.md. Ids: window
+/// decomposition hidden_decode chunks little order peak complete lengths counts load_bound client server physics. Never
+/// throws; O(1).
 Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
 
-/// Results of one workload that are to be compared: the id equal_work, one validity for each. The yardstick is the median of three
-/// or more, else the first.
+/// Results of one workload that are to be compared: the id equal_work, one validity for each. The yardstick is the
+/// median of three or more, else the first.
 std::vector<Validity> audit_together(std::span<const BenchmarkResult> results);
 
-/// What a workload says: arrival, lengths, whether prompts are meant to share a cache. Not how many requests were sent: a document may
-/// have been measured with another number.
+/// What a workload says: arrival, lengths, whether prompts are meant to share a cache. Not how many requests were sent:
+/// a document may have been measured with another number.
 void describe(AuditContext& context, const Workload& workload, const BenchmarkResult& result);
 
 /// Adds findings to a validity and keeps the graver verdict.

@@ -32,19 +32,19 @@ struct Endpoint {
     std::string certificates{};  ///< a file of certificate authorities to trust beside the system's
     bool verify_certificate = true;
     bool usage = true;  ///< ask for token counts while streaming; an answer without them has failed. False: tokens are estimated
-    /// Fields of ours that this server refuses, and that are not sent for that (`try_request` finds them): `ignore_eos`, `stream_options`;
-    /// `max_tokens`, in whose place `max_completion_tokens` is sent.
+    /// Fields of ours that this server refuses, and that are not sent for that (`try_request` finds them):
+    /// `ignore_eos`, `stream_options`; `max_tokens`, in whose place `max_completion_tokens` is sent.
     std::vector<std::string> refused_fields{};
     std::string metrics_path = "/metrics";  ///< empty: the server's counters are not read
-    /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the server's own name, as an engine file's
-    /// `counters` has them; of several for one the first that the server has counts.
+    /// `prompt_tokens`, `generated_tokens`, `prefix_hit_tokens`, `requests` or `preemptions` -> the server's own name,
+    /// as an engine file's `counters` has them; of several for one the first that the server has counts.
     std::vector<std::pair<std::string, std::string>> counters{};
     std::string models_path = "/v1/models";  ///< the list of models
     std::string answers_path{};              ///< answers are asked for here; empty: where OpenAI's interface has `api`
 };
 
-/// The address before the paths of OpenAI's interface: without `/v1`, `/v1/chat/completions`, `/v1/completions`, `/v1/models` and slashes
-/// at its end. Throws UsageError for what is no http:// or https:// address.
+/// The address before the paths of OpenAI's interface: without `/v1`, `/v1/chat/completions`, `/v1/completions`,
+/// `/v1/models` and slashes at its end. Throws UsageError for what is no http:// or https:// address.
 std::string server_url(const std::string& address);
 
 /// How far a run is.
@@ -86,14 +86,17 @@ struct LoadRun {
     bool stopped = false;       ///< by the stop token: records of requests that had not ended are `cancelled`
 };
 
-/// Sends the requests when the arrival process says so and records what comes back (docs/explanation/measuring.md has the definitions).
+/// Sends the requests when the arrival process says so and records what comes back (docs/explanation/measuring.md has
+/// the definitions).
 ///
-/// Times are CLOCK_MONOTONIC, one stamp for each read of a socket. A failed request is a record with a reason, never an exception.
-/// A turn of a conversation is sent once the one it follows has been answered, and fails with it. Redirects are not followed,
-/// proxies of the environment not used. Throws UsageError for what cannot be sent: no request, a turn before the one it
-/// follows, an extra body that is no JSON object, a URL that is none, control characters in a key or a header, more connections than the system lets a process have.
+/// Times are CLOCK_MONOTONIC, one stamp for each read of a socket. A failed request is a record with a reason, never an
+/// exception. A turn of a conversation is sent once the one it follows has been answered, and fails with it. Redirects
+/// are not followed, proxies of the environment not used. Throws UsageError for what cannot be sent: no request, a turn
+/// before the one it follows, an extra body that is no JSON object, a URL that is none, control characters in a key or
+/// a header, more connections than the system lets a process have.
 ///
-///     const LoadRun run = generate_load({"http://127.0.0.1:8000", "Qwen/Qwen3-8B"}, plan, {.kind = Arrival::Kind::concurrency, .in_flight = 64});
+///     const LoadRun run = generate_load({"http://127.0.0.1:8000", "Qwen/Qwen3-8B"}, plan,
+///                                       {.kind = Arrival::Kind::concurrency, .in_flight = 64});
 LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival,
                       const LoadOptions& options = {}, const std::stop_token& stop = {});
 

@@ -39,9 +39,10 @@ struct LoadTestResult {
     std::vector<NotChecked> not_checked{};
 };
 
-/// Asks what the server accepts and how it counts, plans, sends, summarises, audits. A server that refuses fields of ours is measured
-/// without them; where it counts no tokens, they are estimated. The notes of the statistics and the audit say so. Throws as `try_request`,
-/// `calibrated`, `plan_requests` and `generate_load` do; failed requests are data.
+/// Asks what the server accepts and how it counts, plans, sends, summarises, audits. A server that refuses fields of
+/// ours is measured without them; where it counts no tokens, they are estimated. The notes of the statistics and the
+/// audit say so. Throws as `try_request`, `calibrated`, `plan_requests` and `generate_load` do; failed requests are
+/// data.
 LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop = {});
 
 }  // namespace servetune

@@ -55,34 +55,38 @@ struct LoadStatistics {
     std::vector<std::string> notes{};  ///< why something is absent or means something else here
 };
 
-/// Summarises a run. All figures but failures, duration and concurrency are of the successful requests alone (docs/explanation/measuring.md).
+/// Summarises a run. All figures but failures, duration and concurrency are of the successful requests alone
+/// (docs/explanation/measuring.md).
 ///
-/// - Times: mean, population standard deviation, percentiles by linear interpolation at q (n - 1) (numpy's default). Latency ends with
-///   the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each request, unweighted, of those with
-///   two tokens or more that came in two pieces or more: of one piece it cannot be known. Inter-token latency pools the gaps between
-///   pieces of all requests.
-/// - Output tokens are the server's count. Where it gives none they are estimated, and a note says how: each piece is a token, unless the
-///   texts say that pieces hold several (1.5 times as many tokens by `estimated_tokens` or more): then the texts count. The rule is the same
-///   for all answers of a run. Input tokens that the server does not count are those planned; absent where one success has neither.
-/// - Peak output tokens per second: the most in any window of one second, each piece holding tokens / pieces of its request; absent in runs
-///   of less than a second.
+/// - Times: mean, population standard deviation, percentiles by linear interpolation at q (n - 1) (numpy's default).
+///   Latency ends with the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each
+///   request, unweighted, of those with two tokens or more that came in two pieces or more: of one piece it cannot be
+///   known. Inter-token latency pools the gaps between pieces of all requests.
+/// - Output tokens are the server's count. Where it gives none they are estimated, and a note says how: each piece is a
+///   token, unless the texts say that pieces hold several (1.5 times as many tokens by `estimated_tokens` or more):
+///   then the texts count. The rule is the same for all answers of a run. Input tokens that the server does not count
+///   are those planned; absent where one success has neither.
+/// - Peak output tokens per second: the most in any window of one second, each piece holding tokens / pieces of its
+///   request; absent in runs of less than a second.
 /// - Concurrency: requests between sent and done, failures included: its integral / duration, and its largest value.
 ///
-/// Intervals are given where requests are a sample of something that stays: an open loop of constant rate, a closed loop. "All at once"
-/// has no steady state, traces and ramps change: there only repeated runs tell.
+/// Intervals are given where requests are a sample of something that stays: an open loop of constant rate, a closed
+/// loop. "All at once" has no steady state, traces and ramps change: there only repeated runs tell.
 ///
-/// - Means of times: the standard error is s / sqrt(n_eff), with n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >= 0 in the order of
-///   sending (AR(1); Law, "Simulation Modeling and Analysis", 4.4). The interval is symmetric on a logarithmic scale, mean exp(+- t se / mean)
-///   with n_eff - 1 degrees of freedom: a mean of times is positive, and its distribution skewed to the right. (Of five exponential times the exact
-///   one is 0.49 .. 3.08 times the mean, this one 0.29 .. 3.46, mean +- t se -0.24 .. 2.24.) Beyond a factor of ten there is a note instead. In a closed loop the first `places` requests, sent together, are left
-///   out.
-/// - Percentiles of times per request: order statistics by the binomial distribution with n_eff (David and Nagaraja, "Order Statistics",
-///   7.1), one tail narrowed where the other has no room. p99 needs 299 requests: 1 - 0.99^299 > 0.95; with fewer there is a note
-///   instead.
-/// - Throughputs of a closed loop with at least 6 requests a place: batch means (Law, 9.5.3) over the steady state, which begins when as
-///   many requests have ended as there are places (the first ones start together and end together) and ends when the last is sent (then
-///   places stay empty). Batches: 20, fewer so that each is as long as a mean latency, at least 4 (six requests a place leave about
-///   that); halved while their lag-1 correlation is above 0.2 and there are 8 or more. Intervals on a logarithmic scale, as above. Tokens count when they came, input tokens at the
+/// - Means of times: the standard error is s / sqrt(n_eff), with n_eff = n (1 - r) / (1 + r) for lag-1 correlation r >=
+///   0 in the order of sending (AR(1); Law, "Simulation Modeling and Analysis", 4.4). The interval is symmetric on a
+///   logarithmic scale, mean exp(+- t se / mean) with n_eff - 1 degrees of freedom: a mean of times is positive, and
+///   its distribution skewed to the right. (Of five exponential times the exact one is 0.49 .. 3.08 times the mean,
+///   this one 0.29 .. 3.46, mean +- t se -0.24 .. 2.24.) Beyond a factor of ten there is a note instead. In a closed
+///   loop the first `places` requests, sent together, are left out.
+/// - Percentiles of times per request: order statistics by the binomial distribution with n_eff (David and Nagaraja,
+///   "Order Statistics", 7.1), one tail narrowed where the other has no room. p99 needs 299 requests: 1 - 0.99^299 >
+///   0.95; with fewer there is a note instead.
+/// - Throughputs of a closed loop with at least 6 requests a place: batch means (Law, 9.5.3) over the steady state,
+///   which begins when as many requests have ended as there are places (the first ones start together and end together)
+///   and ends when the last is sent (then places stay empty). Batches: 20, fewer so that each is as long as a mean
+///   latency, at least 4 (six requests a place leave about that); halved while their lag-1 correlation is above 0.2 and
+///   there are 8 or more. Intervals on a logarithmic scale, as above. Tokens count when they came, input tokens at the
 ///   first token, requests at their end.
 LoadStatistics statistics_of(const LoadRun& run, const Asked& asked);
 
@@ -95,7 +99,8 @@ TimeSummary summary_of(std::vector<double> values);
 /// The q-quantile (0 <= q <= 1) by linear interpolation at q (n - 1); `sorted` rises and is not empty.
 double percentile(std::span<const double> sorted, double q);
 
-/// The ranks (from 1) of the order statistics between which the q-quantile lies with at least 95 %; nothing where n is too small.
+/// The ranks (from 1) of the order statistics between which the q-quantile lies with at least 95 %; nothing where n is
+/// too small.
 struct Ranks {
     std::size_t low = 0;
     std::size_t high = 0;

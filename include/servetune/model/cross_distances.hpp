@@ -11,9 +11,10 @@
 
 namespace servetune {
 
-/// A number for each of n observed points and any other one that depends on their levels in one dimension, such as their distance there: a column of n
-/// for each level of the other, made when the level is first met. Adding it takes n additions a dimension and candidate. Tables of all distances
-/// (`distance_tables`) of thousands of candidates take hundreds of megabytes.
+/// A number for each of n observed points and any other one that depends on their levels in one dimension, such as
+/// their distance there: a column of n for each level of the other, made when the level is first met. Adding it takes n
+/// additions a dimension and candidate. Tables of all distances (`distance_tables`) of thousands of candidates take
+/// hundreds of megabytes.
 class LevelColumns {
 public:
     /// Both must outlive it.

@@ -17,13 +17,15 @@
 
 namespace servetune {
 
-/// The chance that a configuration gives a number at all: a Gaussian process behind a probit, fitted by Laplace's method (Rasmussen and Williams,
-/// GPML, section 3.4 and algorithm 3.1).
+/// The chance that a configuration gives a number at all: a Gaussian process behind a probit, fitted by Laplace's
+/// method (Rasmussen and Williams, GPML, section 3.4 and algorithm 3.1).
 ///
-///     P(works | x) = Phi(mu(x) / sqrt(1 + s^2(x))),   k = sum_d M(T_d / l^2) + M(sum_d T_d / (D l^2)),   mean: a constant
+///     P(works | x) = Phi(mu(x) / sqrt(1 + s^2(x))),
+///     k = sum_d M(T_d / l^2) + M(sum_d T_d / (D l^2)),   mean: a constant
 ///
-/// The additive part lets one parameter at fault be found from few crashes; the product part, that a combination is. A margin m that is known beforehand adds
-/// b m to the latent, b ~ N(1, margin_sd^2) integrated out: knowledge that is wrong, even the wrong way round, is outweighed by what is seen.
+/// The additive part lets one parameter at fault be found from few crashes; the product part, that a combination is. A
+/// margin m that is known beforehand adds b m to the latent, b ~ N(1, margin_sd^2) integrated out: knowledge that is
+/// wrong, even the wrong way round, is outweighed by what is seen.
 class FeasibilityModel {
 public:
     struct Options {
@@ -34,8 +36,8 @@ public:
         double margin_sd = 2;  ///< of the coefficient of what is known beforehand, around 1: a few answers the other way outweigh it
     };
 
-    /// `geometry` must outlive it. `works`: one for each point. `margins`: what is known of each beforehand, in standard deviations of the latent
-    /// (a memory model's); empty: nothing.
+    /// `geometry` must outlive it. `works`: one for each point. `margins`: what is known of each beforehand, in
+    /// standard deviations of the latent (a memory model's); empty: nothing.
     FeasibilityModel(const LevelGeometry& geometry, std::vector<EncodedPoint> points, const std::vector<bool>& works, Options options,
                      const std::vector<double>& margins = {})
         : options_(options), geometry_(&geometry), dimensions_(geometry.dimensions()), points_(std::move(points)) {
@@ -65,7 +67,8 @@ public:
                 static_cast<double>(dimensions_) * options_.additive_variance};
     }
     [[nodiscard]] double additive_stretch() const { return static_cast<double>(std::max<std::size_t>(dimensions_, 1)); }
-    /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |L^-1 R k(x)|^2, L the factor, R diagonal.
+    /// Of the posterior's mean: k(x)'weights above the prior's; and of its variance: prior - |L^-1 R k(x)|^2, L the
+    /// factor, R diagonal.
     [[nodiscard]] const Eigen::VectorXd& weights() const { return gradient_; }
     [[nodiscard]] const Eigen::MatrixXd& factor() const { return factor_; }
     [[nodiscard]] const Eigen::VectorXd& root_weights() const { return root_weights_; }
@@ -123,7 +126,8 @@ private:
     /// Of the additive part.
     [[nodiscard]] double inverse_squared_length() const { return 1 / (options_.length * options_.length); }
 
-    /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit); f - mean = K gradient.
+    /// Newton's method for the mode f of the latent (GPML algorithm 3.1, eq. 3.16 for the probit); f - mean = K
+    /// gradient.
     void fit(const Eigen::MatrixXd& k) {
         const Eigen::Index n = labels_.size();
         gradient_ = Eigen::VectorXd::Zero(n);

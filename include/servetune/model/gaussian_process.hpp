@@ -20,8 +20,9 @@ namespace servetune {
 ///
 ///     y = H b + g(x) + e,   b ~ N(mean, diag(variance)),   g ~ GP(0, k),   e_i ~ N(0, s_n^2 v_i)
 ///
-/// `H` holds the regressors: a column of ones for the level, and one for each prior mean. Their coefficients are integrated out (Rasmussen and
-/// Williams, GPML, section 2.7), which adds H diag(variance) H' to the covariance and H mean to the mean.
+/// `H` holds the regressors: a column of ones for the level, and one for each prior mean. Their coefficients are
+/// integrated out (Rasmussen and Williams, GPML, section 2.7), which adds H diag(variance) H' to the covariance and H
+/// mean to the mean.
 struct Observations {
     std::vector<EncodedPoint> points{};
     Eigen::VectorXd values{};                ///< y
@@ -40,7 +41,8 @@ inline std::vector<Eigen::Index> even_part(std::size_t count, std::size_t most) 
     return result;
 }
 
-/// A mean and a variance of the noise-free function. Never a standard deviation that is called a variance, never with the noise in it.
+/// A mean and a variance of the noise-free function. Never a standard deviation that is called a variance, never with
+/// the noise in it.
 struct Prediction {
     double mean = 0;
     double variance = 0;
@@ -49,7 +51,8 @@ struct Prediction {
 /// The exact posterior for given parameters. O(n^3) to make, O(n^2) for a variance.
 class GaussianProcess {
 public:
-    /// `tables`: distances among the observations' points. Throws UsageError where numbers are not finite or sizes differ.
+    /// `tables`: distances among the observations' points. Throws UsageError where numbers are not finite or sizes
+    /// differ.
     GaussianProcess(const DistanceTables& tables, Observations data, KernelParameters kernel, double noise_variance)
         : kernel_(std::move(kernel)), noise_variance_(noise_variance), data_(std::move(data)) {
         check();
@@ -69,7 +72,8 @@ public:
     /// (K + noise)^-1 (y - H mean).
     [[nodiscard]] const Eigen::VectorXd& weights() const { return weights_; }
 
-    /// Covariance of the observations with m other points, regressors included: n x m. `tables`: n x m distances, `regressors`: m x p.
+    /// Covariance of the observations with m other points, regressors included: n x m. `tables`: n x m distances,
+    /// `regressors`: m x p.
     [[nodiscard]] Eigen::MatrixXd cross_covariance(const DistanceTables& tables, const Eigen::MatrixXd& regressors) const {
         return with_regressors(covariance(tables, kernel_, size(), regressors.rows()), data_.regressors, regressors);
     }
@@ -129,14 +133,15 @@ public:
         return {data_.coefficient_mean(p) + prior * column.dot(weights_), std::max(prior - prior * prior * seen, 0.0)};
     }
 
-    /// With the covariances k(x) of a point with the data: k(x)'w is the posterior covariance of f(x) with f at observation i. For k(x, x_i) is k(x)'e_i, and
-    /// (K + noise)^-1 (K e_i) = e_i - s_n^2 v_i (K + noise)^-1 e_i.
+    /// With the covariances k(x) of a point with the data: k(x)'w is the posterior covariance of f(x) with f at
+    /// observation i. For k(x, x_i) is k(x)'e_i, and (K + noise)^-1 (K e_i) = e_i - s_n^2 v_i (K + noise)^-1 e_i.
     [[nodiscard]] Eigen::VectorXd covariance_weights(Eigen::Index i) const {
         return noise_variance_ * data_.noise_factors(i) * solve(Eigen::VectorXd::Unit(size(), i));
     }
 
-    /// One more observation in O(n^2) in place of O(n^3): a row of the factor (L^-1 c and what is left of its variance). `tables`: n x 1 distances to it,
-    /// `regressors`: 1 x p. A point that the others determine to rounding is given the smallest variance that the factor can hold.
+    /// One more observation in O(n^2) in place of O(n^3): a row of the factor (L^-1 c and what is left of its
+    /// variance). `tables`: n x 1 distances to it, `regressors`: 1 x p. A point that the others determine to rounding
+    /// is given the smallest variance that the factor can hold.
     void append(const DistanceTables& tables, const EncodedPoint& point, double value, double noise_factor,
                 const Eigen::RowVectorXd& regressors) {
         if (!std::isfinite(value) || !std::isfinite(noise_factor) || !regressors.allFinite())
@@ -182,7 +187,8 @@ private:
         return k;
     }
 
-    /// Points that are alike to rounding have no factor: the smallest share of the mean variance on the diagonal that gives them one.
+    /// Points that are alike to rounding have no factor: the smallest share of the mean variance on the diagonal that
+    /// gives them one.
     void factorise(Eigen::MatrixXd k) {
         const double mean = k.rows() > 0 ? k.diagonal().mean() : 0;
         double added = 0;

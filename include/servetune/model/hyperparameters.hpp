@@ -24,11 +24,13 @@ struct LogNormal {
 
 /// What is believed of the parameters of a Gaussian process over standardised values before they are seen.
 ///
-/// Lengths: ln l_d ~ N(ln 0.4 + 0.5 ln D + 0.5 ln t_d, 0.75^2). Distances in D dimensions grow like sqrt(D), so must lengths, or nothing would be correlated
-/// with anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization Performs Great in High Dimensions, ICML 2024). t_d is the dimension's typical distance:
-/// neighbours on a long scale are nearer to each other than two categories. Shorter (ln t_d) or longer (0) ones lost to this on ordered or on unordered
-/// parameters (docs/explanation/performance-appendix.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part.
-/// Noise: around what is assumed or has been measured, in units of the values.
+/// Lengths: ln l_d ~ N(ln 0.4 + 0.5 ln D + 0.5 ln t_d, 0.75^2). Distances in D dimensions grow like sqrt(D), so must
+/// lengths, or nothing would be correlated with anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization
+/// Performs Great in High Dimensions, ICML 2024). t_d is the dimension's typical distance: neighbours on a long scale
+/// are nearer to each other than two categories. Shorter (ln t_d) or longer (0) ones lost to this on ordered or on
+/// unordered parameters (docs/explanation/performance-appendix.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values
+/// are standardised and the regressors take a part. Noise: around what is assumed or has been measured, in units of the
+/// values.
 struct HyperparameterPriors {
     std::vector<LogNormal> lengths{};  ///< one for each dimension
     LogNormal product_variance{-0.6931471805599453, 1};
@@ -45,7 +47,8 @@ struct HyperparameterPriors {
     }
 };
 
-/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln s_n^2 and, where there is an additive part, ln s_a^2.
+/// Parameters of a Gaussian process as a vector of logarithms: ln l_1 .. ln l_D, ln s_p^2, ln s_n^2 and, where there is
+/// an additive part, ln s_a^2.
 class Hyperparameters {
 public:
     /// `least_noise_variance`: below it the factor loses its digits.
@@ -75,8 +78,8 @@ public:
         return result;
     }
 
-    /// -ln p(y, theta) up to a constant, and its gradient: 0.5 tr((K^-1 - a a') dK) (GPML eq. 5.9), a = K^-1 r, and the prior's.
-    /// Infinite where the covariance has no factor. O(n^3 + n^2 D).
+    /// -ln p(y, theta) up to a constant, and its gradient: 0.5 tr((K^-1 - a a') dK) (GPML eq. 5.9), a = K^-1 r, and the
+    /// prior's. Infinite where the covariance has no factor. O(n^3 + n^2 D).
     double negative_log_posterior(const DistanceTables& tables, const Observations& data, const Eigen::VectorXd& theta,
                                   Eigen::VectorXd& gradient) const;
 
@@ -100,8 +103,9 @@ struct HyperparameterMode {
 /// An even part of the observations, and the distances among them.
 [[nodiscard]] std::pair<DistanceTables, Observations> thinned(const DistanceTables& tables, const Observations& data, std::size_t most);
 
-/// The best modes from several starts, the best first; those within 0.05 of a better one in every logarithm are the same one. Weights: in proportion
-/// to the posterior density at the mode, none below a tenth of the best's so that the rest is not counted. Depends on data and `seed` only.
+/// The best modes from several starts, the best first; those within 0.05 of a better one in every logarithm are the
+/// same one. Weights: in proportion to the posterior density at the mode, none below a tenth of the best's so that the
+/// rest is not counted. Depends on data and `seed` only.
 [[nodiscard]] std::vector<HyperparameterMode> fit_hyperparameters(const Hyperparameters& hyperparameters, const DistanceTables& tables,
                                                                   const Observations& data, std::uint64_t seed,
                                                                   const HyperparameterSearch& search = {});

@@ -11,7 +11,8 @@
 
 namespace servetune {
 
-/// Matern-5/2 of a squared distance in length scales: (1 + q + q^2/3) exp(-q), q = sqrt(5 r2). Rasmussen and Williams, GPML (2006), eq. 4.17.
+/// Matern-5/2 of a squared distance in length scales: (1 + q + q^2/3) exp(-q), q = sqrt(5 r2). Rasmussen and Williams,
+/// GPML (2006), eq. 4.17.
 inline double matern52(double r2) {
     const double q = std::sqrt(5 * r2);
     return (1 + q + q * q / 3) * std::exp(-q);
@@ -31,8 +32,9 @@ inline double matern52_slope(double r2) {
 ///
 ///     k(x, x') = s_p^2 M(sum_d T_d / l_d^2)  +  s_a^2 / D  sum_d M(T_d / l_d^2)
 ///
-/// M: Matern-5/2, T_d: squared distances of LevelGeometry. The product lets parameters interact; the additive part (0 where it is not wanted) learns main
-/// effects from few data (Duvenaud, Nickisch, Rasmussen, Additive Gaussian Processes, NeurIPS 2011).
+/// M: Matern-5/2, T_d: squared distances of LevelGeometry. The product lets parameters interact; the additive part (0
+/// where it is not wanted) learns main effects from few data (Duvenaud, Nickisch, Rasmussen, Additive Gaussian
+/// Processes, NeurIPS 2011).
 struct KernelParameters {
     Eigen::VectorXd inverse_squared_lengths{};  ///< 1 / l_d^2, one for each dimension
     double product_variance = 0.5;              ///< s_p^2
@@ -58,7 +60,8 @@ inline DistanceTables distance_tables(const LevelGeometry& geometry, const std::
     return result;
 }
 
-/// k between the points of the tables. O(rows cols D). `rows`, `cols` for a space without dimensions, where k is the variance everywhere.
+/// k between the points of the tables. O(rows cols D). `rows`, `cols` for a space without dimensions, where k is the
+/// variance everywhere.
 inline Eigen::MatrixXd covariance(const DistanceTables& tables, const KernelParameters& parameters, Eigen::Index rows, Eigen::Index cols) {
     if (tables.empty()) return Eigen::MatrixXd::Constant(rows, cols, parameters.prior_variance());
     Eigen::MatrixXd r2 = Eigen::MatrixXd::Zero(rows, cols);

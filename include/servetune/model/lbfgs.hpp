@@ -23,9 +23,10 @@ struct LbfgsResult {
     double value = 0;
 };
 
-/// Minimises a smooth function without bounds by limited-memory BFGS (Nocedal and Wright, Numerical Optimization, 2006, algorithm 7.4) with
-/// backtracking until Armijo's condition holds; pairs without positive curvature are left out. `function(x, gradient)` gives the value and fills the
-/// gradient; a value that is not finite is a step too far. Returns the best point seen; the start where nothing is better.
+/// Minimises a smooth function without bounds by limited-memory BFGS (Nocedal and Wright, Numerical Optimization, 2006,
+/// algorithm 7.4) with backtracking until Armijo's condition holds; pairs without positive curvature are left out.
+/// `function(x, gradient)` gives the value and fills the gradient; a value that is not finite is a step too far.
+/// Returns the best point seen; the start where nothing is better.
 template <class Function>
 LbfgsResult minimise_lbfgs(const Function& function, Eigen::VectorXd start, const LbfgsOptions& options = {}) {
     struct Pair {

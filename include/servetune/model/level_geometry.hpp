@@ -17,7 +17,8 @@
 
 namespace servetune {
 
-/// A configuration as the kernels see it: for each dimension its level, and of a continuous one its position in [0, 1] (else 0).
+/// A configuration as the kernels see it: for each dimension its level, and of a continuous one its position in [0, 1]
+/// (else 0).
 struct EncodedPoint {
     std::vector<std::uint32_t> levels;
     std::vector<double> positions;
@@ -25,18 +26,22 @@ struct EncodedPoint {
     friend bool operator==(const EncodedPoint&, const EncodedPoint&) = default;
 };
 
-/// How far apart the levels of each parameter are, as squared Euclidean distances, so that any Matern kernel of them is positive definite.
+/// How far apart the levels of each parameter are, as squared Euclidean distances, so that any Matern kernel of them is
+/// positive definite.
 ///
-/// A dimension is a parameter that can vary, or several parameters of one concept that are never active together (an idea that each engine has
-/// under a name of its own): what one engine has taught of many sequences holds for the other until it is told otherwise.
+/// A dimension is a parameter that can vary, or several parameters of one concept that are never active together (an
+/// idea that each engine has under a name of its own): what one engine has taught of many sequences holds for the other
+/// until it is told otherwise.
 ///
-/// - Numbers and ordered choices: T[a, b] = 0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2, u the position on the scale (logarithmic where the domain is,
-///   and for lists of positive numbers that span a factor of 4 or more), r the rank among the levels; both in [0, 1].
+/// - Numbers and ordered choices: T[a, b] = 0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2, u the position on the scale
+///   (logarithmic where the domain is, and for lists of positive numbers that span a factor of 4 or more), r the rank
+///   among the levels; both in [0, 1].
 /// - Others: 1 between two different values.
-/// - `Unset`, where it is known what the engine then does: at that value, lifted by `unset_lift` on an axis of its own. Elsewhere as inactive, on an
-///   axis of its own.
-/// - Inactive: at the centre of the numbers, lifted by 1/2 on an axis of its own; one more vertex of the others. A constant distance to all
-///   numbers could not be embedded. Two configurations in which it is inactive are at distance 0, so what is common to them is learned once.
+/// - `Unset`, where it is known what the engine then does: at that value, lifted by `unset_lift` on an axis of its own.
+///   Elsewhere as inactive, on an axis of its own.
+/// - Inactive: at the centre of the numbers, lifted by 1/2 on an axis of its own; one more vertex of the others. A
+///   constant distance to all numbers could not be embedded. Two configurations in which it is inactive are at distance
+///   0, so what is common to them is learned once.
 class LevelGeometry {
 public:
     /// T[unset, the same value set] = 0.01: alike, unless told otherwise.
@@ -47,7 +52,8 @@ public:
     [[nodiscard]] std::size_t dimensions() const { return dimensions_.size(); }
     /// Of a dimension: the parameter's name, or the concept of several.
     [[nodiscard]] const std::string& name(std::size_t dimension) const { return dimensions_[dimension].name; }
-    /// Number of levels of a dimension, the inactive one included (it is the last). Of a continuous one: unset, inactive and the reals.
+    /// Number of levels of a dimension, the inactive one included (it is the last). Of a continuous one: unset,
+    /// inactive and the reals.
     [[nodiscard]] std::size_t level_count(std::size_t dimension) const {
         return static_cast<std::size_t>(dimensions_[dimension].table.rows());
     }
@@ -64,8 +70,8 @@ public:
     /// T of a dimension, level by level, symmetric with zeros on the diagonal; of reals only among the other levels.
     [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const { return dimensions_[dimension].table; }
     [[nodiscard]] double squared_distance(std::size_t dimension, const EncodedPoint& a, const EncodedPoint& b) const;
-    /// Root of the mean squared distance of two different levels (inactive is one), of a continuous dimension of two positions: near 1 between categories,
-    /// half of that on a scale. At least 0.01.
+    /// Root of the mean squared distance of two different levels (inactive is one), of a continuous dimension of two
+    /// positions: near 1 between categories, half of that on a scale. At least 0.01.
     [[nodiscard]] double typical_distance(std::size_t dimension) const {
         constexpr double of_positions = 1.0 / 6;  // of two even draws in [0, 1]
         const Eigen::MatrixXd& table = dimensions_[dimension].table;

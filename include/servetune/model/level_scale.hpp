@@ -11,8 +11,8 @@
 
 namespace servetune {
 
-/// Whether its numbers have positions and no levels of their own in a model: reals, and integers of so many levels that a table of distances, quadratic
-/// in them, would fill gigabytes.
+/// Whether its numbers have positions and no levels of their own in a model: reals, and integers of so many levels that
+/// a table of distances, quadratic in them, would fill gigabytes.
 inline bool has_positions(const Parameter& parameter) {
     constexpr std::size_t most_levels = 1024;  // 8 MB a table
     return parameter.continuous() || (std::holds_alternative<IntegerDomain>(parameter.domain) && parameter.level_count() > most_levels);
@@ -35,7 +35,8 @@ inline bool logarithmic(const Parameter& parameter) {
     return low > 0 && high / low >= spans;
 }
 
-/// What places the levels of ordered parameters: their numbers, or, in lists that are not of numbers alone (`0, 16, all`), their ranks.
+/// What places the levels of ordered parameters: their numbers, or, in lists that are not of numbers alone (`0, 16,
+/// all`), their ranks.
 enum class LevelMarks { numbers, logarithms, ranks };
 
 /// One for parameters that share a scale.

@@ -16,14 +16,16 @@ namespace servetune {
 /// What is believed of a configuration before it is measured.
 struct PriorBelief {
     std::optional<double> log_value{};  ///< ln of the objective, right up to a factor; nothing: not known
-    /// How surely it gives a number at all, in standard deviations: a memory model's margin over its error, say; -3 to 3. Nothing: not known.
+    /// How surely it gives a number at all, in standard deviations: a memory model's margin over its error, say; -3 to
+    /// 3. Nothing: not known.
     std::optional<double> margin{};
 
     friend bool operator==(const PriorBelief&, const PriorBelief&) = default;
 };
 
-/// Knowledge from outside of the study: a cost model, an earlier study, a published table. It enters the surrogate as a regressor whose coefficient is
-/// fitted, so that knowledge that is wrong is noticed and dropped (model/surrogate.hpp). Pure: the same configuration, the same belief.
+/// Knowledge from outside of the study: a cost model, an earlier study, a published table. It enters the surrogate as a
+/// regressor whose coefficient is fitted, so that knowledge that is wrong is noticed and dropped (model/surrogate.hpp).
+/// Pure: the same configuration, the same belief.
 class PriorMean {
 public:
     virtual ~PriorMean() = default;
@@ -51,7 +53,8 @@ private:
     std::vector<std::shared_ptr<const PriorMean>> sources_{};
 };
 
-/// How surely a configuration works by what is believed: the first margin that any source has, within +-3; 0 where none has one.
+/// How surely a configuration works by what is believed: the first margin that any source has, within +-3; 0 where none
+/// has one.
 inline double believed_margin(const std::vector<PriorBelief>& beliefs) {
     for (const PriorBelief& belief : beliefs)
         if (belief.margin) return std::clamp(*belief.margin, -3.0, 3.0);

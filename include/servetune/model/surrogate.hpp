@@ -17,7 +17,8 @@
 
 namespace servetune {
 
-/// What a surrogate is fitted to: standardised values (more is better, or of a limit: more is safer) and what is believed beforehand.
+/// What a surrogate is fitted to: standardised values (more is better, or of a limit: more is safer) and what is
+/// believed beforehand.
 struct SurrogateData {
     std::vector<EncodedPoint> points{};
     Eigen::VectorXd values{};
@@ -34,14 +35,15 @@ struct Expert {
     std::vector<Eigen::Index> beliefs{};  ///< the columns of beliefs that are its regressors, beside a one
 };
 
-/// A mixture of Gaussian processes over one quantity: a few modes of the hyperparameters' posterior, and where something is believed beforehand those with it
-/// and those without.
+/// A mixture of Gaussian processes over one quantity: a few modes of the hyperparameters' posterior, and where
+/// something is believed beforehand those with it and those without.
 ///
-/// Each column of beliefs m enters as b1 m, b1 ~ N(1, 0.5^2) (optimizer's knowledge is about right or it is wrong), integrated out. It is
-/// dropped where the posterior gives it a chance above 0.2 to point the wrong way, the worst first, and the others are fitted anew without it. Both kinds of
-/// experts are weighted by how well they predict each value from all others (leave-one-out log density), at least `least_weight` each, but those with beliefs
-/// at most `belief_worth` / n: a belief that is right of most may be wrong of the best, which only those without it find (its share falls as beta / n, the
-/// weight of the prior in Hvarfner et al., piBO, ICLR 2022).
+/// Each column of beliefs m enters as b1 m, b1 ~ N(1, 0.5^2) (optimizer's knowledge is about right or it is wrong),
+/// integrated out. It is dropped where the posterior gives it a chance above 0.2 to point the wrong way, the worst
+/// first, and the others are fitted anew without it. Both kinds of experts are weighted by how well they predict each
+/// value from all others (leave-one-out log density), at least `least_weight` each, but those with beliefs at most
+/// `belief_worth` / n: a belief that is right of most may be wrong of the best, which only those without it find (its
+/// share falls as beta / n, the weight of the prior in Hvarfner et al., piBO, ICLR 2022).
 class Surrogate {
 public:
     static constexpr double belief_sd = 0.5;
@@ -130,8 +132,8 @@ public:
         return result;
     }
 
-    /// A trial that is under way, as if it gave what is expected of it: variances shrink, means stay (kriging believer; Ginsbourger, Le Riche,
-    /// Carraro 2010).
+    /// A trial that is under way, as if it gave what is expected of it: variances shrink, means stay (kriging believer;
+    /// Ginsbourger, Le Riche, Carraro 2010).
     void believe(const EncodedPoint& point, const Eigen::RowVectorXd& beliefs) {
         for (Expert& expert : experts_) {
             const DistanceTables tables = distance_tables(*geometry_, expert.process.data().points, {point});

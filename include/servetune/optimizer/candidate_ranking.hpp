@@ -12,18 +12,20 @@
 
 namespace servetune {
 
-/// Where the `most` highest of many scores are, the highest first, of equal ones the earlier. They are read once; what is not above the lowest of those kept is passed over.
+/// Where the `most` highest of many scores are, the highest first, of equal ones the earlier. They are read once; what
+/// is not above the lowest of those kept is passed over.
 [[nodiscard]] std::vector<std::size_t> highest(const Eigen::VectorXf& scores, std::size_t most);
 
-/// ln alpha of the candidates in single precision, by the weightiest expert alone: to find those worth scoring. Made for what was told. Trials under way only
-/// shrink variances, so what a candidate had before bounds what it has beside them, and only those that may be among the best are looked at again.
+/// ln alpha of the candidates in single precision, by the weightiest expert alone: to find those worth scoring. Made
+/// for what was told. Trials under way only shrink variances, so what a candidate had before bounds what it has beside
+/// them, and only those that may be among the best are looked at again.
 class CandidateRanking {
 public:
     /// `told` and `candidates` must outlive it. `least_chance`: of working; below, a candidate comes behind all others.
     CandidateRanking(const FittedModels& told, const Candidates& candidates, double least_chance);
 
-    /// Of all. `model`: what was told and what is under way. `explore`: ranks for the most uncertain of those that may be best (its upper half deviation reaches the
-    /// incumbent) instead.
+    /// Of all. `model`: what was told and what is under way. `explore`: ranks for the most uncertain of those that may
+    /// be best (its upper half deviation reaches the incumbent) instead.
     [[nodiscard]] Eigen::VectorXf scores(const PendingAwareModel& model, bool explore) const;
     /// `highest` of the same, of one goal. `most`: at least 1.
     [[nodiscard]] std::vector<std::size_t> best(const PendingAwareModel& model, std::size_t most, bool explore) const;

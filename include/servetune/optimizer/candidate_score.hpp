@@ -9,7 +9,8 @@ namespace servetune {
 
 /// What decides about one configuration.
 struct CandidateScore {
-    /// ln of what measuring it is expected to gain over the incumbent, of several goals what the front is; where nothing passes 0.3 ln of the standard deviation: to learn.
+    /// ln of what measuring it is expected to gain over the incumbent, of several goals what the front is; where
+    /// nothing passes 0.3 ln of the standard deviation: to learn.
     double log_improvement = 0;
     double log_works = 0;    ///< ln P(it gives a number)
     double log_limits = 0;   ///< sum over the limits of ln P(kept)

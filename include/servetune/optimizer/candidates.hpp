@@ -15,7 +15,8 @@
 
 namespace servetune {
 
-/// What can be proposed: the whole space where it can be listed, else an even sample of it, the same one for one seed; and what is believed of each.
+/// What can be proposed: the whole space where it can be listed, else an even sample of it, the same one for one seed;
+/// and what is believed of each.
 class Candidates {
 public:
     using Options = CandidateOptions;

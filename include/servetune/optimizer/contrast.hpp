@@ -8,15 +8,16 @@
 
 namespace servetune {
 
-/// Sums of ln(objective) over configurations, each with weights that add to 0: differences that other configurations do not enter.
+/// Sums of ln(objective) over configurations, each with weights that add to 0: differences that other configurations do
+/// not enter.
 struct Contrasts {
     std::vector<EncodedPoint> points{};
     std::vector<std::vector<PriorBelief>> beliefs{};  ///< of each point
     Eigen::MatrixXd weights{};                        ///< points x contrasts
 };
 
-/// The posterior of each contrast by the model of the objective, standardised (more is better), without noise: exact for each expert, w'm and w'Cw with C the joint
-/// posterior covariance, and mixed. O(experts (points^2 + n points)).
+/// The posterior of each contrast by the model of the objective, standardised (more is better), without noise: exact
+/// for each expert, w'm and w'Cw with C the joint posterior covariance, and mixed. O(experts (points^2 + n points)).
 [[nodiscard]] std::vector<Prediction> posterior_of(const PendingAwareModel& model, const LevelGeometry& geometry,
                                                    const Contrasts& contrasts);
 

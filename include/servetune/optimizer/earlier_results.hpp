@@ -17,18 +17,21 @@ namespace servetune {
 class LevelGeometry;
 class FittedModels;
 
-/// What an earlier study (or a measured table) says of this study's configurations: the posterior mean of a Gaussian process of ln(objective), fitted as
-/// `Bayesian` fits its own to all that was measured then.
+/// What an earlier study (or a measured table) says of this study's configurations: the posterior mean of a Gaussian
+/// process of ln(objective), fitted as `Bayesian` fits its own to all that was measured then.
 ///
-/// A parameter of this study is one of the earlier study's where they have a concept in common, else where they have the same name. What only the earlier one
-/// had stays as it was in the earlier default; what only this one has makes no difference, and neither does what never varied then. There is no margin: what
-/// failed then counts as a bad value (FailureModel::hybrid), so it is guarded as the rest of it is.
+/// A parameter of this study is one of the earlier study's where they have a concept in common, else where they have
+/// the same name. What only the earlier one had stays as it was in the earlier default; what only this one has makes no
+/// difference, and neither does what never varied then. There is no margin: what failed then counts as a bad value
+/// (FailureModel::hybrid), so it is guarded as the rest of it is.
 ///
-///     beliefs.push_back(std::make_shared<EarlierResults>("the study 'h100'", trials, concepts, objective, decision, space));
+///     beliefs.push_back(std::make_shared<EarlierResults>(
+///         "the study 'h100'", trials, concepts, objective, decision, space));
 class EarlierResults : public PriorMean {
 public:
-    /// `trials`: the earlier history, its default first. `concepts`: the earlier parameters' where they have one. `constants`: values of parameters that this
-    /// study has without varying them (its only engine). Throws UsageError where nothing was measured, or nothing varied that this study has too.
+    /// `trials`: the earlier history, its default first. `concepts`: the earlier parameters' where they have one.
+    /// `constants`: values of parameters that this study has without varying them (its only engine). Throws UsageError
+    /// where nothing was measured, or nothing varied that this study has too.
     EarlierResults(std::string name, const std::vector<Trial>& trials, const std::map<std::string, std::string>& concepts,
                    const Objective& objective, const Decision& decision, const SearchSpace& space, const Assignment& constants = {});
     ~EarlierResults() override;

@@ -36,14 +36,15 @@ struct PairEffect {
     std::size_t together = 0;     ///< configurations with a number that have both, at least `least_together`
 };
 
-/// What parameters do over the space as a whole, by the models that `Bayesian` fits to a history, whatever strategy asked it (`Explanation` compares with the
-/// default instead).
+/// What parameters do over the space as a whole, by the models that `Bayesian` fits to a history, whatever strategy
+/// asked it (`Explanation` compares with the default instead).
 ///
-/// The decomposition of variance of Hutter, Hoos, Leyton-Brown (ICML 2014), of ln(objective), over an even sample of the space: a main effect is the average with
-/// the parameter set to a level, less the average over its levels in the same configurations; an interaction is what the average of two levels together has beyond
-/// both main effects. Only feasible configurations enter. Values are posterior means; intervals are from the posterior covariance of such averages, exact but for two
-/// things: they are of averages over `most_covaried` configurations at most, no narrower than those over all by expectation, and what a model cannot say is not
-/// in them. Below the floor nothing is said.
+/// The decomposition of variance of Hutter, Hoos, Leyton-Brown (ICML 2014), of ln(objective), over an even sample of
+/// the space: a main effect is the average with the parameter set to a level, less the average over its levels in the
+/// same configurations; an interaction is what the average of two levels together has beyond both main effects. Only
+/// feasible configurations enter. Values are posterior means; intervals are from the posterior covariance of such
+/// averages, exact but for two things: they are of averages over `most_covaried` configurations at most, no narrower
+/// than those over all by expectation, and what a model cannot say is not in them. Below the floor nothing is said.
 class Effects {
 public:
     static constexpr std::size_t most_drawn = 2000;     ///< for the variance over the space

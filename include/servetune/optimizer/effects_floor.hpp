@@ -8,12 +8,13 @@
 
 namespace servetune {
 
-/// Two levels are said to act together only where so many configurations with a number have both: what one alone gave may be the work of whatever else
-/// it has changed, and a model without any tells its prior.
+/// Two levels are said to act together only where so many configurations with a number have both: what one alone gave
+/// may be the work of whatever else it has changed, and a model without any tells its prior.
 inline constexpr std::size_t least_together = 2;
 
-/// How many configurations with a number it takes before effects of parameters are told: main effects alone have as many unknowns as parameters and one for the
-/// level, and one more is the least that can contradict them. Below it an interval would be the prior's alone.
+/// How many configurations with a number it takes before effects of parameters are told: main effects alone have as
+/// many unknowns as parameters and one for the level, and one more is the least that can contradict them. Below it an
+/// interval would be the prior's alone.
 struct EffectsFloor {
     std::size_t measured = 0;  ///< configurations with a number
     std::size_t varied = 0;    ///< parameters that have more than one level

@@ -36,11 +36,13 @@ struct ConfigurationEvidence {
 
 [[nodiscard]] double median_of(std::vector<double> values);
 
-/// Whether margins are known and were right of at least as many trials as they were wrong of: else they say nothing of what to try first.
+/// Whether margins are known and were right of at least as many trials as they were wrong of: else they say nothing of
+/// what to try first.
 [[nodiscard]] bool margins_hold(const std::vector<ConfigurationEvidence>& evidence);
 
-/// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are ratios; `success_ratio` as the difference of
-/// logits after Laplace's rule for some hundred requests, so that 1 is a number too.
+/// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are
+/// ratios; `success_ratio` as the difference of logits after Laplace's rule for some hundred requests, so that 1 is a
+/// number too.
 [[nodiscard]] double margin_of(const Limit& limit, double value);
 
 /// The worst margin over the workloads that have the metric.
@@ -49,7 +51,8 @@ struct ConfigurationEvidence {
 /// Of what was told: not those that nothing is known of yet, nor what is under way of the others.
 [[nodiscard]] std::vector<ConfigurationEvidence> without_pending(const std::vector<ConfigurationEvidence>& evidence);
 
-/// The evidence of a history: one entry for each configuration, in the order of their first trials. The order of telling does not matter.
+/// The evidence of a history: one entry for each configuration, in the order of their first trials. The order of
+/// telling does not matter.
 [[nodiscard]] std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings,
                                                              const LevelGeometry& geometry, const Beliefs& beliefs);
 

@@ -41,9 +41,10 @@ struct Interaction {
 
 /// What a history says of parameters, by the models that `Bayesian` fits to it. Whatever strategy asked the trials.
 ///
-/// Effects and interactions are linear in ln(objective), so they have exact posteriors: of weights w over configurations the mean w'm and the variance w'Cw, C
-/// the joint posterior covariance, of each expert, mixed. They are averages over an even sample of the space (partial dependence; Friedman 2001), not over the
-/// configurations that were tried, and differences within pairs that differ in nothing else. An interval that holds 0 says: not known.
+/// Effects and interactions are linear in ln(objective), so they have exact posteriors: of weights w over
+/// configurations the mean w'm and the variance w'Cw, C the joint posterior covariance, of each expert, mixed. They are
+/// averages over an even sample of the space (partial dependence; Friedman 2001), not over the configurations that were
+/// tried, and differences within pairs that differ in nothing else. An interval that holds 0 says: not known.
 class Explanation {
 public:
     static constexpr std::size_t most_pairs = 100;       ///< of an effect: a covariance is O(pairs^2)
@@ -61,10 +62,11 @@ public:
     [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
     /// What `effects` wants.
     [[nodiscard]] EffectsFloor floor() const { return EffectsFloor::of(problem_.space, {trials_, problem_.objective, problem_.decision}); }
-    /// Of all that was told: every level of every parameter but the defaults (of more than `most_levels` an even part), in the space's order. Empty below the
-    /// floor.
+    /// Of all that was told: every level of every parameter but the defaults (of more than `most_levels` an even part),
+    /// in the space's order. Empty below the floor.
     [[nodiscard]] std::vector<Effect> effects() const;
-    /// The strongest first. Of each parameter its best and its worst level but the default are looked at, of two those that were measured together.
+    /// The strongest first. Of each parameter its best and its worst level but the default are looked at, of two those
+    /// that were measured together.
     [[nodiscard]] std::vector<Interaction> interactions(const std::vector<Effect>& effects) const;
 
 private:

@@ -18,8 +18,8 @@
 
 namespace servetune {
 
-/// What is fitted to the told trials of a history: Gaussian processes of ln(objective) and of each limit's margin, and a probit process of what works. Trials that are under
-/// way change none of it.
+/// What is fitted to the told trials of a history: Gaussian processes of ln(objective) and of each limit's margin, and
+/// a probit process of what works. Trials that are under way change none of it.
 class FittedModels {
 public:
     using Options = LearningOptions;

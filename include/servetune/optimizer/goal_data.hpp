@@ -19,8 +19,8 @@ struct GoalData {
     std::vector<std::size_t> rows{};
 };
 
-/// `k`: the goal, the leading one being 0. Failures enter as bad values, but under `FailureModel::classifier` not at all.
-/// `noise_cv`: of one measurement.
+/// `k`: the goal, the leading one being 0. Failures enter as bad values, but under `FailureModel::classifier` not at
+/// all. `noise_cv`: of one measurement.
 inline GoalData goal_data(const std::vector<ConfigurationEvidence>& evidence, std::size_t k, const OutputScale& scale, double noise_cv,
                           const LearningOptions& options) {
     std::vector<double> good;

@@ -20,7 +20,8 @@ struct ShownLevel {
     std::size_t shown = 0;
 };
 
-/// Whether a configuration has this level. A real, or an integer of more levels than are shown, has the level that is nearest to it.
+/// Whether a configuration has this level. A real, or an integer of more levels than are shown, has the level that is
+/// nearest to it.
 inline bool holds(const Configuration& configuration, const ShownLevel& wanted) {
     const Value* value = configuration.find(wanted.parameter.name);
     if (value == nullptr) return false;

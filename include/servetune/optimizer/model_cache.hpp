@@ -24,8 +24,8 @@ namespace servetune {
 [[nodiscard]] PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
                                              std::vector<ConfigurationEvidence> evidence, const LearningOptions& options);
 
-/// What one ask keeps for the next: the list of candidates while the space is the same, the models and the ranking while nothing was told. The cache never
-/// changes an answer.
+/// What one ask keeps for the next: the list of candidates while the space is the same, the models and the ranking
+/// while nothing was told. The cache never changes an answer.
 class ModelCache {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {

@@ -10,12 +10,13 @@
 
 namespace servetune {
 
-/// Monotone knowledge of memory: a configuration that differs from one that ran out of it only by more of what takes memory (`Parameter::grows_memory`) runs out
-/// too. It holds from the first failure on, where a process of what works has to see several.
+/// Monotone knowledge of memory: a configuration that differs from one that ran out of it only by more of what takes
+/// memory (`Parameter::grows_memory`) runs out too. It holds from the first failure on, where a process of what works
+/// has to see several.
 class OutOfMemoryRule {
 public:
-    /// To work, where that is known. Chosen, not measured: far below the least chance that is tried, and not 0, for an engine may share out its memory otherwise than
-    /// it is said to.
+    /// To work, where that is known. Chosen, not measured: far below the least chance that is tried, and not 0, for an
+    /// engine may share out its memory otherwise than it is said to.
     static constexpr double chance = 0.02;
 
     /// `geometry`: of `space`; must outlive it.

@@ -14,8 +14,8 @@
 
 namespace servetune {
 
-/// All that a history says of configurations that were not tried: what was fitted to the told trials (fitted_models.hpp), and those under way as if each gave what is
-/// expected of it.
+/// All that a history says of configurations that were not tried: what was fitted to the told trials
+/// (fitted_models.hpp), and those under way as if each gave what is expected of it.
 class PendingAwareModel {
 public:
     /// `evidence`: of all, those under way as well. `noise_cv`: of one measurement, each goal's.

@@ -15,18 +15,22 @@
 
 namespace servetune {
 
-/// How many trials come before the model decides: max(4, min(D/2 + 2, a third of the budget)). At 20 trials a third was 1.6 +- 1.6 points of regret better than a fifth, on
-/// four of five tasks, with two thirds of the crashes (10 seeds each). More would be spent blindly: SMAC's quarter of the budget and Kernel Tuner's
-/// twenty valid points are what a small budget cannot pay.
+/// How many trials come before the model decides: max(4, min(D/2 + 2, a third of the budget)). At 20 trials a third was
+/// 1.6 +- 1.6 points of regret better than a fifth, on four of five tasks, with two thirds of the crashes (10 seeds
+/// each). More would be spent blindly: SMAC's quarter of the budget and Kernel Tuner's twenty valid points are what a
+/// small budget cannot pay.
 [[nodiscard]] std::size_t start_trials(std::size_t dimensions, std::size_t budget);
 
-/// The next point of a start: the default with a few parameters changed, those of which least is known, so that after `trials` of them each has been touched
-/// once. A trial that changes all at once, as a design that fills the space does, mostly tells that something was bad and not what; engines' defaults are
-/// chosen with care, and what few changes cost is small (observed on a synthetic engine of 8 parameters: start points of maximin reached 33 to 55 % of the best
-/// value, the default 70 %, and the search stayed beside the default for ten trials more).
+/// The next point of a start: the default with a few parameters changed, those of which least is known, so that after
+/// `trials` of them each has been touched once. A trial that changes all at once, as a design that fills the space
+/// does, mostly tells that something was bad and not what; engines' defaults are chosen with care, and what few changes
+/// cost is small (observed on a synthetic engine of 8 parameters: start points of maximin reached 33 to 55 % of the
+/// best value, the default 70 %, and the search stayed beside the default for ten trials more).
 ///
-/// Greedy: one change after the other, categories that nothing tried has before numbers, of which a quarter of the scale from all that was tried is far enough; of
-/// several the level nearest to the default, of equals the parameter that `seed` puts first. `may_work`: what need not be tried. Nothing where every such point was tried. O(changes levels tried).
+/// Greedy: one change after the other, categories that nothing tried has before numbers, of which a quarter of the
+/// scale from all that was tried is far enough; of several the level nearest to the default, of equals the parameter
+/// that `seed` puts first. `may_work`: what need not be tried. Nothing where every such point was tried. O(changes
+/// levels tried).
 template <class MayWork>
 std::optional<Configuration> start_point(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<EncodedPoint>& tried,
                                          std::size_t trials, const MayWork& may_work, std::uint64_t seed = 0) {
@@ -88,9 +92,10 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
     return place == usual ? std::nullopt : std::optional<Configuration>(place);
 }
 
-/// The next point of a design that fills the space: the candidate that brings most levels that nothing tried has, then the farthest
-/// from what was tried (maximin; Johnson, Moore, Ylvisaker 1990), by the mean distance over the dimensions, weighted by its chance to work.
-/// `chances`: one for each candidate. Ties: the first, from a place on that `seed` draws. O(candidates tried D).
+/// The next point of a design that fills the space: the candidate that brings most levels that nothing tried has, then
+/// the farthest from what was tried (maximin; Johnson, Moore, Ylvisaker 1990), by the mean distance over the
+/// dimensions, weighted by its chance to work. `chances`: one for each candidate. Ties: the first, from a place on that
+/// `seed` draws. O(candidates tried D).
 [[nodiscard]] std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
                                    const std::vector<double>& chances, std::uint64_t seed = 0);
 

@@ -15,11 +15,11 @@
 
 namespace servetune {
 
-/// What a trial of a configuration takes, start to end, failures included: one that crashes at once is cheap, one that runs into a time limit is dear. A Gaussian
-/// process of ln(seconds), its prior mean the median of what was told.
+/// What a trial of a configuration takes, start to end, failures included: one that crashes at once is cheap, one that
+/// runs into a time limit is dear. A Gaussian process of ln(seconds), its prior mean the median of what was told.
 ///
-/// An acquisition per second is ln alpha(x) - ln E[seconds(x)] (Snoek, Larochelle, Adams, Practical Bayesian Optimization of Machine Learning Algorithms, NIPS 2012,
-/// section 3.2, in the logarithm).
+/// An acquisition per second is ln alpha(x) - ln E[seconds(x)] (Snoek, Larochelle, Adams, Practical Bayesian
+/// Optimization of Machine Learning Algorithms, NIPS 2012, section 3.2, in the logarithm).
 class TrialCost {
 public:
     /// Configurations without `seconds` are left out. `geometry` must outlive it.

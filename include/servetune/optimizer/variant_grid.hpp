@@ -11,11 +11,13 @@
 
 namespace servetune {
 
-/// Some configurations, a row each, and what becomes of them when one or a few parameters are set to this or that, a cell each: how those parameters act where
-/// everything else is alike. Cells that are not feasible are left out of their row.
+/// Some configurations, a row each, and what becomes of them when one or a few parameters are set to this or that, a
+/// cell each: how those parameters act where everything else is alike. Cells that are not feasible are left out of
+/// their row.
 class VariantGrid {
 public:
-    /// The first `most_rows` of the sample in which the parameters of the cells are active and at least two cells feasible.
+    /// The first `most_rows` of the sample in which the parameters of the cells are active and at least two cells
+    /// feasible.
     VariantGrid(const Problem& problem, const std::vector<Configuration>& sample, std::vector<Assignment> cells, std::size_t most_rows);
 
     [[nodiscard]] const std::vector<Assignment>& cells() const { return cells_; }
@@ -27,7 +29,8 @@ public:
         return result;
     }
 
-    /// Of each cell the average, over the rows that have it, of its value less the average of its row; and how many rows have it.
+    /// Of each cell the average, over the rows that have it, of its value less the average of its row; and how many
+    /// rows have it.
     struct Averages {
         Eigen::VectorXd values{};
         Eigen::VectorXd counts{};
@@ -44,7 +47,8 @@ private:
     std::vector<Row> rows_{};
 };
 
-/// The posterior means of ln(objective), standardised, in single precision (1e-4 of the prior's standard deviation) by all experts.
+/// The posterior means of ln(objective), standardised, in single precision (1e-4 of the prior's standard deviation) by
+/// all experts.
 [[nodiscard]] std::vector<double> means_of(const PendingAwareModel& model, const LevelGeometry& geometry, const Beliefs& beliefs,
                                            const std::vector<Configuration>& configurations);
 

@@ -37,7 +37,8 @@ struct MemoryPlan {
     [[nodiscard]] std::string text() const;
 };
 
-/// What one step computes. Contexts are tokens that stand before a token; `windowed` ones are cut at the model's sliding window.
+/// What one step computes. Contexts are tokens that stand before a token; `windowed` ones are cut at the model's
+/// sliding window.
 struct StepWork {
     std::int64_t decode_sequences = 0;
     double decode_context_tokens = 0;  ///< summed over the sequences
@@ -61,12 +62,13 @@ struct StepTime {
     double total = 0;   ///< overlap: max(device, host); else their sum
 };
 
-/// Roofline of one serving engine with one choice of flags: bytes and seconds from first principles and the engine's few factors.
+/// Roofline of one serving engine with one choice of flags: bytes and seconds from first principles and the engine's
+/// few factors.
 ///
-/// Time of a step = max(operations / (FLOP/s x efficiency), bytes / (bandwidth x efficiency)) for weights and for attention each
-/// (Williams, Waterman, Patterson: "Roofline", CACM 2009), + exchanges between devices, + the host's work (docs/explanation/simulator.md has every
-/// formula). Throws UsageError where the figures do not suffice: weights of this quantization unknown, several devices without a known link,
-/// a size or share that is zero or negative.
+/// Time of a step = max(operations / (FLOP/s x efficiency), bytes / (bandwidth x efficiency)) for weights and for
+/// attention each (Williams, Waterman, Patterson: "Roofline", CACM 2009), + exchanges between devices, + the host's
+/// work (docs/explanation/simulator.md has every formula). Throws UsageError where the figures do not suffice: weights
+/// of this quantization unknown, several devices without a known link, a size or share that is zero or negative.
 ///
 ///     const CostModel cost(target, settings);
 ///     const double tpot = cost.step({.decode_sequences = 1, .decode_context_tokens = 2048}).total;
@@ -86,7 +88,8 @@ public:
     /// From the start of the process to the first answer.
     [[nodiscard]] double start_seconds() const;
     /// Tokens that one sequence gets from one step on average, 1 without speculation:
-    /// (1 - a^(k+1)) / (1 - a) for k guesses of which each is right with chance a (Leviathan et al., ICML 2023, equation 1).
+    /// (1 - a^(k+1)) / (1 - a) for k guesses of which each is right with chance a (Leviathan et al., ICML 2023,
+    /// equation 1).
     [[nodiscard]] double tokens_per_step() const;
     /// The longest request (prompt and answer) that the settings and the model allow.
     [[nodiscard]] std::int64_t max_context_tokens() const;

@@ -19,8 +19,9 @@ struct EngineRequest {
     std::size_t id = 0;  ///< the caller's; unique among those not yet finished
     std::int64_t input_tokens = 0;
     std::int64_t output_tokens = 0;  ///< it will make exactly so many
-    /// Names of the whole pieces of `EngineCore::prefix_piece_tokens` tokens that it begins with, each naming all that stands before it too:
-    /// requests with equal names share these tokens. May go on into the answer (a later turn repeats it). Empty: shares nothing.
+    /// Names of the whole pieces of `EngineCore::prefix_piece_tokens` tokens that it begins with, each naming all that
+    /// stands before it too: requests with equal names share these tokens. May go on into the answer (a later turn
+    /// repeats it). Empty: shares nothing.
     std::vector<std::uint64_t> pieces{};
 };
 
@@ -86,13 +87,15 @@ inline EngineCounters& operator+=(EngineCounters& sum, const EngineCounters& one
     return sum;
 }
 
-/// The loop of one replica of an engine: waiting requests, running sequences, blocks of the cache, one step after the other. It knows no
-/// clock: the caller says when a step begins and lets its seconds pass, on paper (`simulate`) or for real (examples/simengine).
+/// The loop of one replica of an engine: waiting requests, running sequences, blocks of the cache, one step after the
+/// other. It knows no clock: the caller says when a step begins and lets its seconds pass, on paper (`simulate`) or for
+/// real (examples/simengine).
 ///
-/// A step takes running sequences first (one token each, and guesses), then prompts in the order of arrival while the token budget, the places
-/// and the blocks last; prompts are cut to the budget where chunked prefill is on. Where `mixed_steps` is off a step is either prompts or
-/// decoding, prompts first. A sequence that finds no block preempts the youngest, which starts again (its tokens so far become prompt).
-/// Blocks that nobody uses keep their content until they are needed, least recently used first. Same seed and calls, same steps.
+/// A step takes running sequences first (one token each, and guesses), then prompts in the order of arrival while the
+/// token budget, the places and the blocks last; prompts are cut to the budget where chunked prefill is on. Where
+/// `mixed_steps` is off a step is either prompts or decoding, prompts first. A sequence that finds no block preempts
+/// the youngest, which starts again (its tokens so far become prompt). Blocks that nobody uses keep their content until
+/// they are needed, least recently used first. Same seed and calls, same steps.
 ///
 /// Not thread-safe. A step costs O(running sequences + admitted blocks).
 class EngineCore {
@@ -105,8 +108,8 @@ public:
     EngineCore& operator=(EngineCore&&) noexcept;
     ~EngineCore();
 
-    /// Why the engine would refuse this request (HTTP 400), empty when it takes it: it is longer than the context or the whole cache, its prompt is
-    /// longer than a step where prompts are not cut, or it has no token.
+    /// Why the engine would refuse this request (HTTP 400), empty when it takes it: it is longer than the context or
+    /// the whole cache, its prompt is longer than a step where prompts are not cut, or it has no token.
     [[nodiscard]] std::string refusal(std::int64_t input_tokens, std::int64_t output_tokens) const;
     /// At the end of the queue. Throws UsageError with `refusal`, or for an id in use.
     void add(EngineRequest request);

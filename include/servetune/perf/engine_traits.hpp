@@ -21,7 +21,8 @@ struct AttentionTraits {
     std::vector<std::string> architectures{};  ///< the chips that these figures are of (perf/hardware_spec.hpp); empty: any
 };
 
-/// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a start that takes too long.
+/// Something that goes wrong with certain flags though every rule allows them: a hang, a crash, a start that takes too
+/// long.
 struct Defect {
     std::string kind;                  ///< slow_start, hang, exit, crash_under_load, hang_under_load
     Expression when;                   ///< over the engine's own parameters
@@ -37,8 +38,8 @@ struct DefaultRule {
     std::vector<std::string> hardware{};  ///< on these only; empty: any
 };
 
-/// What the cost model knows of an engine: a handful of factors, each measured, fitted (`autotune simulate --fit`) or taken from a
-/// source that search_spaces/traits/<engine>.yaml names. All are of one device unless said.
+/// What the cost model knows of an engine: a handful of factors, each measured, fitted (`autotune simulate --fit`) or
+/// taken from a source that search_spaces/traits/<engine>.yaml names. All are of one device unless said.
 struct EngineTraits {
     /// What ServingSettings::memory_fraction is a share of.
     enum class FractionOf {

@@ -10,7 +10,8 @@
 
 namespace servetune {
 
-/// What decides which kernels a chip runs. `ampere` is sm_80 and sm_86, `blackwell` sm_100 and sm_103, `blackwell-rtx` sm_120 and sm_121.
+/// What decides which kernels a chip runs. `ampere` is sm_80 and sm_86, `blackwell` sm_100 and sm_103, `blackwell-rtx`
+/// sm_120 and sm_121.
 inline constexpr std::array<std::string_view, 8> architectures{"turing",    "ampere",        "ada",  "hopper",
                                                                "blackwell", "blackwell-rtx", "thor", "cdna3"};
 
@@ -29,8 +30,8 @@ struct HardwareSpec {
     std::string link{};                                             ///< which link that is
     std::string source{};
 
-    /// Operations per second in a number type; where the chip has none of it, those of the next wider type that it has, as
-    /// kernels then compute in it (fp4 -> fp8 -> bf16). Nothing when none is known.
+    /// Operations per second in a number type; where the chip has none of it, those of the next wider type that it has,
+    /// as kernels then compute in it (fp4 -> fp8 -> bf16). Nothing when none is known.
     [[nodiscard]] std::optional<double> flops(std::string_view type) const {
         for (std::string_view wanted = type; !wanted.empty(); wanted = wanted == "fp4"                        ? "fp8"
                                                                        : wanted == "bf16" || wanted == "fp16" ? ""
@@ -40,8 +41,9 @@ struct HardwareSpec {
     }
 };
 
-/// The one accelerator that a text mentions ("one NVIDIA H100 SXM", a whole document); nothing when it mentions none or several.
-/// At each place the longest known name counts, whatever its case; a name that goes on with a variant (H100 NVL) is another chip.
+/// The one accelerator that a text mentions ("one NVIDIA H100 SXM", a whole document); nothing when it mentions none or
+/// several. At each place the longest known name counts, whatever its case; a name that goes on with a variant (H100
+/// NVL) is another chip.
 std::optional<HardwareSpec> hardware_in(std::string_view text, const std::vector<HardwareSpec>& known);
 
 }  // namespace servetune

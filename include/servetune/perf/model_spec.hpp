@@ -43,16 +43,16 @@ struct ModelSpec {
     std::string source{};
 };
 
-/// A model and which of its quantizations is served. `quantization` need not be among the model's weights: then its bytes are not
-/// known.
+/// A model and which of its quantizations is served. `quantization` need not be among the model's weights: then its
+/// bytes are not known.
 struct ServedModel {
     ModelSpec model;
     std::string quantization{};
 };
 
-/// The model that a served name or path means: `/models/Qwen/Qwen3-8B-FP8` is Qwen3-8B in fp8. The last part of the path must be a
-/// known stem, alone or followed only by words of versions (Instruct, 2507) and of quantizations; so a distillation, a fine-tune or
-/// another size is nothing, never a guess.
+/// The model that a served name or path means: `/models/Qwen/Qwen3-8B-FP8` is Qwen3-8B in fp8. The last part of the
+/// path must be a known stem, alone or followed only by words of versions (Instruct, 2507) and of quantizations; so a
+/// distillation, a fine-tune or another size is nothing, never a guess.
 std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known);
 
 }  // namespace servetune

@@ -16,8 +16,8 @@ struct Speculation {
     double draft_bytes = 0;   ///< weights of a separate draft model; 0: the guesses come from one more layer, or from no weights (ngram)
 };
 
-/// What the flags of any engine come down to: the few figures that decide memory and speed. predict/serving.hpp reads them from a
-/// configuration or a command; the initialisers are no engine's defaults.
+/// What the flags of any engine come down to: the few figures that decide memory and speed. predict/serving.hpp reads
+/// them from a configuration or a command; the initialisers are no engine's defaults.
 struct ServingSettings {
     std::string quantization{};                  ///< a key of ModelSpec::weights
     std::string cache_type = "bf16";             ///< of keys and values: bf16, fp8_e4m3, q8_0, ...

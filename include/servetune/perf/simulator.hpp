@@ -26,10 +26,11 @@ public:
         std::vector<std::uint64_t> pieces{};  ///< EngineRequest::pieces, only those that another request shares
     };
 
-    /// From planned requests: pieces are named from their texts or token ids (equal beginnings, equal names), and the texts are forgotten.
-    /// Turns of a conversation begin with all that was said before, answers included.
-    /// Both throw UsageError for no request, for one whose number of tokens is not known (input or output 0), for a turn before the one that
-    /// it follows, for two turns that follow the same request, for a closed loop without places.
+    /// From planned requests: pieces are named from their texts or token ids (equal beginnings, equal names), and the
+    /// texts are forgotten. Turns of a conversation begin with all that was said before, answers included.
+    /// Both throw UsageError for no request, for one whose number of tokens is not known (input or output 0), for a
+    /// turn before the one that it follows, for two turns that follow the same request, for a closed loop without
+    /// places.
     SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arrival arrival);
     SimulatedTraffic(std::vector<Request> requests, Arrival arrival);
 
@@ -41,9 +42,9 @@ private:
     Arrival arrival_;
 };
 
-/// Names of the whole pieces that a text begins with (EngineRequest::pieces), one for every `EngineCore::prefix_piece_tokens` x
-/// `bytes_per_token` bytes: tokens are about equally long. With one and the same `bytes_per_token` (at least 1 / 16) equal beginnings have
-/// equal names, however the texts go on.
+/// Names of the whole pieces that a text begins with (EngineRequest::pieces), one for every
+/// `EngineCore::prefix_piece_tokens` x `bytes_per_token` bytes: tokens are about equally long. With one and the same
+/// `bytes_per_token` (at least 1 / 16) equal beginnings have equal names, however the texts go on.
 std::vector<std::uint64_t> prefix_pieces(std::string_view text, double bytes_per_token);
 
 struct SimulationOptions {
@@ -63,7 +64,8 @@ struct SimulationOptions {
     }
 };
 
-/// What a simulated load test gave: records as a load generator would have written them, with a client that costs nothing.
+/// What a simulated load test gave: records as a load generator would have written them, with a client that costs
+/// nothing.
 struct SimulatedRun {
     std::vector<RequestRecord> records;  ///< by index
     double duration_seconds = 0;         ///< first scheduled arrival to last end
@@ -74,8 +76,9 @@ struct SimulatedRun {
     std::string death{};  ///< why the engine ended under load; empty: it did not
 };
 
-/// Sends the traffic through the engine on paper: discrete events, one step of each replica after the other, and the front end before and
-/// behind them (requests one after the other per process, each streamed event with its cost). Deterministic: same arguments, same records.
+/// Sends the traffic through the engine on paper: discrete events, one step of each replica after the other, and the
+/// front end before and behind them (requests one after the other per process, each streamed event with its cost).
+/// Deterministic: same arguments, same records.
 ///
 ///     const SimulatedRun run = simulate(CostModel(target, settings), traffic, {.seed = 1});
 SimulatedRun simulate(const CostModel& cost, const SimulatedTraffic& traffic, const SimulationOptions& options = {});

@@ -29,9 +29,9 @@ struct LoadDefect {
     std::vector<std::string> log{};
 };
 
-/// Starts an engine on paper: memory (out of memory at load, none left for the cache, graphs that do not fit), what the chip or the
-/// attention back end cannot do, contexts longer than the cache, and the defects that EngineTraits lists for these parameters.
-/// `parameters`: the engine's own, as defects name them.
+/// Starts an engine on paper: memory (out of memory at load, none left for the cache, graphs that do not fit), what the
+/// chip or the attention back end cannot do, contexts longer than the cache, and the defects that EngineTraits lists
+/// for these parameters. `parameters`: the engine's own, as defects name them.
 StartResult start(const CostModel& cost, const Assignment& parameters);
 
 /// The defect that these parameters have under load, if any.

@@ -14,12 +14,14 @@ namespace servetune {
 
 /// What the cost model expects of configurations, as knowledge for an optimiser that does not know what it tunes.
 ///
-/// The value: the objective's metric by `quick_estimate`, of several workloads the weighted geometric mean; nothing for a metric that it does not
-/// estimate. The margin: how far the memory plan is from failing, in tenths of the device's memory (a plan's error is of that order), -3 to 3; -3 where
-/// the engine would refuse or is known not to start for another reason. Nothing is simulated.
+/// The value: the objective's metric by `quick_estimate`, of several workloads the weighted geometric mean; nothing for
+/// a metric that it does not estimate. The margin: how far the memory plan is from failing, in tenths of the device's
+/// memory (a plan's error is of that order), -3 to 3; -3 where the engine would refuse or is known not to start for
+/// another reason. Nothing is simulated.
 class CostBelief : public PriorMean {
 public:
-    /// `evaluator` reads the commands and starts the engine on paper. `metric`: the objective's; `weights`: workload -> weight, the objective's.
+    /// `evaluator` reads the commands and starts the engine on paper. `metric`: the objective's; `weights`: workload ->
+    /// weight, the objective's.
     CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
                const std::vector<std::pair<std::string, double>>& weights);
 
@@ -37,8 +39,8 @@ private:
     std::vector<Load> loads_{};
 };
 
-/// Of a memory plan: the smaller of what is left for the cache beyond `least_tokens` and what is left beside everything, in tenths of the device's
-/// memory, within +-3.
+/// Of a memory plan: the smaller of what is left for the cache beyond `least_tokens` and what is left beside
+/// everything, in tenths of the device's memory, within +-3.
 double memory_margin(const MemoryPlan& plan, double least_tokens);
 
 }  // namespace servetune

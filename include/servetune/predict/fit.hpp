@@ -21,9 +21,9 @@ struct FitRow {
 };
 
 struct FitOptions {
-    /// Figures of EngineTraits that are fitted: `bandwidth_efficiency`, `step_overhead_seconds`, `sequence_overhead_seconds`,
-    /// `request_overhead_seconds`, `chunk_overhead_seconds`, `compute_efficiency` (of all number types together, by one factor),
-    /// `compute_efficiency.fp8`.
+    /// Figures of EngineTraits that are fitted: `bandwidth_efficiency`, `step_overhead_seconds`,
+    /// `sequence_overhead_seconds`, `request_overhead_seconds`, `chunk_overhead_seconds`, `compute_efficiency` (of all
+    /// number types together, by one factor), `compute_efficiency.fp8`.
     std::vector<std::string> factors{"compute_efficiency", "request_overhead_seconds"};
     std::vector<std::string> metrics{"total_tokens_per_second"};
     std::size_t folds = 5;          ///< for the held-out rows; as many as rows where there are fewer
@@ -53,10 +53,11 @@ struct Fit {
     double held_out_worst_error = 0;
 };
 
-/// Fits by least squares of log(predicted / measured), by the simplex of Nelder and Mead (Computer Journal 7, 1965) on the logarithms of the factors.
-/// A weak pull holds a factor of which the rows say nothing where it was: a change by e costs as much as an error of 3 % in one row. Held out: rows
-/// i with i mod folds = k are predicted by factors fitted to the others. All rows are of one engine. Deterministic. Throws UsageError for an
-/// unknown factor, for no rows, for a metric that no row has.
+/// Fits by least squares of log(predicted / measured), by the simplex of Nelder and Mead (Computer Journal 7, 1965) on
+/// the logarithms of the factors. A weak pull holds a factor of which the rows say nothing where it was: a change by e
+/// costs as much as an error of 3 % in one row. Held out: rows i with i mod folds = k are predicted by factors fitted
+/// to the others. All rows are of one engine. Deterministic. Throws UsageError for an unknown factor, for no rows, for
+/// a metric that no row has.
 Fit fit(const std::vector<FitRow>& rows, const FitOptions& options = {});
 
 }  // namespace servetune

@@ -18,7 +18,8 @@ struct PredictedTrial {
     Outcome outcome{};
 };
 
-/// Each configuration's outcome over the objective's workloads, in their order; on `threads` threads, the answer does not depend on how many.
+/// Each configuration's outcome over the objective's workloads, in their order; on `threads` threads, the answer does
+/// not depend on how many.
 std::vector<PredictedTrial> predict(const SimulateEvaluator& evaluator, std::span<const Configuration> configurations,
                                     std::size_t threads = 1, const std::stop_token& stop = {});
 
@@ -33,8 +34,8 @@ struct PredictionSearch {
     std::size_t threads = 1;
 };
 
-/// Looks for the configurations of which the simulator expects most: the default first, then as drawn, then the climbs, each configuration once. What is
-/// found is a guess about a guess; measure it.
+/// Looks for the configurations of which the simulator expects most: the default first, then as drawn, then the climbs,
+/// each configuration once. What is found is a guess about a guess; measure it.
 std::vector<PredictedTrial> search_predictions(const SimulateEvaluator& evaluator, const Problem& problem,
                                                const PredictionSearch& search = {}, const std::stop_token& stop = {});
 
@@ -47,8 +48,8 @@ struct DistinctPrediction {
     std::size_t ties = 0;  ///< other configurations among the predictions that come to the same
 };
 
-/// The `top` best of `best` (as `ranked` gives them), each with the parameters that change none of the objective's figures back
-/// at their defaults. What ties to six digits is one, with the fewest flags.
+/// The `top` best of `best` (as `ranked` gives them), each with the parameters that change none of the objective's
+/// figures back at their defaults. What ties to six digits is one, with the fewest flags.
 std::vector<DistinctPrediction> distinct(const SimulateEvaluator& evaluator, const Problem& problem,
                                          const std::vector<const PredictedTrial*>& best, std::size_t top, const std::stop_token& stop = {});
 

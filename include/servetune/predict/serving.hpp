@@ -30,8 +30,9 @@ public:
     ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
                   const std::string& version = "");
 
-    /// Reads a command for this engine, rendered by us or written by a person. Throws UsageError for words that are no flags of this engine
-    /// (nearest first), for values outside their domains, for a model whose figures are not known (nearest names).
+    /// Reads a command for this engine, rendered by us or written by a person. Throws UsageError for words that are no
+    /// flags of this engine (nearest first), for values outside their domains, for a model whose figures are not known
+    /// (nearest names).
     [[nodiscard]] Serving read(const Command& command) const;
 
     [[nodiscard]] const Engine& engine() const { return engine_; }

@@ -23,9 +23,10 @@ struct SimulatedWorkload {
     SimulatedTraffic traffic;
 };
 
-/// Answers from the cost model and the simulator instead of a GPU: every number is a prediction, and as good as the traits it rests on
-/// (`autotune simulate --fit`). It does what a deployment would do: reads the configuration's own command, starts the engine on paper, reads the
-/// log of one that dies with the engine file's patterns, sends the workloads, summarises and audits what comes back.
+/// Answers from the cost model and the simulator instead of a GPU: every number is a prediction, and as good as the
+/// traits it rests on (`autotune simulate --fit`). It does what a deployment would do: reads the configuration's own
+/// command, starts the engine on paper, reads the log of one that dies with the engine file's patterns, sends the
+/// workloads, summarises and audits what comes back.
 ///
 ///     SimulateEvaluator evaluator(*study.composition, study.model, std::move(readers), std::move(workloads));
 ///     const Outcome outcome = evaluator.evaluate(configuration, {});

@@ -10,16 +10,17 @@
 
 namespace servetune {
 
-/// The report for people: conclusion with the serving command, before and after on every workload, the steps with all results,
-/// the options beside what a published document printed, what failed or was refused and why, notes. Pure: the same setup and
-/// trials give the same text. `stop_reason` is empty while the study is not over.
+/// The report for people: conclusion with the serving command, before and after on every workload, the steps with all
+/// results, the options beside what a published document printed, what failed or was refused and why, notes. Pure: the
+/// same setup and trials give the same text. `stop_reason` is empty while the study is not over.
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
 
 /// The object that `run --json` and `report --json` end with. Its fields are listed in docs/reference/json-output.md.
 /// `with_effects`: what the parameters do too, which takes fitting the models.
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
 
-/// Both of one study. What the parameters do is found once for both: fitting the models takes longer than all else (seconds at 300 trials).
+/// Both of one study. What the parameters do is found once for both: fitting the models takes longer than all else
+/// (seconds at 300 trials).
 struct Reports {
     std::string markdown;
     std::string json;

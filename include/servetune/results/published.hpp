@@ -10,8 +10,8 @@
 
 namespace servetune {
 
-/// One result of a benchmark: a "Serving Benchmark Result" block and what the text around it says it belongs to, or a result of
-/// a tool's JSON file (result_file.hpp).
+/// One result of a benchmark: a "Serving Benchmark Result" block and what the text around it says it belongs to, or a
+/// result of a tool's JSON file (result_file.hpp).
 struct PublishedResult {
     std::size_t index = 0;     ///< order in the document, from 0
     std::string tool;          ///< servetune vllm sglang guidellm gpustack genai-perf aiperf; empty: a block that does not say
@@ -29,13 +29,16 @@ struct PublishedResult {
     std::map<std::string, std::string> unread;  ///< what no figure has a place for: lines of a block, fields of a file
 };
 
-/// Finds every result block in Markdown or plain text, also where line breaks were lost (fields are found by their names).
+/// Finds every result block in Markdown or plain text, also where line breaks were lost (fields are found by their
+/// names).
 ///
-/// What belongs to a block is what stands last before it: a fenced or plain serving command (a line beginning with one of
-/// `launchers`, or a fence of flags), changed by a comment of flags (`# --attention-backend=triton`); a profile (`Profile: X`), a
-/// comment, a list item or a heading as labels. A fence whose command begins with none of the launchers takes the command away from the blocks
-/// that follow it, until the next one that is recognised (`not_recognised`); fences of benchmark clients and of downloads do not. A line that is one word and is followed by no command names the served
-/// model when the model of the last command is of the same family (the same word before the first `-`).
+/// What belongs to a block is what stands last before it: a fenced or plain serving command (a line beginning with one
+/// of `launchers`, or a fence of flags), changed by a comment of flags (`# --attention-backend=triton`); a profile
+/// (`Profile: X`), a comment, a list item or a heading as labels. A fence whose command begins with none of the
+/// launchers takes the command away from the blocks that follow it, until the next one that is recognised
+/// (`not_recognised`); fences of benchmark clients and of downloads do not. A line that is one word and is followed by
+/// no command names the served model when the model of the last command is of the same family (the same word before the
+/// first `-`).
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<std::string>& launchers);
 
 }  // namespace servetune

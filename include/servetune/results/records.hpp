@@ -9,8 +9,9 @@
 
 namespace servetune {
 
-/// Writes one JSON object a request, gzip compressed: everything of the record, `null` for what is absent (docs/reference/json-output.md), as an
-/// OutputFile (io/files.hpp): a device or a FIFO is written, not replaced. Throws IoError; then there is no new file.
+/// Writes one JSON object a request, gzip compressed: everything of the record, `null` for what is absent
+/// (docs/reference/json-output.md), as an OutputFile (io/files.hpp): a device or a FIFO is written, not replaced.
+/// Throws IoError; then there is no new file.
 void write_records(const std::filesystem::path& file, std::span<const RequestRecord> records);
 
 /// Reads them back. Throws IoError and ParseError.

@@ -22,10 +22,11 @@ struct ExportContext {
     double burstiness = 1;                   ///< shape of the gamma distributed gaps between arrivals; 1: Poisson
 };
 
-/// One line of JSON, without a line break at the end, as `vllm bench serve --save-result` of 2026 writes it, with its keys and units:
-/// what reads vLLM's results reads this. `servetune.figures` has every figure under our name, exactly. vLLM writes 0 for what was not
-/// measured; here its key is left out. With `records` also the arrays of `--save-detailed`, one entry a record: a failed one
-/// has zeros, an empty list and its error; texts are empty, as no answer is kept. Figures that are not finite are left out.
+/// One line of JSON, without a line break at the end, as `vllm bench serve --save-result` of 2026 writes it, with its
+/// keys and units: what reads vLLM's results reads this. `servetune.figures` has every figure under our name, exactly.
+/// vLLM writes 0 for what was not measured; here its key is left out. With `records` also the arrays of
+/// `--save-detailed`, one entry a record: a failed one has zeros, an empty list and its error; texts are empty, as no
+/// answer is kept. Figures that are not finite are left out.
 std::string vllm_json(const BenchmarkResult& result, const ExportContext& context = {}, std::span<const RequestRecord> records = {});
 
 /// The "Serving Benchmark Result" block that vLLM prints, to two decimals, of the figures that it has lines for.

@@ -13,16 +13,17 @@ namespace servetune {
 /// The largest content that is read. Results with every request and every gap of a long run have hundreds of megabytes.
 inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 
-/// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, or one a line), SGLang's JSONL, reports of GuideLLM,
-/// benchmarks of GPUStack, exports of GenAI-Perf and AIPerf, our own (result_export.hpp); else text or Markdown with result
-/// blocks, where `launchers` begin the serving commands (published.hpp). The format is told by the content, never by the name.
+/// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, or one a line), SGLang's JSONL, reports of
+/// GuideLLM, benchmarks of GPUStack, exports of GenAI-Perf and AIPerf, our own (result_export.hpp); else text or
+/// Markdown with result blocks, where `launchers` begin the serving commands (published.hpp). The format is told by the
+/// content, never by the name.
 ///
-/// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under our name for that meaning: the
-/// inter-token latency of GenAI-Perf and AIPerf is our time per output token. What was not measured is absent, also where the tool
-/// writes 0; what is not finite or negative is no figure.
+/// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under our name for that
+/// meaning: the inter-token latency of GenAI-Perf and AIPerf is our time per output token. What was not measured is
+/// absent, also where the tool writes 0; what is not finite or negative is no figure.
 ///
-/// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that is known), for content that is
-/// broken, unknown, without a result, or larger than `largest_result_bytes`.
+/// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that is known), for
+/// content that is broken, unknown, without a result, or larger than `largest_result_bytes`.
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<std::string>& launchers);
 
 }  // namespace servetune

@@ -13,8 +13,9 @@
 
 namespace servetune {
 
-/// The rows of an `Allow`, sorted for the order in which a diagram decides its parameters. The rows that agree with what is decided so far are then one
-/// range, and deciding one more parameter narrows it by two binary searches. `broken` would look at every row each time.
+/// The rows of an `Allow`, sorted for the order in which a diagram decides its parameters. The rows that agree with
+/// what is decided so far are then one range, and deciding one more parameter narrows it by two binary searches.
+/// `broken` would look at every row each time.
 class AllowedRows {
 public:
     /// Stands for "inactive" among the levels of a row.
@@ -28,8 +29,8 @@ public:
         [[nodiscard]] bool empty() const { return from == to; }
     };
 
-    /// Of constraint `which`, decided in the order `sequence` of parameters. Nothing unless it is an `Allow` of parameters that all have levels: a real
-    /// parameter stays undecided while the rest is decided.
+    /// Of constraint `which`, decided in the order `sequence` of parameters. Nothing unless it is an `Allow` of
+    /// parameters that all have levels: a real parameter stays undecided while the rest is decided.
     static std::optional<AllowedRows> of(const SearchSpace& space, std::size_t which, const std::vector<std::size_t>& sequence);
 
     /// Before the first column is decided and after each of them the rows that are left: all.

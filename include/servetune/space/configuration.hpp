@@ -19,8 +19,9 @@ using Assignment = std::map<std::string, Value, std::less<>>;
 
 /// One point of a search space: an immutable value, sorted by name. A name that is absent is inactive.
 ///
-/// Made by `SearchSpace`, whose configurations are canonical: every active parameter present, every inactive one absent,
-/// so equal behaviour is equal configuration. Comparing is by value; `fingerprint()` is stable and stored in journals.
+/// Made by `SearchSpace`, whose configurations are canonical: every active parameter present, every inactive one
+/// absent, so equal behaviour is equal configuration. Comparing is by value; `fingerprint()` is stable and stored in
+/// journals.
 class Configuration {
 public:
     using Entry = std::pair<std::string, Value>;
@@ -61,7 +62,8 @@ public:
         return result;
     }
 
-    /// Depends on names, types and values only. Each field is framed by its length, so no two configurations share a text.
+    /// Depends on names, types and values only. Each field is framed by its length, so no two configurations share a
+    /// text.
     [[nodiscard]] Fingerprint fingerprint() const {
         std::string bytes;
         for (const auto& [name, value] : entries_) {
@@ -78,8 +80,8 @@ private:
     std::vector<Entry> entries_;
 };
 
-/// What `configuration` has otherwise than `base`: `quantization = fp8, sglang.attention_backend = triton`; empty when nothing. What it
-/// leaves to the engine and `base` does not have at all is not worth a word.
+/// What `configuration` has otherwise than `base`: `quantization = fp8, sglang.attention_backend = triton`; empty when
+/// nothing. What it leaves to the engine and `base` does not have at all is not worth a word.
 inline std::string difference_text(const Configuration& configuration, const Configuration& base) {
     std::string result;
     for (const auto& [name, value] : configuration.entries()) {

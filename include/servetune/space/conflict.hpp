@@ -10,8 +10,8 @@
 
 namespace servetune {
 
-/// A set of constraints that cannot be met together though any one less could (deletion filter), as text. `is_empty(space)`: whether a space has no
-/// feasible configuration.
+/// A set of constraints that cannot be met together though any one less could (deletion filter), as text.
+/// `is_empty(space)`: whether a space has no feasible configuration.
 template <class IsEmpty>
 std::string conflict_text(const SearchSpace& space, const IsEmpty& is_empty) {
     std::vector<Constraint> needed = space.constraints();

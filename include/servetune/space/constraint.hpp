@@ -22,7 +22,8 @@ struct Require {
     std::string because{};
 };
 
-/// No configuration may have, for every named parameter, one of the values listed for it. An inactive parameter has none.
+/// No configuration may have, for every named parameter, one of the values listed for it. An inactive parameter has
+/// none.
 struct Forbid {
     std::map<std::string, std::vector<Value>> values;
     std::string because{};
@@ -90,8 +91,8 @@ struct Slot {
 };
 
 /// Whether a (perhaps half made) configuration certainly breaks the rule, whatever the undecided parameters become.
-/// `slots[i]` belongs to `names_of(constraint)[i]`; `known(i)` is the value the i-th name has for arithmetic: the slot's, or
-/// the engine's own default where it is unset and known, else null.
+/// `slots[i]` belongs to `names_of(constraint)[i]`; `known(i)` is the value the i-th name has for arithmetic: the
+/// slot's, or the engine's own default where it is unset and known, else null.
 template <class Slots, class Known>
 bool broken(const Constraint& constraint, const Slots& slots, const Known& known) {
     if (const auto* require = std::get_if<Require>(&constraint)) return require->expression.evaluate(known) == false;

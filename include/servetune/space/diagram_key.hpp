@@ -9,7 +9,8 @@
 
 namespace servetune {
 
-/// What a decision diagram (feasible_set.hpp) remembers of a half made configuration: the depth and the state of its open rules.
+/// What a decision diagram (feasible_set.hpp) remembers of a half made configuration: the depth and the state of its
+/// open rules.
 using DiagramKey = std::vector<std::uint32_t>;
 
 struct DiagramKeyHash {

@@ -51,8 +51,8 @@ public:
 
     /// The same with one of its names held at `value`, for good; Unset: unknown, for good.
     [[nodiscard]] Expression with_constant(std::string_view name, const Value& value) const;
-    /// The same rule without the parts that constants decide. A rule passes unless it is false, so a part that is unknown for
-    /// good is left out: `enabled or (limit >= unknown)` can never be broken and becomes `true`.
+    /// The same rule without the parts that constants decide. A rule passes unless it is false, so a part that is
+    /// unknown for good is left out: `enabled or (limit >= unknown)` can never be broken and becomes `true`.
     [[nodiscard]] Expression simplified_rule() const;
     /// `name != value or (this)`: the rule of one engine among several.
     [[nodiscard]] Expression only_if(const std::string& name, const Value& value) const;

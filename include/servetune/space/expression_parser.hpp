@@ -189,7 +189,8 @@ private:
     Expression result_;
 };
 
-/// Reads the grammar of expression.hpp. Throws ParseError with the column (from 1), what was wanted there and what was got.
+/// Reads the grammar of expression.hpp. Throws ParseError with the column (from 1), what was wanted there and what was
+/// got.
 inline Expression parse_expression(std::string_view text) { return ExpressionParser(text).parse(); }
 
 }  // namespace servetune

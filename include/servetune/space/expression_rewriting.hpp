@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// Expressions made of expressions: with constants in place of names, without what constants decide, for one engine only.
+// Expressions made of expressions: with constants in place of names, without what constants decide, for one engine
+// only.
 
 #include "servetune/space/expression.hpp"
 

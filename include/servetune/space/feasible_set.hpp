@@ -26,18 +26,18 @@ namespace servetune {
 ///
 ///     feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
 ///
-/// The parameters are decided one after the other (decision_order.hpp). Half made configurations after which every open rule is
-/// in the same state have the same completions; these are counted once and remembered (a decision diagram). So the cost
-/// follows the number of different states, not the size of the product, and neither `at` nor `sample` nor `for_each` ever
-/// walks into a dead end. A broken constraint cuts a branch as soon as its value is certain.
+/// The parameters are decided one after the other (decision_order.hpp). Half made configurations after which every open
+/// rule is in the same state have the same completions; these are counted once and remembered (a decision diagram). So
+/// the cost follows the number of different states, not the size of the product, and neither `at` nor `sample` nor
+/// `for_each` ever walks into a dead end. A broken constraint cuts a branch as soon as its value is certain.
 ///
 /// A continuous parameter counts as one level here; `sample` then draws its real uniformly on its scale.
 /// The space must outlive this object. Constant and safe to share between threads once made.
 class FeasibleSet {
 public:
-    /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other, or when
-    /// the constraints tie so many parameters together that more than `most_states` states would have to be remembered (about
-    /// 150 bytes each).
+    /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other, or
+    /// when the constraints tie so many parameters together that more than `most_states` states would have to be
+    /// remembered (about 150 bytes each).
     explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000) : FeasibleSet(space, most_states, MayBeEmpty{}) {
         if (size_ > 0) return;
         const auto is_empty = [](const SearchSpace& fewer) { return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0; };
@@ -54,18 +54,19 @@ public:
     /// The i-th of [0, size()), in the order of `for_each`. Throws UsageError unless finite.
     [[nodiscard]] Configuration at(double index) const;
 
-    /// Calls `visit(configuration)` for each feasible configuration, lexicographic in the order of decision, until it returns
-    /// false. Throws UsageError unless finite.
+    /// Calls `visit(configuration)` for each feasible configuration, lexicographic in the order of decision, until it
+    /// returns false. Throws UsageError unless finite.
     template <class Visit>
     void for_each(const Visit& visit) const;
 
-    /// The configuration at a point of [0, 1)^parameters: coordinate k chooses at the k-th decision in proportion to how many
-    /// configurations lie below each choice; of a continuous parameter it is the place on its scale. Uniform points give
-    /// uniform configurations. Constraints on reals are not looked at. Throws UsageError for a wrong number of coordinates.
+    /// The configuration at a point of [0, 1)^parameters: coordinate k chooses at the k-th decision in proportion to
+    /// how many configurations lie below each choice; of a continuous parameter it is the place on its scale. Uniform
+    /// points give uniform configurations. Constraints on reals are not looked at. Throws UsageError for a wrong number
+    /// of coordinates.
     [[nodiscard]] Configuration at_point(const std::vector<double>& point) const;
 
-    /// Uniform over the feasible configurations (reals: uniform on their scale, given the rest; drawn again while a constraint
-    /// on reals is broken). Throws SpaceError when `attempts` draws of the reals all break one.
+    /// Uniform over the feasible configurations (reals: uniform on their scale, given the rest; drawn again while a
+    /// constraint on reals is broken). Throws SpaceError when `attempts` draws of the reals all break one.
     [[nodiscard]] Configuration sample(Rng& rng, std::size_t attempts = 10'000) const;
 
 private:

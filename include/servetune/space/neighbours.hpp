@@ -12,8 +12,9 @@
 
 namespace servetune {
 
-/// The levels one step away from `level` of a parameter: the next lower and higher one when it is ordered, every other one
-/// otherwise. `Unset` sits beside the value that the engine uses by itself, or beside every value when that is not known.
+/// The levels one step away from `level` of a parameter: the next lower and higher one when it is ordered, every other
+/// one otherwise. `Unset` sits beside the value that the engine uses by itself, or beside every value when that is not
+/// known.
 inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t level) {
     const std::size_t count = parameter.level_count();
     const std::size_t first = parameter.offers_unset ? 1 : 0;
@@ -42,10 +43,10 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
     return result;
 }
 
-/// The feasible configurations one step from `configuration`: one parameter moved to an adjacent level (a real: a tenth of its
-/// scale up or down). A step that makes parameters appear gives them their defaults, and a step that makes parameters
-/// vanish is one only when they are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one of `a`
-/// (reals apart, which stop at the ends of their interval). Sorted, none twice.
+/// The feasible configurations one step from `configuration`: one parameter moved to an adjacent level (a real: a tenth
+/// of its scale up or down). A step that makes parameters appear gives them their defaults, and a step that makes
+/// parameters vanish is one only when they are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one
+/// of `a` (reals apart, which stop at the ends of their interval). Sorted, none twice.
 inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
     constexpr double real_step = 0.1;
     std::vector<Configuration> result;

@@ -122,7 +122,8 @@ struct Parameter {
 
     /// The real at position `u` of [0, 1] on the domain's scale. Continuous parameters only.
     [[nodiscard]] double at_position(double u) const;
-    /// Where a number is on the domain's scale, in [0, 1] inside of it; not finite for one that a logarithmic scale has no place for. Reals and integers only.
+    /// Where a number is on the domain's scale, in [0, 1] inside of it; not finite for one that a logarithmic scale has
+    /// no place for. Reals and integers only.
     [[nodiscard]] double position_of(double value) const;
 
     /// `integer 16..4096 (log2)`, `one of none, fp8`, with `engine` where no flag is a level.

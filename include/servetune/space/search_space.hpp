@@ -22,16 +22,16 @@ namespace servetune {
 ///
 ///     const SearchSpace space({Parameter::choice("attention_backend", {"fa3", "flashinfer", "triton"}),
 ///                              Parameter::integer("max_num_seqs", 16, 4096, Scale::log2).with_default(256),
-///                              Parameter::integer("max_num_batched_tokens", 1024, 65536, Scale::log2).with_default(8192)},
+///                              Parameter::integer("max_num_batched_tokens", 1024, 65536, Scale::log2)},
 ///                             {require("max_num_batched_tokens >= max_num_seqs")});
 ///
-/// Its configurations are canonical: exactly the active parameters are present. Counting, enumerating and sampling them is
-/// in space/feasible_set.hpp, steps from one to another in space/neighbours.hpp.
+/// Its configurations are canonical: exactly the active parameters are present. Counting, enumerating and sampling them
+/// is in space/feasible_set.hpp, steps from one to another in space/neighbours.hpp.
 class SearchSpace {
 public:
-    /// Throws SpaceError: a name twice, a bad domain (low > high, an empty or repeated choice), a default outside its domain,
-    /// a condition on an unknown parent or on a value that is no level of the parent, conditions in a circle, a constraint
-    /// on an unknown name.
+    /// Throws SpaceError: a name twice, a bad domain (low > high, an empty or repeated choice), a default outside its
+    /// domain, a condition on an unknown parent or on a value that is no level of the parent, conditions in a circle, a
+    /// constraint on an unknown name.
     explicit SearchSpace(std::vector<Parameter> parameters, std::vector<Constraint> constraints = {});
 
     /// In the order given.
@@ -54,8 +54,8 @@ public:
     /// Every parameter at its default.
     [[nodiscard]] Configuration default_configuration() const { return completed({}); }
 
-    /// The canonical configuration with these values: active parameters that are not named get their defaults, inactive ones
-    /// are left out even when named. It may break constraints. Throws SpaceError for an unknown name or a value
+    /// The canonical configuration with these values: active parameters that are not named get their defaults, inactive
+    /// ones are left out even when named. It may break constraints. Throws SpaceError for an unknown name or a value
     /// outside its domain.
     [[nodiscard]] Configuration completed(const Assignment& values) const;
 

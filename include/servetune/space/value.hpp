@@ -54,7 +54,8 @@ inline std::optional<double> real_of(std::string_view text) {
     return result;
 }
 
-/// The value that a plain scalar stands for, as in YAML's core schema: `engine`, true/false, integer, real, else string.
+/// The value that a plain scalar stands for, as in YAML's core schema: `engine`, true/false, integer, real, else
+/// string.
 inline Value value_of(std::string_view text) {
     if (text == unset_text) return Unset{};
     if (text == "true") return true;

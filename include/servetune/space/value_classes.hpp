@@ -11,12 +11,14 @@
 
 namespace servetune {
 
-/// Which levels of a parameter are all the same to a constraint, whatever its other parameters are: to "cutlass needs one expert
-/// group" every back end but cutlass is one. What a half made configuration has to remember is the class, not the level, which
-/// is what keeps the decision diagram of `FeasibleSet` small (value interchangeability; Freuder, AAAI 1991).
+/// Which levels of a parameter are all the same to a constraint, whatever its other parameters are: to "cutlass needs
+/// one expert group" every back end but cutlass is one. What a half made configuration has to remember is the class,
+/// not the level, which is what keeps the decision diagram of `FeasibleSet` small (value interchangeability; Freuder,
+/// AAAI 1991).
 ///
-/// Classes are found by trying all combinations of the constraint's parameters, where these are at most `most_combinations` (a
-/// few milliseconds); beyond that, or with a continuous parameter, every level is a class of its own.
+/// Classes are found by trying all combinations of the constraint's parameters, where these are at most
+/// `most_combinations` (a few milliseconds); beyond that, or with a continuous parameter, every level is a class of its
+/// own.
 class ValueClasses {
 public:
     explicit ValueClasses(const SearchSpace& space, std::size_t most_combinations = 100'000) {

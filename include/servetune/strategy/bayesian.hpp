@@ -17,15 +17,17 @@ class Standings;
 
 /// Bayesian optimisation for 10 to 60 dear, noisy trials of which many may fail.
 ///
-/// A few trials change the default here and there (start_design.hpp). Then each ask fits models to all that was told (learned_model.hpp) and takes the feasible configuration with the
-/// largest
+/// A few trials change the default here and there (start_design.hpp). Then each ask fits models to all that was told
+/// (learned_model.hpp) and takes the feasible configuration with the largest
 ///
 ///     ln alpha = ln G + ln P(works) + sum_j ln P(limit j is kept)
 ///
-/// of all there are (candidates.hpp), G being what one measurement is expected to gain (`log_expected_gain`) over the best posterior mean, never over the best number
-/// seen. Measuring one of the best again competes with
-/// that; the last tenth of the budget does nothing else. With `per_second` the predicted length of the trial is taken off (trial_cost.hpp). One ask in `explore_every` looks where the model knows least among what may be best.
-/// A pure function of the history: what is kept from ask to ask (model_cache.hpp) changes its speed only. One object is asked from one thread at a time.
+/// of all there are (candidates.hpp), G being what one measurement is expected to gain (`log_expected_gain`) over the
+/// best posterior mean, never over the best number seen. Measuring one of the best again competes with
+/// that; the last tenth of the budget does nothing else. With `per_second` the predicted length of the trial is taken
+/// off (trial_cost.hpp). One ask in `explore_every` looks where the model knows least among what may be best. A pure
+/// function of the history: what is kept from ask to ask (model_cache.hpp) changes its speed only. One object is asked
+/// from one thread at a time.
 class Bayesian : public Strategy {
 public:
     using Options = BayesianOptions;
@@ -39,7 +41,8 @@ public:
     [[nodiscard]] const Options& options() const;
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
-    /// The models that an ask after this history decides by. `geometry` must outlive them. PendingAwareModel is in optimizer/pending_aware_model.hpp.
+    /// The models that an ask after this history decides by. `geometry` must outlive them. PendingAwareModel is in
+    /// optimizer/pending_aware_model.hpp.
     [[nodiscard]] PendingAwareModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
 
     /// How many trials of the end confirm: a tenth of the budget, at least 2.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What can be said of the Bayesian strategy, without its algebra: whoever only passes options on does not compile Eigen.
+// What can be said of the Bayesian strategy, without its algebra: whoever only passes options on does not compile
+// Eigen.
 
 #include "servetune/base/option_check.hpp"
 #include "servetune/model/hyperparameter_search.hpp"
@@ -16,7 +17,8 @@
 
 namespace servetune {
 
-/// How a configuration that gave no number teaches the model of the objective. The model of what works learns from it but for `penalty`.
+/// How a configuration that gave no number teaches the model of the objective. The model of what works learns from it
+/// but for `penalty`.
 enum class FailureModel {
     penalty,     ///< as the worst value seen
     classifier,  ///< not at all
@@ -28,13 +30,14 @@ inline constexpr std::array<std::pair<FailureModel, std::string_view>, 3> failur
     {{FailureModel::penalty, "penalty"}, {FailureModel::classifier, "classifier"}, {FailureModel::hybrid, "hybrid"}}};
 
 struct LearningOptions {
-    /// Over five tasks with failures and noise of 1 and 10 % the classifier's regret at 40 trials was 0.2 to 6.3 points below the hybrid's (five of ten beyond two
-    /// standard errors) at 1.7 to 10.6 more crashes (docs/explanation/performance.md). Where a crash takes as long as a measurement, take the hybrid.
+    /// Over five tasks with failures and noise of 1 and 10 % the classifier's regret at 40 trials was 0.2 to 6.3 points
+    /// below the hybrid's (five of ten beyond two standard errors) at 1.7 to 10.6 more crashes
+    /// (docs/explanation/performance.md). Where a crash takes as long as a measurement, take the hybrid.
     FailureModel failures = FailureModel::classifier;
     bool additive = false;  ///< an additive part in the kernel of the objective
     HyperparameterSearch search{};
-    /// Of where the fits start, of what is drawn from the models, of the sample of candidates and of which of equals comes first. Two seeds of one study ask differently where what is
-    /// known leaves a choice.
+    /// Of where the fits start, of what is drawn from the models, of the sample of candidates and of which of equals
+    /// comes first. Two seeds of one study ask differently where what is known leaves a choice.
     std::uint64_t seed = 0;
 };
 
@@ -54,8 +57,9 @@ struct BayesianOptions {
     bool per_second = false;         ///< the largest gain a second of trials, not a trial
     std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
     std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
-    /// Of a space that is only sampled: from so many of the best at once steps of one parameter are tried. A place of vLLM's whole space has some 190
-    /// neighbours, and each costs O(n^2): of more than `learning.search.many` told configurations fewer places are enough.
+    /// Of a space that is only sampled: from so many of the best at once steps of one parameter are tried. A place of
+    /// vLLM's whole space has some 190 neighbours, and each costs O(n^2): of more than `learning.search.many` told
+    /// configurations fewer places are enough.
     std::size_t places = 8;
     std::size_t places_of_many = 2;
     LearningOptions learning{};

@@ -10,11 +10,13 @@
 
 namespace servetune {
 
-/// Uphill from the default, one step of one parameter at a time; where no neighbour is better, again from a configuration drawn at
-/// random (iterated best improvement with random restarts; Hoos and Stuetzle, Stochastic Local Search, 2004, chapter 2).
+/// Uphill from the default, one step of one parameter at a time; where no neighbour is better, again from a
+/// configuration drawn at random (iterated best improvement with random restarts; Hoos and Stuetzle, Stochastic Local
+/// Search, 2004, chapter 2).
 ///
-/// The current climb is at the best passing configuration since the last restart. Its neighbours are tried in random order, and the
-/// climb moves as soon as one is better by the numbers: with few trials the first improvement is worth more than the best one.
+/// The current climb is at the best passing configuration since the last restart. Its neighbours are tried in random
+/// order, and the climb moves as soon as one is better by the numbers: with few trials the first improvement is worth
+/// more than the best one.
 class LocalSearch : public Strategy {
 public:
     [[nodiscard]] std::string name() const override { return "local_search"; }

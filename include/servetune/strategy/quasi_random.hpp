@@ -9,13 +9,13 @@
 
 namespace servetune {
 
-/// Feasible configurations spread evenly: the points of a Sobol sequence (Sobol 1967; direction numbers of Joe and Kuo 2008, as
-/// Boost.Random has them), each read as a walk through the decision diagram.
+/// Feasible configurations spread evenly: the points of a Sobol sequence (Sobol 1967; direction numbers of Joe and Kuo
+/// 2008, as Boost.Random has them), each read as a walk through the decision diagram.
 ///
-/// Coordinate k of a point chooses among the completions of the k-th decision in proportion to how many configurations lie
-/// below each choice, so the points are uniform over canonical feasible configurations, never over the product. All points are
-/// shifted modulo 1 by one random vector, a function of the seed and the space (Cranley and Patterson 1976), because the sequence itself
-/// begins in the corner. A configuration that was asked is passed over.
+/// Coordinate k of a point chooses among the completions of the k-th decision in proportion to how many configurations
+/// lie below each choice, so the points are uniform over canonical feasible configurations, never over the product. All
+/// points are shifted modulo 1 by one random vector, a function of the seed and the space (Cranley and Patterson 1976),
+/// because the sequence itself begins in the corner. A configuration that was asked is passed over.
 class QuasiRandom : public Strategy {
 public:
     explicit QuasiRandom(std::uint64_t seed = 0) : seed_(seed) {}

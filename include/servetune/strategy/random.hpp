@@ -13,7 +13,8 @@ namespace servetune {
 
 /// A feasible configuration that no trial of the history has, uniform over those; nothing when all are asked.
 inline std::optional<Configuration> draw_unseen(const FeasibleSet& feasible, std::span<const Trial> history, Rng& rng) {
-    // While less than half of the space is seen a draw is new with at least even odds. A few comparisons with each trial cost less than sorting them.
+    // While less than half of the space is seen a draw is new with at least even odds. A few comparisons with each
+    // trial cost less than sorting them.
     const auto asked = static_cast<double>(history.size());
     while (!feasible.finite() || asked * 2 < feasible.size()) {
         Configuration drawn = feasible.sample(rng);

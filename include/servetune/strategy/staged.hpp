@@ -19,17 +19,18 @@ struct Stage {
     /// Every combination of these parameters' levels is a candidate; or, when it is empty, `candidates` are.
     std::vector<std::string> product{};
     std::vector<Assignment> candidates{};
-    /// Whether its winner becomes the base of the later stages. Always so in comparison with the incumbent; in comparison with a
-    /// baseline only stages that choose the baseline itself (the engine, say) set it.
+    /// Whether its winner becomes the base of the later stages. Always so in comparison with the incumbent; in
+    /// comparison with a baseline only stages that choose the baseline itself (the engine, say) set it.
     bool carried = true;
 };
 
 /// The method of the published tuning studies: one parameter (or group) after the other, the rest held fixed.
 ///
-/// The base is the default configuration at first. Each stage measures its candidates on top of the base; its best passing
-/// candidate is worth having when `worth_it(decision, gain over the base)`. A carried stage's worthy winner becomes the
-/// base. With every stage carried this is the comparison with the incumbent; with only the first carried, all later
-/// stages are measured against one baseline and the best of them wins in the end (design: yaml.md, "Staged, exactly").
+/// The base is the default configuration at first. Each stage measures its candidates on top of the base; its best
+/// passing candidate is worth having when `worth_it(decision, gain over the base)`. A carried stage's worthy winner
+/// becomes the base. With every stage carried this is the comparison with the incumbent; with only the first carried,
+/// all later stages are measured against one baseline and the best of them wins in the end (design: yaml.md, "Staged,
+/// exactly").
 ///
 /// Where the decision asks for significance and measuring again informs, a best candidate that gains enough but not
 /// significantly is measured again, in turn with the base, until it is decided or both have `replicates` measurements.
@@ -58,7 +59,8 @@ public:
         return walk(problem, history).answer;
     }
 
-    /// One candidate of a stage. `excluded` says why it was not tried at all (a constraint, not in the table, no effect here).
+    /// One candidate of a stage. `excluded` says why it was not tried at all (a constraint, not in the table, no effect
+    /// here).
     struct Candidate {
         Assignment changes;
         Configuration configuration{};

@@ -23,8 +23,8 @@ namespace servetune {
 /// What is to be solved; the same for every ask of a study.
 class Problem {
 public:
-    /// Throws SpaceError when the space is empty or its default configuration, which is always trial 0, is not feasible; UsageError where the
-    /// objective or the decision cannot be.
+    /// Throws SpaceError when the space is empty or its default configuration, which is always trial 0, is not
+    /// feasible; UsageError where the objective or the decision cannot be.
     Problem(SearchSpace search_space, Objective what_for, Decision how_decided)
         : space(std::move(search_space)), feasible(space), objective(std::move(what_for)), decision(how_decided) {
         check_options("the objective", objective.why_invalid());
@@ -45,8 +45,8 @@ public:
     bool replicates_inform = true;
 };
 
-/// What a strategy sees of a journal: the trials of the search whose configurations the space (still) has. After a changed study was
-/// accepted a journal may hold others; they teach nothing.
+/// What a strategy sees of a journal: the trials of the search whose configurations the space (still) has. After a
+/// changed study was accepted a journal may hold others; they teach nothing.
 inline std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
     std::vector<Trial> history;
     std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
@@ -69,9 +69,9 @@ using Answer = std::variant<Proposal, Waiting, Finished>;
 
 /// Decides what to try next.
 ///
-/// `ask` is a pure function of its arguments: a fresh object with the same history answers the same, so resuming, replaying and
-/// testing are one code path. The history holds the search trials asked so far, trial 0 (the default configuration)
-/// first; pending ones have no outcome. Every implementation runs tests/contract/strategy_contract.hpp.
+/// `ask` is a pure function of its arguments: a fresh object with the same history answers the same, so resuming,
+/// replaying and testing are one code path. The history holds the search trials asked so far, trial 0 (the default
+/// configuration) first; pending ones have no outcome. Every implementation runs tests/contract/strategy_contract.hpp.
 class Strategy {
 public:
     virtual ~Strategy() = default;

@@ -12,8 +12,8 @@ namespace servetune {
 
 /// The answer of `Study::ask`: a trial to evaluate, waiting, or finished.
 ///
-/// Who tells each trial before the next ask never waits, and may write `while (const auto trial = study.ask())`. Who evaluates several at once
-/// distinguishes the three:
+/// Who tells each trial before the next ask never waits, and may write `while (const auto trial = study.ask())`. Who
+/// evaluates several at once distinguishes the three:
 ///     const AskResult asked = study.ask(budget);
 ///     if (asked.trial()) start(*asked.trial());
 ///     else if (asked.waiting()) study.tell(...);  // one of the trials under way, then ask again

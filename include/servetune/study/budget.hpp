@@ -16,10 +16,11 @@ struct Budget {
     std::size_t trials = 30;  ///< told trials of the search; the report's own measurements do not count
     double wall_clock_seconds = std::numeric_limits<
         double>::infinity();  ///< of this run, by the steady clock; no trial is started after it, of report workloads neither
-    /// So many first trials of a run that all fail the same way, before any has ever succeeded, end it: it is not the flags. 0: never.
+    /// So many first trials of a run that all fail the same way, before any has ever succeeded, end it: it is not the
+    /// flags. 0: never.
     std::size_t same_failures = 0;
-    /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then, were it as long as the longest so
-    /// far, of report workloads neither.
+    /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then,
+    /// were it as long as the longest so far, of report workloads neither.
     double until = std::numeric_limits<double>::infinity();
 
     /// What cannot be in these options, for a person; empty: nothing.
@@ -29,7 +30,8 @@ struct Budget {
     }
 };
 
-/// The failure that all search trials from number `since` on share, if there are `enough` of them and no trial ever succeeded; else null. `enough` 0: null.
+/// The failure that all search trials from number `since` on share, if there are `enough` of them and no trial ever
+/// succeeded; else null. `enough` 0: null.
 [[nodiscard]] inline const Failure* common_failure(std::span<const Trial> trials, std::size_t since, std::size_t enough) {
     if (enough == 0) return nullptr;
     const Failure* first = nullptr;

@@ -5,7 +5,8 @@
 
 namespace servetune {
 
-// The clocks of this machine, which a study reads unless it is given others. The only file of the core that reads a clock.
+// The clocks of this machine, which a study reads unless it is given others. The only file of the core that reads a
+// clock.
 
 /// Seconds since 1970-01-01 UTC. Somebody may set this clock, also during a run.
 inline double unix_seconds() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }

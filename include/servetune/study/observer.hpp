@@ -7,8 +7,9 @@
 
 namespace servetune {
 
-/// Is told what a running study does, in the study's thread, after the journal has it; for progress lines and logs. Does nothing by itself.
-/// What it throws ends the run (StopReason::error); no told trial is lost by that, and the next run goes on.
+/// Is told what a running study does, in the study's thread, after the journal has it; for progress lines and logs.
+/// Does nothing by itself. What it throws ends the run (StopReason::error); no told trial is lost by that, and the next
+/// run goes on.
 class Observer {
 public:
     virtual ~Observer() = default;

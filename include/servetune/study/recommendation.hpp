@@ -38,7 +38,8 @@ enum class Doubt {
     most_unreliable     ///< at least three quarters of all results are disturbed or unsound
 };
 
-/// One of several answers to several goals: none that passes is better in one of them without being worse in another, by the means.
+/// One of several answers to several goals: none that passes is better in one of them without being worse in another,
+/// by the means.
 struct FrontPoint {
     Configuration configuration;
     std::vector<Estimate> estimates;  ///< of each goal, the leading one first
@@ -58,7 +59,8 @@ struct Recommendation {
     std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;    ///< of these: the audit refuses them
     Gain gain{};                ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
-    /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same or nothing can be concluded.
+    /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
+    /// or nothing can be concluded.
     std::optional<Gain> given_away{};
     double p_best = 0;                   ///< probability that `recommended` is truly the best of all passing ones
     std::vector<Configuration> tied{};   ///< other passing ones whose 95 % interval against `recommended` holds 0
@@ -66,7 +68,8 @@ struct Recommendation {
     std::vector<FrontPoint> front{};     ///< where there are several goals; the best in the leading one first
 };
 
-/// How many parameters `configuration` sets away from the default configuration; what its command has more than the default's.
+/// How many parameters `configuration` sets away from the default configuration; what its command has more than the
+/// default's.
 inline std::size_t settings_beyond_default(const SearchSpace& space, const Configuration& configuration) {
     return static_cast<std::size_t>(std::count_if(configuration.entries().begin(), configuration.entries().end(),
                                                   [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
@@ -80,7 +83,8 @@ inline bool is_reduction_of(const SearchSpace& space, const Configuration& small
     });
 }
 
-/// Whether all that keeps a configuration from passing is that what was measured cannot be believed, or failures that were not its own.
+/// Whether all that keeps a configuration from passing is that what was measured cannot be believed, or failures that
+/// were not its own.
 inline bool only_unsound(const Standing& standing, const Problem& problem) {
     std::size_t believed = 0;
     const auto says_nothing_against_it = [&](const Trial* trial) {
@@ -95,10 +99,12 @@ inline bool only_unsound(const Standing& standing, const Problem& problem) {
            std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.measured();
 }
 
-/// The gain of one of the configurations that were tried over the default, in goal k. What looks best of thirty measurements is the luckiest of them too, so a
-/// plain interval would find a gain in a quarter of the studies in which there is none (tests/unit/aa_test.cpp). Two intervals account for that, and the
-/// one that says more counts: that of all measurements, held together with those of all passing configurations and goals; and that of the measurements
-/// after each one's first, for which nothing was picked, held together with those of all that were measured again. Each errs in one study of forty.
+/// The gain of one of the configurations that were tried over the default, in goal k. What looks best of thirty
+/// measurements is the luckiest of them too, so a plain interval would find a gain in a quarter of the studies in which
+/// there is none (tests/unit/aa_test.cpp). Two intervals account for that, and the one that says more counts: that of
+/// all measurements, held together with those of all passing configurations and goals; and that of the measurements
+/// after each one's first, for which nothing was picked, held together with those of all that were measured again. Each
+/// errs in one study of forty.
 inline Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing, const Standing& base,
                         std::size_t k = 0) {
     std::size_t tried = 0;
@@ -129,13 +135,15 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
     return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
 }
 
-/// The rule, for every strategy: the best passing configuration wins if it is worth having over the default; then every measured
-/// configuration that only drops settings from it and loses less than is worth having replaces it, fewest settings first. A flag
-/// whose effect is not worth having is thus never recommended. Where the default's or the winner's measurements cannot be relied on, or hardly any
-/// can, the study is inconclusive and the default is kept (`Doubt`; with the audit enforced only).
+/// The rule, for every strategy: the best passing configuration wins if it is worth having over the default; then every
+/// measured configuration that only drops settings from it and loses less than is worth having replaces it, fewest
+/// settings first. A flag whose effect is not worth having is thus never recommended. Where the default's or the
+/// winner's measurements cannot be relied on, or hardly any can, the study is inconclusive and the default is kept
+/// (`Doubt`; with the audit enforced only).
 ///
-/// Of several goals the leading one decides who is best; worth having is then what is worth it in any of them, so that neither the default nor a smaller
-/// command replaces a configuration that is as good in the leading goal and clearly better in another.
+/// Of several goals the leading one decides who is best; worth having is then what is worth it in any of them, so that
+/// neither the default nor a smaller command replaces a configuration that is as good in the leading goal and clearly
+/// better in another.
 inline Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
     const Standings standings(history, problem.objective, problem.decision);
     Recommendation result{problem.space.default_configuration()};

@@ -27,23 +27,23 @@
 
 namespace servetune {
 
-/// Tuning, from the first trial to the recommendation: it owns trial ids and seeds, and every step goes through the journal.
+/// Tuning, from the first trial to the recommendation. It owns trial ids and seeds; each step goes into the journal.
 ///
 /// By hand:
 ///     Study study(problem, strategy, journal);
 ///     while (const auto trial = study.ask(budget)) study.tell(trial->id, measure(trial->configuration));
 ///     use(study.recommendation());
-/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: what is told stays told, and both ways first hand out again the
-/// trials that an earlier process has asked or started but not told. Because strategies are pure functions of the history, a study that was
-/// killed ends as one that was not. Problem, strategy and journal must outlive the study. Not thread safe.
+/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways first hand out again
+/// the trials that an earlier process asked or started but did not tell. Strategies are pure functions of the history,
+/// so a killed study ends as any other. Problem, strategy and journal must outlive it (no temporaries). Not thread safe.
 class Study {
 public:
     struct Options {
         std::uint64_t seed = 0;
         std::vector<std::string> report_workloads{};  ///< measured for default and recommendation once the search is over
         std::function<double()> now{};                ///< seconds since 1970 UTC; empty: the system's clock (`unix_seconds`)
-        /// Monotonic seconds, arbitrary epoch. The lengths of a run and of its trials are read here, so that setting the wall clock meanwhile spends no
-        /// budget and makes no trial longer. Empty: `now` where that is given, else the system's (`steady_seconds`).
+        /// Monotonic seconds, arbitrary epoch, for the lengths of a run and of its trials: setting the wall clock does
+        /// not change them. Empty: `now` if that is given, else the system's (`steady_seconds`).
         std::function<double()> steady{};
     };
 
@@ -58,30 +58,32 @@ public:
         first_here_ = trials_.size();
     }
 
-    /// Problem and strategy must outlive the study: temporaries are refused.
     Study(const Problem&&, const Strategy&, Journal&) = delete;
     Study(const Problem&&, const Strategy&, Journal&, Options) = delete;
     Study(const Problem&, const Strategy&&, Journal&) = delete;
     Study(const Problem&, const Strategy&&, Journal&, Options) = delete;
 
-    /// The next trial, recorded as asked; or waiting, while the strategy needs the result of a trial under way; or finished. First come the trials that an
-    /// earlier process left open, oldest first, except those whose configurations the space no longer has. Such a trial that had been started is recorded
-    /// as started again: its length is not counted from the process that died.
+    /// The next trial, recorded as asked; or waiting, while the strategy needs the result of a trial under way; or
+    /// finished. First come the trials that an earlier process left open, oldest first, except those whose
+    /// configurations the space no longer has. Such a trial that had been started is recorded as started again: its
+    /// length is not counted from the process that died.
     AskResult ask();
-    /// The same within a budget, whose clock starts when the study is made: finished once it is spent, and waiting while the trials under way would spend it.
-    /// Throws UsageError for a budget that cannot be.
+    /// The same within a budget, whose clock starts when the study is made: finished once it is spent, and waiting
+    /// while the trials under way would spend it. Throws UsageError for a budget that cannot be.
     AskResult ask(const Budget& budget);
-    /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants measured. A study without trials gets
-    /// the default configuration as trial 0 all the same. Throws SpaceError for what is no feasible configuration of the space.
+    /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants
+    /// measured. A study without trials gets the default configuration as trial 0 all the same. Throws SpaceError for
+    /// what is no feasible configuration of the space.
     Trial propose(Configuration configuration, std::string why);
     void start(std::uint64_t id);
-    /// Throws UsageError for an unknown or already told trial. A measurement with a value or standard error that is not finite, or a negative standard
-    /// error, becomes Failure{invalid_result}.
+    /// Throws UsageError for an unknown or already told trial. A measurement with a value or standard error that is not
+    /// finite, or a negative standard error, becomes Failure{invalid_result}.
     void tell(std::uint64_t id, Outcome outcome);
 
-    /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads, as far as the budget's time allows:
-    /// where it ends them, that is the run's reason. An exception of the evaluator, the strategy, the journal or the recommendation ends the run with
-    /// StopReason::error, and so does a budget that cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
+    /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads, as
+    /// far as the budget's time allows: where it ends them, that is the run's reason. An exception of the evaluator,
+    /// the strategy, the journal or the recommendation ends the run with StopReason::error, and so does a budget that
+    /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
@@ -105,7 +107,8 @@ private:
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     /// What `ask` answers; a trial that had been started is not started again.
     AskResult next();
-    /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first trial that counts for `same_failures`.
+    /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first trial that counts
+    /// for `same_failures`.
     [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began, std::size_t since) const;
     /// False: stopped by the user during the trial, which then stays open.
     bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer);

@@ -14,7 +14,8 @@
 
 namespace servetune {
 
-/// What a study asks of its trials again and again, kept up to date so that a trial costs O(log n) and not a walk through all of them.
+/// What a study asks of its trials again and again, kept up to date so that a trial costs O(log n) and not a walk
+/// through all of them.
 class TrialIndex {
 public:
     /// A trial that was asked. One that was told already counts as told.

@@ -28,8 +28,8 @@ void describe(AuditContext& context, const CommandFacts& facts, const std::strin
 /// The only model that the words of a text name; nothing when they name none or several.
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
 
-/// Audits the measured rows of a study's table, each by itself and those of a workload together, and adds what it finds to their
-/// validity. Throws as Catalogue.
+/// Audits the measured rows of a study's table, each by itself and those of a workload together, and adds what it finds
+/// to their validity. Throws as Catalogue.
 void audit_rows(MeasuredTable& table, const StudyFile& study);
 
 }  // namespace servetune

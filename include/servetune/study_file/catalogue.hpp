@@ -17,15 +17,15 @@ class Yaml;
 
 /// Finds the files that ship with servetune (engines, workloads, hardware, models, traits) by name and reads them.
 ///
-/// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names it. Any other name is looked
-/// for as `NAME.yaml` in that folder, then as `KIND/NAME.yaml` in the search spaces' folder.
+/// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names it. Any other name
+/// is looked for as `NAME.yaml` in that folder, then as `KIND/NAME.yaml` in the search spaces' folder.
 class Catalogue {
 public:
     /// `root` holds `engines/`, `workloads/`, `hardware/`, `models/` and `traits/`.
     explicit Catalogue(std::filesystem::path root) : root_(std::move(root)) {}
 
-    /// The folder in $SERVETUNE_SEARCH_SPACES, else `share/servetune/search_spaces` or `search_spaces` beside or above the running
-    /// program. Throws IoError when there is none.
+    /// The folder in $SERVETUNE_SEARCH_SPACES, else `share/servetune/search_spaces` or `search_spaces` beside or above
+    /// the running program. Throws IoError when there is none.
     static Catalogue standard();
 
     [[nodiscard]] const std::filesystem::path& root() const { return root_; }
@@ -41,7 +41,8 @@ public:
     /// A name, or a mapping (with `use:`, on top of another).
     [[nodiscard]] Workload workload(const Yaml& described) const;
 
-    /// By file name, by any other name it is known by, or by a text that mentions it alone. Throws IoError, the nearest names first.
+    /// By file name, by any other name it is known by, or by a text that mentions it alone. Throws IoError, the nearest
+    /// names first.
     [[nodiscard]] HardwareSpec hardware(const std::string& name) const;
     /// By file name or by the name of a checkpoint. Throws IoError, the nearest names first.
     [[nodiscard]] ServedModel model(const std::string& name) const;

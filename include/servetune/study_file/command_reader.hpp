@@ -23,13 +23,14 @@ struct CommandFacts {
     std::optional<double> guesses{};  ///< tokens guessed a step, where the words say it
 };
 
-/// Reads serving commands, as people write them, by what the engine files say: `launch` and `started_as` tell whose command it is, the
-/// concepts of the parameters what their flags mean, the versions files and `aliases` how else the flags are spelled. Words that no engine
-/// starts with (flags alone) are read by the flags of all engines; of two that spell a flag alike the first counts.
+/// Reads serving commands, as people write them, by what the engine files say: `launch` and `started_as` tell whose
+/// command it is, the concepts of the parameters what their flags mean, the versions files and `aliases` how else the
+/// flags are spelled. Words that no engine starts with (flags alone) are read by the flags of all engines; of two that
+/// spell a flag alike the first counts.
 ///
-/// The concepts that it reads: `quantization`, `prefix_cache`, `no_prefix_cache`, `draft_model` and all that begin with `speculative`; of
-/// these `speculative_tokens`, `speculative_tree_tokens` and `speculative_ngram_tokens` say how many tokens are guessed. A flag that no
-/// engine file has counts as speculation where `speculative` is a part of its name.
+/// The concepts that it reads: `quantization`, `prefix_cache`, `no_prefix_cache`, `draft_model` and all that begin with
+/// `speculative`; of these `speculative_tokens`, `speculative_tree_tokens` and `speculative_ngram_tokens` say how many
+/// tokens are guessed. A flag that no engine file has counts as speculation where `speculative` is a part of its name.
 class CommandReader {
 public:
     /// `root`: the folder of the search spaces, whose `engines/versions/` is read. Throws IoError and ParseError.

@@ -86,7 +86,8 @@ struct StudyFile {
     [[nodiscard]] TrialProcesses processes() const;
     /// One sentence on what measured, for the report; empty: nothing to say.
     [[nodiscard]] std::string measured_by() const;
-    /// Whether its configurations are commands of an engine; a study that somebody else measures may have a space of its own.
+    /// Whether its configurations are commands of an engine; a study that somebody else measures may have a space of
+    /// its own.
     [[nodiscard]] bool has_commands() const { return !composition->engines().front().launch.empty(); }
     /// `combined` metrics need names: those of the search workloads with their weights.
     [[nodiscard]] std::vector<std::pair<std::string, double>> weighted_workloads() const;
@@ -94,7 +95,8 @@ struct StudyFile {
     [[nodiscard]] const Workload* workload_called(std::string_view wanted) const;
 };
 
-/// Who measures. Where it is done outside (`autotune ask-tell`), a file needs neither evaluator nor study name, model, workloads or engine.
+/// Who measures. Where it is done outside (`autotune ask-tell`), a file needs neither evaluator nor study name, model,
+/// workloads or engine.
 enum class MeasuredBy {
     evaluator,  ///< that of the file, which must have one
     outside,    ///< whoever asks; an evaluator that the file has is not looked at
@@ -105,7 +107,8 @@ enum class MeasuredBy {
 StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
                      MeasuredBy by = MeasuredBy::evaluator);
 
-/// Engines of which the study names a version that is newer than all whose flags are known, each with what was checked last.
+/// Engines of which the study names a version that is newer than all whose flags are known, each with what was checked
+/// last.
 std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
 /// What keeps the study from running on this machine, each with what was looked for: models whose path leads nowhere.
 std::vector<std::string> missing_models(const StudyFile& file);
@@ -119,17 +122,18 @@ struct StudySetup {
     Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
-    /// Everything that decides what the study does, as `path -> text`: what the file's keys come to (parameters, flags, constraints, objective,
-    /// strategy, knowledge, workloads), fingerprints of what stands in tables and data sets, and whatever else the file says, as it is written. Not the
-    /// budget: a longer run of the same study is the same study. Secrets are told apart by four digits of a fingerprint.
+    /// Everything that decides what the study does, as `path -> text`: what the file's keys come to (parameters, flags,
+    /// constraints, objective, strategy, knowledge, workloads), fingerprints of what stands in tables and data sets,
+    /// and whatever else the file says, as it is written. Not the budget: a longer run of the same study is the same
+    /// study. Secrets are told apart by four digits of a fingerprint.
     [[nodiscard]] std::map<std::string, std::string> definition() const;
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
     /// Of the Bayesian strategy of this study, with its budget and what is known; whatever strategy it uses.
     [[nodiscard]] BayesianOptions bayesian_options() const;
-    /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody else runs: its address.
-    /// Without the secrets: `${NAME}` stands where its value was.
+    /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody
+    /// else runs: its address. Without the secrets: `${NAME}` stands where its value was.
     [[nodiscard]] std::string advice(const Configuration& configuration) const;
 };
 
@@ -139,22 +143,24 @@ struct RunHooks {
     std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
 };
 
-/// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration would start (with the
-/// memory plan of the nearest).
+/// Throws as load_study, and SpaceError when the space is empty or does not fit the table, or when no configuration
+/// would start (with the memory plan of the nearest).
 /// `folder`: the study's, where trials that start processes leave their logs; made when it is needed.
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {}, const RunHooks& hooks = {});
 
-/// The traits file of an engine of this study: the one that it names under `traits`, else the one that ships. Throws IoError.
+/// The traits file of an engine of this study: the one that it names under `traits`, else the one that ships. Throws
+/// IoError.
 std::filesystem::path traits_file(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
 /// What is known of an engine of this study: the file that it names under `traits`, else the one that ships.
 EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const std::string& engine);
 
-/// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's. Throws IoError for unknown
-/// hardware or an engine without traits, UsageError for a workload whose requests cannot be planned.
+/// The evaluator of a study that is simulated, whatever the file says measures it; `hardware`: in place of the file's.
+/// Throws IoError for unknown hardware or an engine without traits, UsageError for a workload whose requests cannot be
+/// planned.
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware = "");
 
-/// One sentence and a memory plan where no configuration of the space would start; empty where one does. Looks at the default, at every
-/// configuration of a space of at most `most`, else at that many drawn evenly (and says so).
+/// One sentence and a memory plan where no configuration of the space would start; empty where one does. Looks at the
+/// default, at every configuration of a space of at most `most`, else at that many drawn evenly (and says so).
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most = 2000);
 
 }  // namespace servetune

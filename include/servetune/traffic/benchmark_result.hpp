@@ -53,8 +53,8 @@ struct BenchmarkResult {
     ServerCounters server{};
 };
 
-/// Calls `visit(metric name, field)` for every figure: the one list that tables, metrics and reports follow. `Result` is
-/// BenchmarkResult or const BenchmarkResult; the field is an optional<double> of it.
+/// Calls `visit(metric name, field)` for every figure: the one list that tables, metrics and reports follow. `Result`
+/// is BenchmarkResult or const BenchmarkResult; the field is an optional<double> of it.
 template <class Result, class Visit>
 void for_each_figure(Result& result, const Visit& visit) {
     visit("requested_requests", result.requested_requests);

@@ -11,7 +11,8 @@
 
 namespace servetune {
 
-/// One request of a workload before it is sent. A function of the workload and its seed; the salt of the run is in the text.
+/// One request of a workload before it is sent. A function of the workload and its seed; the salt of the run is in the
+/// text.
 struct PlannedRequest {
     std::string text{};                     ///< the user's turn (chat) or the prompt (completions)
     std::vector<std::int32_t> token_ids{};  ///< instead of `text`, where the server takes ids (completions)

@@ -38,10 +38,12 @@ inline constexpr std::array<std::pair<Dataset::Kind, std::string_view>, 6> datas
     {Dataset::Kind::multi_turn, "multi_turn"},
 }};
 
-/// The largest weight of a workload: combined figures are weighted means, and more than this leaves nothing of the others.
+/// The largest weight of a workload: combined figures are weighted means, and more than this leaves nothing of the
+/// others.
 inline constexpr double most_weight = 1e6;
 
-/// Bounds of the requests a second and in flight that can be meant: one in eleven days, and more than one machine sends.
+/// Bounds of the requests a second and in flight that can be meant: one in eleven days, and more than one machine
+/// sends.
 inline constexpr double slowest_rate = 1e-6;
 inline constexpr double fastest_rate = 1e9;
 inline constexpr std::int64_t most_concurrency = 1'000'000;

@@ -54,9 +54,10 @@ struct Gain {
     [[nodiscard]] bool significant() const { return low > 0; }
 };
 
-/// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both added in squares. Where the candidate is the best-looking of
-/// several, `comparisons` says of how many: the interval is widened until all of theirs hold together with 95 % (Sidak, JASA 62, 1967; for what one base
-/// has in common with all it is a little too wide).
+/// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both added in squares.
+/// Where the candidate is the best-looking of several, `comparisons` says of how many: the interval is widened until
+/// all of theirs hold together with 95 % (Sidak, JASA 62, 1967; for what one base has in common with all it is a little
+/// too wide).
 inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base, std::size_t comparisons = 1) {
     const double value = goal.gain(candidate.mean, base.mean);
     const double each = std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
@@ -91,8 +92,9 @@ struct Spread {
 };
 
 /// The relative noise of one measurement: the assumed one pooled with what replicates show (each inner vector: the
-/// measurements of one configuration; `within`: runs behind single figures). The assumption weighs 5 degrees of freedom: it is then off by
-/// less than a factor of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten replicates already outweigh it.
+/// measurements of one configuration; `within`: runs behind single figures). The assumption weighs 5 degrees of
+/// freedom: it is then off by less than a factor of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten
+/// replicates already outweigh it.
 inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates, const Spread& within = {}) {
     constexpr double prior_freedom = 5;
     double freedom = prior_freedom + within.freedom;
@@ -107,8 +109,8 @@ inline double pooled_noise(double assumed_cv, const std::vector<std::vector<doub
     return std::sqrt(squares / freedom);
 }
 
-/// The probability that estimate `which` has the best true value of all, each true log value being normal around its mean:
-/// the integral of its density times the others' distribution functions (Simpson's rule over +-8 deviations).
+/// The probability that estimate `which` has the best true value of all, each true log value being normal around its
+/// mean: the integral of its density times the others' distribution functions (Simpson's rule over +-8 deviations).
 inline double probability_best(const Goal& goal, const std::vector<Estimate>& all, std::size_t which) {
     const double sign = goal.direction == Direction::maximize ? 1 : -1;
     const auto center = [&](const Estimate& estimate) { return sign * std::log(estimate.mean); };

@@ -8,7 +8,8 @@
 
 namespace servetune {
 
-/// Times are shown in milliseconds, as serving benchmarks print them; everything else in its own unit, which ends the metric's name.
+/// Times are shown in milliseconds, as serving benchmarks print them; everything else in its own unit, which ends the
+/// metric's name.
 inline bool shown_in_milliseconds(std::string_view metric) { return metric.substr(0, metric.find('@')).ends_with("_seconds"); }
 
 /// The number of a metric without its unit, for a column whose header names it.

@@ -15,9 +15,10 @@ namespace servetune {
 
 /// Where trials are kept. Each call is one durable step: when it returns, the event survives the death of the process.
 ///
-/// A trial is asked once, started any number of times (a started trial whose process died is started again), told once, with finite numbers and no
-/// negative standard error. Anything else throws UsageError and keeps nothing: what a journal has taken, it can read again. Implementations: `MemoryJournal` below, `SqliteJournal` (io/sqlite_journal.hpp); all run
-/// tests/contract/journal_contract.hpp.
+/// A trial is asked once, started any number of times (a started trial whose process died is started again), told once,
+/// with finite numbers and no negative standard error. Anything else throws UsageError and keeps nothing: what a
+/// journal has taken, it can read again. Implementations: `MemoryJournal` below, `SqliteJournal`
+/// (io/sqlite_journal.hpp); all run tests/contract/journal_contract.hpp.
 class Journal {
 public:
     virtual ~Journal() = default;
@@ -40,8 +41,8 @@ inline void check_open(const std::vector<Trial>& trials, std::uint64_t id) {
     if (trials[id].told()) throw UsageError("trial " + std::to_string(id) + " is already told");
 }
 
-/// Whether a figure is 0 or of a size that can be meant. Beyond, sums, squares and ratios of a few figures overflow or vanish, and what is
-/// concluded from them would be wrong.
+/// Whether a figure is 0 or of a size that can be meant. Beyond, sums, squares and ratios of a few figures overflow or
+/// vanish, and what is concluded from them would be wrong.
 inline bool has_sound_size(double figure) {
     constexpr double smallest = 1e-100;
     constexpr double largest = 1e100;

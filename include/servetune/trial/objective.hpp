@@ -19,8 +19,8 @@ namespace servetune {
 
 enum class Direction { maximize, minimize };
 
-/// A bound that a configuration must keep, such as `success_ratio >= 0.99`. On an outcome of several workloads it must hold
-/// on each of them.
+/// A bound that a configuration must keep, such as `success_ratio >= 0.99`. On an outcome of several workloads it must
+/// hold on each of them.
 struct Limit {
     std::string metric;
     bool at_least = true;  ///< `>=`; false: `<=`
@@ -48,7 +48,8 @@ struct Limit {
         }
         return result;
     }
-    /// Those of `figures` that break the limit. Where workloads break it the combined figure, a mean of theirs, is left out.
+    /// Those of `figures` that break the limit. Where workloads break it the combined figure, a mean of theirs, is left
+    /// out.
     [[nodiscard]] std::vector<std::pair<std::string, double>> broken(const Metrics& metrics) const {
         std::vector<std::pair<std::string, double>> result = figures(metrics);
         std::erase_if(result, [&](const auto& figure) { return keeps(figure.second); });
@@ -60,7 +61,8 @@ struct Limit {
         const bool milliseconds = shown_in_milliseconds(metric);
         return metric + (at_least ? " >= " : " <= ") + short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
     }
-    /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit is kept, or cannot be judged.
+    /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit is kept, or cannot
+    /// be judged.
     [[nodiscard]] std::string broken_text(const Metrics& metrics) const;
 };
 
@@ -80,8 +82,8 @@ struct Goal {
     [[nodiscard]] std::string text() const { return (direction == Direction::maximize ? "maximize " : "minimize ") + metric; }
 };
 
-/// What is tuned for: one goal or several, and limits. The first goal leads: it decides what is recommended. Of several goals the configurations that no
-/// other one beats in all of them together are the front.
+/// What is tuned for: one goal or several, and limits. The first goal leads: it decides what is recommended. Of several
+/// goals the configurations that no other one beats in all of them together are the front.
 struct Objective {
     std::vector<Goal> goals{Goal{}};  ///< at least one, no metric twice
     std::vector<Limit> limits{};
@@ -153,8 +155,9 @@ struct WorkloadMetrics {
     Metrics metrics;
 };
 
-/// The relative error of a weighted geometric mean: those of its parts in squares, by their weights. A part that was measured once is
-/// taken to be as noisy as the replicated parts are on average. No part has replicates: nothing is known.
+/// The relative error of a weighted geometric mean: those of its parts in squares, by their weights. A part that was
+/// measured once is taken to be as noisy as the replicated parts are on average. No part has replicates: nothing is
+/// known.
 inline void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>& parts, const std::string& name) {
     double weights = 0;
     double variances = 0;  // of one run, relative
@@ -182,10 +185,10 @@ inline void add_combined_error(Metric& whole, const std::vector<WorkloadMetrics>
     whole.replicates = fewest;
 }
 
-/// One outcome from several workloads: each metric that all of them have as the weighted geometric mean (gains are ratios, and no
-/// workload drowns the others by its unit; Fleming and Wallace, CACM 29(3), 1986), `success_ratio` as the smallest,
-/// and every workload's own as `name@workload`. A single workload keeps its plain names. Where replicates of workloads are known the
-/// combined figure has their error (`add_combined_error`).
+/// One outcome from several workloads: each metric that all of them have as the weighted geometric mean (gains are
+/// ratios, and no workload drowns the others by its unit; Fleming and Wallace, CACM 29(3), 1986), `success_ratio` as
+/// the smallest, and every workload's own as `name@workload`. A single workload keeps its plain names. Where replicates
+/// of workloads are known the combined figure has their error (`add_combined_error`).
 inline Metrics combined(const std::vector<WorkloadMetrics>& parts) {
     if (parts.size() == 1) return parts.front().metrics;
     Metrics result;

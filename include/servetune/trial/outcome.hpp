@@ -14,21 +14,25 @@
 
 namespace servetune {
 
-/// A measured number, in the unit that ends its metric's name, and the standard error of it where the measurement knows one.
+/// A measured number, in the unit that ends its metric's name, and the standard error of it where the measurement knows
+/// one.
 struct Metric {
     double value = 0;
     std::optional<double> standard_error{};
-    /// Runs of the same configuration that the value is the mean of. From 2 on `standard_error` comes from the spread of these runs.
+    /// Runs of the same configuration that the value is the mean of. From 2 on `standard_error` comes from the spread
+    /// of these runs.
     std::size_t replicates = 1;
 
     friend bool operator==(const Metric&, const Metric&) = default;
 };
 
-/// By name, such as `total_tokens_per_second`. What was not measured is absent, never 0. When several workloads make one
-/// outcome, `name@workload` is that workload's own figure and the plain `name` is the combined one (see `combined`).
+/// By name, such as `total_tokens_per_second`. What was not measured is absent, never 0. When several workloads make
+/// one outcome, `name@workload` is that workload's own figure and the plain `name` is the combined one (see
+/// `combined`).
 using Metrics = std::map<std::string, Metric, std::less<>>;
 
-/// May this number be believed? `suspect` is usable but flagged; `unsound` never wins and never teaches under `audit: enforce`.
+/// May this number be believed? `suspect` is usable but flagged; `unsound` never wins and never teaches under `audit:
+/// enforce`.
 enum class Verdict { sound, suspect, unsound };
 
 /// One broken identity of a measurement: which, both of its sides as printed, and the likely cause in words.
@@ -41,8 +45,8 @@ struct Finding {
     friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// Findings that say: something else used or slowed the machine during the measurement. Such a figure is not the configuration's own.
-/// `MachineWatch` gives them; docs/explanation/measuring.md says what each looks at.
+/// Findings that say: something else used or slowed the machine during the measurement. Such a figure is not the
+/// configuration's own. `MachineWatch` gives them; docs/explanation/measuring.md says what each looks at.
 inline constexpr std::array<std::string_view, 5> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost", "cpu_stolen", "cpu_shared"};
 
 struct Validity {
@@ -98,7 +102,8 @@ inline constexpr std::array<std::pair<FailureKind, std::string_view>, 13> failur
     {FailureKind::other, "other"},
 }};
 
-/// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say nothing.
+/// Whether a failure says something of the configuration. Those of the machine, the user and a wrong server say
+/// nothing.
 inline bool teaches(FailureKind kind) {
     return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
 }

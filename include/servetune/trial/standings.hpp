@@ -51,8 +51,8 @@ struct Standing {
     [[nodiscard]] bool passes() const { return measured() > 0 && refused.empty(); }
 };
 
-/// The search trials of a history, gathered by configuration in the order of their first trial. Points into the history, which
-/// must outlive it. Depends on the trials' ids, never on the order in which they were told.
+/// The search trials of a history, gathered by configuration in the order of their first trial. Points into the
+/// history, which must outlive it. Depends on the trials' ids, never on the order in which they were told.
 class Standings {
 public:
     Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision);
@@ -67,7 +67,8 @@ public:
     [[nodiscard]] double noise() const { return noises_.front(); }
     /// The same of each goal, the leading one first.
     [[nodiscard]] const std::vector<double>& noises() const { return noises_; }
-    /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where there are none.
+    /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where
+    /// there are none.
     [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing, std::size_t k = 0) const {
         if (standing.measured() < 2) return std::nullopt;
         return estimate_of(standing.goals[k], noises_[k], 1);
@@ -77,14 +78,16 @@ public:
         return static_cast<std::size_t>(std::count_if(standings_.begin(), standings_.end(),
                                                       [](const Standing& standing) { return standing.leading().total_runs() > 1; }));
     }
-    /// The passing configuration with the best mean in the leading goal; ties: one that is better in the others, then the one asked
-    /// first. Null when none passes.
+    /// The passing configuration with the best mean in the leading goal; ties: one that is better in the others, then
+    /// the one asked first. Null when none passes.
     [[nodiscard]] const Standing* best() const;
-    /// The passing configurations whose means no other passing one beats in all goals together; the best in the leading goal first.
+    /// The passing configurations whose means no other passing one beats in all goals together; the best in the leading
+    /// goal first.
     [[nodiscard]] std::vector<const Standing*> front() const;
 
 private:
-    /// Of the values from number `first` on. Runs behind one figure that spread more than the study's noise are believed over it.
+    /// Of the values from number `first` on. Runs behind one figure that spread more than the study's noise are
+    /// believed over it.
     [[nodiscard]] static Estimate estimate_of(const GoalFigures& figures, double noise, std::size_t first = 0) {
         double sum = 0;
         double n = 0;
@@ -130,8 +133,9 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     }
 }
 
-/// A measurement counts where it has every goal: half of one says nothing of a front. A failure that was not its own takes nothing from what else is known of a
-/// configuration; one that was measured as often unsoundly as soundly cannot win.
+/// A measurement counts where it has every goal: half of one says nothing of a front. A failure that was not its own
+/// takes nothing from what else is known of a configuration; one that was measured as often unsoundly as soundly cannot
+/// win.
 inline void Standings::judge(Standing& standing, const Objective& objective, const Decision& decision) {
     std::string not_its_own;
     std::string not_believed;

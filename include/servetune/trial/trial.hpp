@@ -13,8 +13,8 @@
 
 namespace servetune {
 
-/// An outcome as it was told, or nothing yet. Never changed afterwards, so copies of a trial share it: a hundred metrics by name take 10 KiB, and
-/// journal, study and strategy each hold the history.
+/// An outcome as it was told, or nothing yet. Never changed afterwards, so copies of a trial share it: a hundred
+/// metrics by name take 10 KiB, and journal, study and strategy each hold the history.
 class ToldOutcome {
 public:
     ToldOutcome() = default;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// How far figures may be apart before the audit says so. docs/explanation/measuring.md has the reason of each number.
+
+namespace servetune::audit_tolerances {
+
+inline constexpr double window_tolerance = 0.005;      ///< rates and tokens / duration
+inline constexpr double window_unsound = 0.03;         ///< above it the rates are worthless
+inline constexpr double exact_tolerance = 0.02;        ///< decomposition with equal lengths
+inline constexpr double dialect_tolerance = 0.005;     ///< both sides of guidellm's own identity
+inline constexpr double mixed_tolerance = 0.25;        ///< decomposition with mixed lengths
+inline constexpr double hidden_tolerance = 0.10;       ///< share of the decoding time that the gaps do not show
+inline constexpr double chunk_tolerance = 0.05;        ///< ITL against TPOT
+inline constexpr double fewest_tokens = 16;            ///< below it one chunk more or less is more than the tolerances
+inline constexpr double cap_tolerance = 1.02;          ///< Little's law above the cap
+inline constexpr double cap_used = 0.75;               ///< a closed loop keeps that much of its cap busy
+inline constexpr double cap_rounds = 4;                ///< ... when it sends at least so many requests for each of its slots
+inline constexpr double peak_times_mean = 20;          ///< above it the peak counts moments, not seconds
+inline constexpr double peak_highest = 1e6;            ///< tokens per second that one server does not reach
+inline constexpr double success_wanted = 0.99;         ///< failed requests take their latencies with them
+inline constexpr double input_tolerance = 0.02;        ///< mean prompt length against the data set's
+inline constexpr double template_tokens = 16;          ///< that a chat template adds to a prompt
+inline constexpr double work_tolerance = 0.005;        ///< tokens in and out of compared runs
+inline constexpr double rate_reached = 0.97;           ///< of the offered rate: the server had time to spare
+inline constexpr double lag_longest = 0.002;           ///< seconds that the client's own loop may be late, or
+inline constexpr double lag_of_gap = 0.05;             ///< that share of the mean gap
+inline constexpr double coalesced_most = 0.05;         ///< chunks that came in one read with an earlier one
+inline constexpr double processor_most = 0.70;         ///< of one core
+inline constexpr double server_tolerance = 0.005;      ///< the server's count of tokens against ours
+inline constexpr double prefix_hits_most = 0.01;       ///< of the input, where no cache is intended
+inline constexpr double physics_tolerance = 0.03;      ///< of a bound that nothing passes
+inline constexpr double lengths_shown_by = 100;        ///< requests from which a whole number of tokens per request is no accident
+inline constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
+
+}  // namespace servetune::audit_tolerances
