@@ -35,7 +35,7 @@ namespace servetune {
 ///     use(study.recommendation());
 /// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways first hand out again
 /// the trials that an earlier process asked or started but did not tell. Strategies are pure functions of the history,
-/// so a killed study ends as any other. Problem, strategy and journal must outlive it (no temporaries). Not thread safe.
+/// so a killed study ends as any other. Problem, strategy and journal must outlive it (no temporary). Not thread safe.
 class Study {
 public:
     struct Options {
