@@ -35,7 +35,7 @@ std::unique_ptr<SimEngine> served(const std::vector<std::string>& own = {}) {
     return engine;
 }
 
-Outcome measured(const std::string& url, const std::string& model = "Qwen/Qwen3-8B", std::int64_t in_flight = 4) {
+Outcome measured_by(const std::string& url, const std::string& model = "Qwen/Qwen3-8B", std::int64_t in_flight = 4) {
     Workload workload;
     workload.name = "small";
     workload.dataset.input_tokens = 64;
@@ -65,7 +65,7 @@ struct Run {
     std::string out{};
     std::string err{};
 };
-Run autotune(const TemporaryFolder& folder, const std::string& study, const std::vector<std::string>& more = {}) {
+Run run_autotune(const TemporaryFolder& folder, const std::string& study, const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{
         SERVETUNE_PROGRAM, "run", folder.write("study.yaml", study).string(), "--directory", (folder.path() / "study").string(), "--json"};
     words.insert(words.end(), more.begin(), more.end());
@@ -79,8 +79,8 @@ Run autotune(const TemporaryFolder& folder, const std::string& study, const std:
 
 TEST_CASE("attach: somebody else's server is measured at the load that is asked for, and goes on serving") {
     const auto engine = served();
-    const Outcome few = measured(engine->url() + "/v1", "Qwen/Qwen3-8B", 1);
-    const Outcome many = measured(engine->url(), "Qwen/Qwen3-8B", 8);
+    const Outcome few = measured_by(engine->url() + "/v1", "Qwen/Qwen3-8B", 1);
+    const Outcome many = measured_by(engine->url(), "Qwen/Qwen3-8B", 8);
     REQUIRE(std::holds_alternative<Measurement>(few));
     REQUIRE(std::holds_alternative<Measurement>(many));
     const Metrics& slow = std::get<Measurement>(few).metrics;
@@ -93,29 +93,29 @@ TEST_CASE("attach: somebody else's server is measured at the load that is asked 
 }
 
 TEST_CASE("attach: a server that is not there is nobody's failed trial, one that serves something else is") {
-    const std::string refused = message_of<IoError>([] { (void)measured("http://127.0.0.1:9"); });
+    const std::string refused = message_of<IoError>([] { (void)measured_by("http://127.0.0.1:9"); });
     CHECK(refused.find("does not serve") != std::string::npos);
     CHECK(refused.find("Connection refused") != std::string::npos);
-    CHECK(message_of<UsageError>([] { (void)measured("127.0.0.1:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
+    CHECK(message_of<UsageError>([] { (void)measured_by("127.0.0.1:8000"); }).find("http://127.0.0.1:8000") != std::string::npos);
     const auto engine = served();
-    const Outcome other = measured(engine->url(), "org/other");
+    const Outcome other = measured_by(engine->url(), "org/other");
     REQUIRE(std::holds_alternative<Failure>(other));
     CHECK(std::get<Failure>(other).kind == FailureKind::wrong_model);
 }
 
 TEST_CASE("attach: a server that is started anew meanwhile, or that dies, gives no number") {
     const auto restarts = served({"--misbehave", "restart_mid_run=30"});
-    const Outcome outcome = measured(restarts->url());
+    const Outcome outcome = measured_by(restarts->url());
     REQUIRE(std::holds_alternative<Failure>(outcome));
     CHECK(name_in(failure_kinds, std::get<Failure>(outcome).kind) == "crashed_under_load");
     const auto dies = served({"--misbehave", "die_at_requests=30"});
-    CHECK_FALSE(message_of<IoError>([&] { (void)measured(dies->url()); }).empty());
+    CHECK_FALSE(message_of<IoError>([&] { (void)measured_by(dies->url()); }).empty());
 }
 
 TEST_CASE("attach: autotune finds the load that a running server bears, and says so") {
     const auto engine = served();
     const TemporaryFolder folder;
-    const Run run = autotune(folder, study_of(engine->url()));
+    const Run run = run_autotune(folder, study_of(engine->url()));
     INFO(run.err);
     REQUIRE(run.code == 0);
     const auto report = nlohmann::json::parse(run.out);
@@ -133,15 +133,15 @@ TEST_CASE("attach: autotune finds the load that a running server bears, and says
 TEST_CASE("attach: what cannot be is said before anything runs, a key stays secret") {
     const auto engine = served();
     const TemporaryFolder folder;
-    const Run flags = autotune(folder, study_of(engine->url(), "space: {max_num_seqs: {choice: [64, 128]}}\n"));
+    const Run flags = run_autotune(folder, study_of(engine->url(), "space: {max_num_seqs: {choice: [64, 128]}}\n"));
     CHECK(flags.code == 2);
     CHECK(flags.err.find("a server that runs keeps its flags") != std::string::npos);
-    const Run keyless = autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));
+    const Run keyless = run_autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_NO_SUCH_KEY"));
     CHECK(keyless.code == 2);
     CHECK(keyless.err.find("SERVETUNE_TEST_NO_SUCH_KEY") != std::string::npos);
 
     setenv("SERVETUNE_TEST_KEY", "sk-secret-4711", 1);
-    const Run run = autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_KEY"));
+    const Run run = run_autotune(folder, study_of(engine->url() + "\", api_key_env: \"SERVETUNE_TEST_KEY"));
     unsetenv("SERVETUNE_TEST_KEY");
     REQUIRE(run.code == 0);
     std::string all = run.out + run.err;

@@ -11,6 +11,7 @@
 #include "servetune/study_file/catalogue.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "support/process.hpp"
+#include "support/script.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
@@ -49,19 +50,13 @@ int watchdog_of(int tuner) {
 using Clock = std::chrono::steady_clock;
 using Words = std::vector<std::string>;
 
-fs::path script(const TemporaryFolder& folder, const std::string& name, const std::string& lines) {
-    const fs::path file = folder.write(name, "#!/bin/sh\n" + lines);
-    fs::permissions(file, fs::perms::owner_all);
-    return file;
-}
-
 const Configuration configuration(
     {{"max_num_seqs", std::int64_t{128}}, {"mode", std::string("a \"b\"")}, {"share", 0.5}, {"unset", Unset{}}});
 
 /// One script as the evaluator of a study in a folder of its own.
-struct Setting {
-    explicit Setting(const std::string& lines, const Words& words = {}) {
-        options.argv = {script(folder, "measure", lines).string()};
+struct CommandSetting {
+    explicit CommandSetting(const std::string& lines, const Words& words = {}) {
+        options.argv = {script(folder, lines, "measure").string()};
         options.argv.insert(options.argv.end(), words.begin(), words.end());
         options.folder = folder.path() / "study";
         options.mark = options.folder.string();
@@ -81,12 +76,12 @@ struct Setting {
 
 /// What comes of a program that prints exactly this on standard output.
 Outcome outcome_of(const std::string& printed) {
-    Setting setting("cat \"$1\"\n", {});
+    CommandSetting setting("cat \"$1\"\n", {});
     setting.options.argv.push_back(setting.folder.write("answer", printed).string());
     return setting.measure();
 }
 
-Measurement measured(const std::string& printed) {
+Measurement measurement_of(const std::string& printed) {
     const Outcome outcome = outcome_of(printed);
     INFO((std::holds_alternative<Failure>(outcome) ? std::get<Failure>(outcome).message : ""));
     REQUIRE(std::holds_alternative<Measurement>(outcome));
@@ -118,7 +113,7 @@ const std::string good = R"(echo '{"metrics": {"tokens_per_second": 5}}')";
 }  // namespace
 
 TEST_CASE("command: the program gets the configuration in its words, on its standard input and in a file") {
-    Setting setting(
+    CommandSetting setting(
         "for word; do echo \"$word\" >> \"$OUT/words\"; done\ncat > \"$OUT/input\"\npwd > \"$OUT/where\"\n" + good,
         {"{config}", "--file={config_file}", "[{workload}]", "{seed}/{trial}", "{folder}", "{{seed}}", R"({"a": {"b": {}}})", "$HOME; #"});
     setting.options.environment = {{"OUT", setting.folder.path().string()}};
@@ -168,18 +163,18 @@ TEST_CASE("command: an unknown placeholder is refused before anything runs, with
 
 TEST_CASE("command: metrics, their standard errors and a verdict are taken as printed") {
     const Measurement plain =
-        measured(R"({"metrics": {"tokens_per_second": 123.5, "latency_mean_seconds": {"value": 1, "standard_error": 0.1},
+        measurement_of(R"({"metrics": {"tokens_per_second": 123.5, "latency_mean_seconds": {"value": 1, "standard_error": 0.1},
         "tokens_per_second@chat": 120, "latency_p99_seconds": null, "x": {"value": null}}})");
     CHECK(plain.metrics == Metrics{{"tokens_per_second", {123.5}}, {"latency_mean_seconds", {1, 0.1}}, {"tokens_per_second@chat", {120}}});
     CHECK(plain.validity == Validity{});
     // All of it may be one object on several lines, or its last line among others.
-    const Measurement judged = measured(R"({"metrics": {"tokens_per_second": 2},
+    const Measurement judged = measurement_of(R"({"metrics": {"tokens_per_second": 2},
  "validity": {"verdict": "suspect", "findings": [
    {"id": "peak", "left": 9.5, "right": "1", "cause": "one burst"}, {"id": "other"}]}})");
     CHECK(judged.validity == Validity{Verdict::suspect, {{"peak", "9.5", "1", "one burst"}, {"other"}}});
     const std::string line = R"({"metrics": {"tokens_per_second": 3}})";
-    CHECK(measured("loading\n{\"level\": \"info\"}\n" + line).metrics == Metrics{{"tokens_per_second", {3}}});
-    CHECK(measured("{\r\n" + line + "\r\ndone {\r\n\r\n").metrics == Metrics{{"tokens_per_second", {3}}});
+    CHECK(measurement_of("loading\n{\"level\": \"info\"}\n" + line).metrics == Metrics{{"tokens_per_second", {3}}});
+    CHECK(measurement_of("{\r\n" + line + "\r\ndone {\r\n\r\n").metrics == Metrics{{"tokens_per_second", {3}}});
 }
 
 TEST_CASE("command: what is no answer is refused with the reason") {
@@ -215,7 +210,7 @@ TEST_CASE("command: what is no answer is refused with the reason") {
     for (const char* number : {"0", "-3.5"})
         CHECK(of_metric(number) ==
               "the objective's metric 'tokens_per_second' is " + std::string(number) + "; it must be above 0, because gains are ratios");
-    CHECK(measured(R"({"metrics": {"tokens_per_second": 1, "says": null, "NaN \"NaN": -0.0}})").metrics.contains("NaN \"NaN"));
+    CHECK(measurement_of(R"({"metrics": {"tokens_per_second": 1, "says": null, "NaN \"NaN": -0.0}})").metrics.contains("NaN \"NaN"));
 
     const auto of_validity = [](const std::string& json) {
         return refused(R"({"metrics": {"tokens_per_second": 5}, "validity": )" + json + "}");
@@ -229,7 +224,7 @@ TEST_CASE("command: what is no answer is refused with the reason") {
 
 TEST_CASE("command: a failure is what the program says it is, whatever its exit code") {
     for (const char* code : {"0", "3"}) {
-        Setting setting(R"(printf '%s' '{"failure": {"kind": "out_of_memory", "message": "no room\nfor 3 blocks"}}'; exit )" +
+        CommandSetting setting(R"(printf '%s' '{"failure": {"kind": "out_of_memory", "message": "no room\nfor 3 blocks"}}'; exit )" +
                         std::string(code));
         const Failure failure = failure_of(setting.measure(), FailureKind::out_of_memory);
         CHECK(failure.message == "no room for 3 blocks");
@@ -248,23 +243,23 @@ TEST_CASE("command: a failure is what the program says it is, whatever its exit 
 }
 
 TEST_CASE("command: an exit code other than 0 is told with the last lines of standard error, metrics printed before it do not count") {
-    Setting setting("echo one >&2\n" + good + "\necho two >&2\nexit 7\n");
+    CommandSetting setting("echo one >&2\n" + good + "\necho two >&2\nexit 7\n");
     CHECK(failure_of(setting.measure(), FailureKind::other).message == "exit code 7; its last lines: one / two");
     CHECK(read_file(setting.trial("command.log")) == "one\ntwo\n");
-    Setting many("seq 1 30 >&2\nexit 1\n");
+    CommandSetting many("seq 1 30 >&2\nexit 1\n");
     CHECK(has(failure_of(many.measure(), FailureKind::other).message, "its last lines: 28 / 29 / 30"));
-    CHECK(failure_of(Setting("kill -SEGV $$\n").measure(), FailureKind::other).message ==
+    CHECK(failure_of(CommandSetting("kill -SEGV $$\n").measure(), FailureKind::other).message ==
           "it was ended by signal 11; it printed nothing on standard error");
 }
 
 TEST_CASE("command: a program that is not over in time is hung, one that the user stops is cancelled, both are ended") {
-    Setting slow("echo working >&2\nsleep 300\n");
+    CommandSetting slow("echo working >&2\nsleep 300\n");
     slow.options.within_seconds = 0.5;
     const auto begin = Clock::now();
     CHECK(has(failure_of(slow.measure(), FailureKind::hung).message, "it was not over within 0.5 s; its last lines: working"));
     CHECK(Clock::now() - begin < 60s);
 
-    Setting stopped("touch \"$1/began\"\nsleep 300\n", {"{folder}"});
+    CommandSetting stopped("touch \"$1/began\"\nsleep 300\n", {"{folder}"});
     std::stop_source stop;
     std::jthread soon([&] {
         (void)comes_true([&] { return fs::exists(stopped.trial("began")); });
@@ -279,24 +274,24 @@ TEST_CASE("command: a program that is not over in time is hung, one that the use
 }
 
 TEST_CASE("command: what is the machine's fault is thrown, never told of the configuration") {
-    const auto thrown = [](Setting& setting) { return message_of<IoError>([&] { (void)setting.measure(); }); };
-    Setting nowhere(good);
+    const auto thrown = [](CommandSetting& setting) { return message_of<IoError>([&] { (void)setting.measure(); }); };
+    CommandSetting nowhere(good);
     nowhere.options.argv.front() = "no-such-program-here";
     CHECK(thrown(nowhere) ==
           "trial 0 cannot be measured here: cannot start no-such-program-here: no such program in $PATH; mend that (the study's evaluator "
           "names the program no-such-program-here) and go on");
-    Setting closed(good);
+    CommandSetting closed(good);
     fs::permissions(closed.options.argv.front(), fs::perms::owner_read);
     CHECK(has(thrown(closed), "chmod +x"));
-    Setting nothing(good);
+    CommandSetting nothing(good);
     nothing.options.folder = "/proc/1/study";
     CHECK(has(thrown(nothing), "cannot make the folder /proc/1/study/trials/0"));
-    Setting infrastructure(R"(echo '{"failure": {"kind": "infrastructure", "message": "the cluster is down"}}')");
+    CommandSetting infrastructure(R"(echo '{"failure": {"kind": "infrastructure", "message": "the cluster is down"}}')");
     CHECK(has(thrown(infrastructure), "the cluster is down (so says the program itself)"));
 }
 
 TEST_CASE("command: what the program leaves behind is ended, those that do not hear TERM and left the group too") {
-    Setting setting(
+    CommandSetting setting(
         "(trap '' TERM; echo $$ > \"$1/deaf\"; while :; do sleep 1; done) >&2 &\n"
         "setsid sh -c 'trap \"\" TERM; echo $$ > \"$0/left\"; while :; do sleep 1; done' \"$1\" >/dev/null 2>&1 &\n"
         "while ! [ -s \"$1/deaf\" ] || ! [ -s \"$1/left\" ]; do sleep 0.01; done\n" +
@@ -310,15 +305,15 @@ TEST_CASE("command: what the program leaves behind is ended, those that do not h
 }
 
 TEST_CASE("command: floods are bounded") {
-    Setting out("yes\n");
+    CommandSetting out("yes\n");
     out.options.answer_bytes = 100000;
     CHECK(has(failure_of(out.measure(), FailureKind::invalid_result).message, "it printed more than 100000 bytes on standard output"));
-    Setting once("head -c 200000 /dev/zero\n" + good);  // over before anybody looks
+    CommandSetting once("head -c 200000 /dev/zero\n" + good);  // over before anybody looks
     once.options.answer_bytes = 100000;
     CHECK(has(failure_of(once.measure(), FailureKind::invalid_result).message, "more than 100000 bytes"));
-    Setting wide("head -c 8000000 /dev/zero | tr '\\0' ' '\n" + good);
+    CommandSetting wide("head -c 8000000 /dev/zero | tr '\\0' ' '\n" + good);
     CHECK(std::holds_alternative<Measurement>(wide.measure()));
-    Setting err("yes error | head -c 5000000 >&2\n" + good);
+    CommandSetting err("yes error | head -c 5000000 >&2\n" + good);
     err.options.log_bytes = 10000;
     CHECK(std::holds_alternative<Measurement>(err.measure()));
     CHECK(fs::file_size(err.trial("command.log")) <= 10000);
@@ -327,7 +322,7 @@ TEST_CASE("command: floods are bounded") {
 
 TEST_CASE("command: keeps the contract of evaluators") {
     const SearchSpace space({Parameter::integer("seqs", 64, 512, Scale::log2), Parameter::choice("method", {"none", "ngram"})});
-    Setting setting(R"(seqs=$(printf '%s' "$1" | sed 's/.*"seqs":\([0-9]*\).*/\1/')
+    CommandSetting setting(R"(seqs=$(printf '%s' "$1" | sed 's/.*"seqs":\([0-9]*\).*/\1/')
 case "$1" in
     *ngram*) [ "$seqs" -gt 128 ] && echo '{"failure": {"kind": "out_of_memory", "message": "too many"}}' && exit 0 ;;
 esac
@@ -350,7 +345,7 @@ namespace {
 /// them.
 struct StudyInFolder {
     explicit StudyInFolder(const std::string& more_script = "", const std::string& evaluator = R"({command: [./measure, "{config}"]})") {
-        script(folder, "measure", R"(seqs=$(printf '%s' "$1" | sed 's/.*"max_num_seqs":\([0-9]*\).*/\1/')
+        script(folder, R"(seqs=$(printf '%s' "$1" | sed 's/.*"max_num_seqs":\([0-9]*\).*/\1/')
 request=$(cat)
 echo "${request%%,*}" >> measured
 )" + more_script + R"(case $seqs in
@@ -360,7 +355,7 @@ echo "${request%%,*}" >> measured
 esac
 case "$1" in *'"kv_cache_dtype":"fp8"'*) speed=$((speed + 300)) ;; esac
 echo "{\"metrics\": {\"total_tokens_per_second\": $speed}}"
-)");
+)", "measure");
         file = folder.write("study.yaml", R"(study: measured
 model: Qwen/Qwen3-8B
 engine: vllm

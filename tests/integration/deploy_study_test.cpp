@@ -34,8 +34,8 @@ void link_engines(const fs::path& folder) {
     for (const char* name : {"vllm", "trtllm-serve"}) fs::create_symlink(SIMENGINE_PROGRAM, folder / name);
 }
 
-struct Setting {
-    explicit Setting(const std::string& simengine_options, std::vector<Parameter> load_levels = {}) {
+struct StudySetting {
+    explicit StudySetting(const std::string& simengine_options, std::vector<Parameter> load_levels = {}) {
         link_engines(folder.path() / "bin");
         Engine engine = Catalogue(source / "search_spaces").engine(std::string("vllm"));
         engine.launch.front() = (folder.path() / "bin" / "vllm").string();
@@ -87,7 +87,7 @@ FailureKind kind_of(const Outcome& outcome) {
 }  // namespace
 
 TEST_CASE("deploy: a trial starts the engine, measures it and leaves nothing") {
-    Setting setting("");
+    StudySetting setting("");
     const Outcome outcome = setting.measure();
     REQUIRE(std::holds_alternative<Measurement>(outcome));
     const Metrics& metrics = std::get<Measurement>(outcome).metrics;
@@ -101,7 +101,7 @@ TEST_CASE("deploy: a trial starts the engine, measures it and leaves nothing") {
 
 TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
     const auto outcome_of = [](const std::string& options) {
-        Setting setting(options);
+        StudySetting setting(options);
         const Outcome outcome = setting.measure();
         CHECK(setting.nothing_left());
         return outcome;
@@ -118,19 +118,19 @@ TEST_CASE("deploy: what goes wrong is told as what it is, and leaves nothing") {
 }
 
 TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops is cancelled, and the machine's fault is no failure") {
-    Setting slow("--misbehave stall_mid_stream=300");
+    StudySetting slow("--misbehave stall_mid_stream=300");
     slow.options.measure.trial_within_seconds = 3;
     slow.options.measure.load.stall_timeout_seconds = 60;
     CHECK(name_in(failure_kinds, kind_of(slow.measure())) == "hung");
     CHECK(slow.nothing_left());
 
-    Setting closed("--misbehave stall_mid_stream=300");  // eight at a time: each round would wait out its time
+    StudySetting closed("--misbehave stall_mid_stream=300");  // eight at a time: each round would wait out its time
     const Outcome outcome = closed.measure();
     CHECK(name_in(failure_kinds, kind_of(outcome)) == "hung");
     CHECK(std::get<Failure>(outcome).message.find("no answer moved for 3 s while some were awaited") != std::string::npos);
     CHECK(closed.nothing_left());
 
-    Setting stopped("--misbehave stall_mid_stream=300");
+    StudySetting stopped("--misbehave stall_mid_stream=300");
     stopped.options.measure.load.stall_timeout_seconds = 60;
     std::stop_source stop;
     std::jthread soon([&] {
@@ -142,7 +142,7 @@ TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops 
     CHECK(name_in(failure_kinds, kind_of(stopped.measure(context))) == "cancelled");
     CHECK(stopped.nothing_left());
 
-    Setting nowhere("");
+    StudySetting nowhere("");
     nowhere.options.measure.infrastructure_retries = 0;
     fs::remove(nowhere.folder.path() / "bin" / "vllm");
     CHECK(message_of<IoError>([&] { (void)nowhere.measure(); }).find("trial 0 cannot be measured here") == 0);
@@ -151,7 +151,7 @@ TEST_CASE("deploy: a trial that takes too long is hung, one that the user stops 
 TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not this machine") {
     // The first completion is the readiness probe's, the next count tokens, then come those of the warm-up.
     for (const char* when : {"die_at_requests=2", "die_at_requests=8"}) {
-        Setting setting(std::string("--misbehave ") + when);
+        StudySetting setting(std::string("--misbehave ") + when);
         setting.options.measure.infrastructure_retries = 0;
         setting.options.measure.warm_up_requests = 100;
         const Outcome outcome = setting.measure();
@@ -166,7 +166,7 @@ TEST_CASE("deploy: an engine that dies while it is warmed up has failed, not thi
 
 TEST_CASE("deploy: levels of load need no new start, replicates and other flags do") {
     Parameter level = Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}});
-    Setting setting("", {level});
+    StudySetting setting("", {level});
     const auto evaluator = setting.evaluator();
     const auto measure = [&](std::uint64_t trial, std::int64_t max_num_seqs, std::int64_t concurrency) {
         EvaluationContext context;
@@ -196,13 +196,13 @@ TEST_CASE("deploy: levels of load need no new start, replicates and other flags 
 }
 
 TEST_CASE("deploy: an engine that serves between trials ends with its evaluator") {
-    Setting setting("", {Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}})});
+    StudySetting setting("", {Parameter::choice(std::string(load_concurrency), {std::int64_t{2}, std::int64_t{8}})});
     CHECK(std::holds_alternative<Measurement>(setting.measure()));
     CHECK(setting.nothing_left());
 }
 
 TEST_CASE("deploy: the logs of all trials together stay within bounds, the oldest go") {
-    Setting setting("");
+    StudySetting setting("");
     setting.options.deploy.log_bytes = 1024;
     setting.options.all_logs_bytes = 3 * 1024;
     const auto evaluator = setting.evaluator();
@@ -231,7 +231,7 @@ TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged
         fs::permissions(file, fs::perms::owner_all);
     };
     for (const bool throttled : {true, false}) {
-        Setting setting("");
+        StudySetting setting("");
         std::size_t again = 0;
         setting.options.measure.say = [&](const std::string& line) {
             again += line.find("measured once more") != std::string::npos ? 1 : 0;

@@ -137,7 +137,7 @@ private:
     TemporaryFolder folder_;
 };
 
-constexpr int engine = 400'100;  // beyond any process number that is usual, so no fixture has this process's own
+constexpr int engine_process = 400'100;  // beyond any process number that is usual, so no fixture has this process's own
 
 struct Scene {
     FakeSmi smi;
@@ -152,12 +152,12 @@ struct Scene {
         options.proc = proc.path();
         options.say = [this](const std::string& line) { said.push_back(line); };
         proc.cores({{0, 0, 0}});
-        proc.process(engine, getpid(), engine, "vllm serve");
+        proc.process(engine_process, getpid(), engine_process, "vllm serve");
     }
-    [[nodiscard]] MachineWatch watch() const { return MachineWatch({engine, "study-7"}, options); }
+    [[nodiscard]] MachineWatch watch() const { return MachineWatch({engine_process, "study-7"}, options); }
     /// What three samples and more find.
     std::vector<Finding> found() {
-        MachineWatch machine({engine, "study-7"}, options);
+        MachineWatch machine({engine_process, "study-7"}, options);
         REQUIRE(smi.asked(3));
         return machine.findings();
     }
@@ -173,7 +173,7 @@ Words ids(const std::vector<Finding>& findings) {
 
 TEST_CASE("machine watch: a GPU of one's own at its power limit is undisturbed") {
     Scene scene;
-    scene.smi.say("apps", app(engine, 0, "20000"));
+    scene.smi.say("apps", app(engine_process, 0, "20000"));
     CHECK(scene.found().empty());
     CHECK(scene.said.empty());
     const Words gpus = scene.smi.calls("query-gpu");
@@ -240,24 +240,24 @@ TEST_CASE("machine watch: another process on the engine's GPU is found by name")
     Scene scene;
     scene.proc.process(4711, 1, 4711, "train (a)");
     scene.proc.process(4712, 1, 4712, "notebook");
-    scene.smi.say("apps", app(engine, 0, "20000") + app(4711, 0, "12000") + app(4712, 0, "300"));
+    scene.smi.say("apps", app(engine_process, 0, "20000") + app(4711, 0, "12000") + app(4712, 0, "300"));
     const auto findings = scene.found();
     REQUIRE(ids(findings) == Words{"gpu_shared"});
     CHECK(findings.front().left == "GPU 0: 12300 MiB held by train (a) (4711), notebook (4712)");
     CHECK(findings.front().right == "at most 256 MiB held by processes that are not the engine's");
 
-    scene.smi.say("apps", app(engine, 0, "20000") + app(4711, 0, "30"));  // only looks
+    scene.smi.say("apps", app(engine_process, 0, "20000") + app(4711, 0, "30"));  // only looks
     CHECK(scene.found().empty());
-    scene.smi.say("apps", app(engine, 0, "20000") + app(4711, 0, "[N/A]"));
+    scene.smi.say("apps", app(engine_process, 0, "20000") + app(4711, 0, "[N/A]"));
     CHECK(scene.found().empty());
-    scene.smi.say("apps", app(engine, 0, "20000") + app(999'999, 0, "12000"));  // a number of another container
+    scene.smi.say("apps", app(engine_process, 0, "20000") + app(999'999, 0, "12000"));  // a number of another container
     CHECK(scene.found().empty());
 }
 
 TEST_CASE("machine watch: all that the engine has started is the engine's") {
     Scene scene;
-    scene.proc.process(400'200, engine, engine, "worker");
-    scene.proc.process(400'300, 1, engine, "orphan of the group");
+    scene.proc.process(400'200, engine_process, engine_process, "worker");
+    scene.proc.process(400'300, 1, engine_process, "orphan of the group");
     scene.proc.process(400'400, 400'200, 400'400, "left the group");
     scene.proc.process(400'500, 1, 400'500, "left all", 0, 0, std::string("A=b\0SERVETUNE_STUDY=study-7\0", 27));
     scene.proc.process(400'600, 400'500, 400'600, "child of what left all");
@@ -274,7 +274,7 @@ TEST_CASE("machine watch: only the engine's GPUs are judged") {
     Scene scene;
     scene.proc.process(4711, 1, 4711, "train");
     scene.smi.say("gpus", row({.index = 0, .reasons = "0x0000000000000040"}) + row({.index = 1}));
-    scene.smi.say("apps", app(4711, 0, "12000") + app(engine, 1, "20000"));
+    scene.smi.say("apps", app(4711, 0, "12000") + app(engine_process, 1, "20000"));
     CHECK(scene.found().empty());  // none is named, and the engine is on GPU 1
     const auto with = [&](const std::string& gpus) {
         scene.options.gpus = gpus;
@@ -312,7 +312,7 @@ TEST_CASE("machine watch: where no process is told, memory in use before the sta
     CHECK(findings.front().right == "at most 2048 MiB");
     scene.smi.say("apps", app(999'999, 0, "20000"));  // numbers that are the host's
     CHECK(ids(scene.found()) == Words{"gpu_shared"});
-    scene.smi.say("apps", app(engine, 0, "20000"));  // told: what was there before has gone
+    scene.smi.say("apps", app(engine_process, 0, "20000"));  // told: what was there before has gone
     CHECK(scene.found().empty());
     scene.smi.say("apps", "");
     scene.options.before = {{0, uuid(0), 600UL << 20UL, 81559UL << 20UL}};
@@ -438,7 +438,7 @@ TEST_CASE("machine watch: cores that are with others are found, cores that are w
     };
     const auto after = [&](const Ticks& ticks) {
         const auto now = [&](const Ticks& add) {
-            scene.proc.process(engine, getpid(), engine, "vllm serve", 70 + add.engine, 30 + add.ended_child);
+            scene.proc.process(engine_process, getpid(), engine_process, "vllm serve", 70 + add.engine, 30 + add.ended_child);
             scene.proc.process(getpid(), 1, 1, "tests", 200 + add.self);
             scene.proc.process(other, 1, other, "cc1plus", 500 + add.other);
             const std::uint64_t busy = add.engine + add.ended_child + add.self + add.other;
@@ -466,7 +466,7 @@ TEST_CASE("machine watch: an engine pinned to cores is judged by these") {
     scene.options.cores = {1};
     const auto after = [&](std::uint64_t of_engine, std::uint64_t of_self, const std::vector<FakeProc::Core>& cores) {
         const auto now = [&](std::uint64_t one, std::uint64_t self, const std::vector<FakeProc::Core>& all) {
-            scene.proc.process(engine, getpid(), engine, "vllm serve", one);
+            scene.proc.process(engine_process, getpid(), engine_process, "vllm serve", one);
             scene.proc.process(getpid(), 1, 1, "tests", self);
             scene.proc.cores(all);
         };

@@ -57,12 +57,12 @@ std::string words_text(std::size_t count, const std::string& first = "the") {
     return text;
 }
 
-struct Ended {
+struct EndedProgram {
     int code;
     std::string err;
 };
 
-Ended ended(const Words& words) {
+EndedProgram ended(const Words& words) {
     SimEngine engine(program, words);
     const auto code = engine.process().wait_at_most(std::chrono::seconds(20));
     return {code.value_or(-1), engine.process().err()};
@@ -157,7 +157,7 @@ TEST_CASE("simengine: each engine's command starts it, and it answers on the usu
 
 TEST_CASE("simengine: what an engine refuses, it refuses with its own words and code") {
     const auto check = [](const Words& command, int code, const std::string& says) {
-        const Ended end = ended(command);
+        const EndedProgram end = ended(command);
         INFO(end.err);
         CHECK(end.code == code);
         CHECK(end.err.find(says) != std::string::npos);
@@ -410,28 +410,28 @@ TEST_CASE("simengine: a port in use is what the engine says it is") {
     SimEngine engine(program, fast(vllm));
     REQUIRE(engine.wait_until_ready());
     const std::string port = std::to_string(engine.port());
-    const Ended second = ended(fast({"vllm", "serve", model, "--port", port}));
+    const EndedProgram second = ended(fast({"vllm", "serve", model, "--port", port}));
     CHECK(second.code == 1);
     CHECK(second.err.find("Address already in use") != std::string::npos);
-    const Ended third = ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
+    const EndedProgram third = ended(fast({"llama-server", "-m", model, "--port", port, "--host", "127.0.0.1"}));
     CHECK(third.code == 1);
     CHECK(third.err.find("couldn't bind HTTP server socket") != std::string::npos);
-    const Ended fourth = ended(fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
+    const EndedProgram fourth = ended(fast({"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", port}));
     CHECK(fourth.code == 1);
     CHECK(fourth.err.find("address already in use") != std::string::npos);
 }
 
 TEST_CASE("simengine: a start that fails says why, in the engine's words") {
-    const Ended no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"}, {"vllm", "serve", "Qwen/Qwen3-14B"}));
+    const EndedProgram no_room = ended(joined({"--hardware", "a10", "--time-scale", "100000"}, {"vllm", "serve", "Qwen/Qwen3-14B"}));
     CHECK(no_room.code == 1);
     CHECK(no_room.err.find("CUDA out of memory") != std::string::npos);
-    const Ended no_cache = ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
+    const EndedProgram no_cache = ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
                                         {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
     CHECK(no_cache.code == 1);
     CHECK(no_cache.err.find("No available memory for the cache blocks") != std::string::npos);
     const TemporaryFolder folder;
     const auto unknown = folder.write("options.yaml", "kv_cache_config: {no_such_thing: 1}\n");
-    const Ended refused = ended(joined(trtllm, {"--config", unknown.string()}));
+    const EndedProgram refused = ended(joined(trtllm, {"--config", unknown.string()}));
     CHECK(refused.code == 1);
     CHECK(refused.err.find("kv_cache_config.no_such_thing\n  Extra inputs are not permitted") != std::string::npos);
 }
