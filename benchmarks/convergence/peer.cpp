@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A foreign optimiser as a program: one JSON object a line, to its standard input and from its standard output
+// A foreign optimizer as a program: one JSON object a line, to its standard input and from its standard output
 // (README.md).
 #include "contender.hpp"
 

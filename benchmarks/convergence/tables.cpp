@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of measurements that others made. What is the load or the machine and no choice is fixed or bounded, so that
-// no optimiser wins by asking for more load.
+// no optimizer wins by asking for more load.
 #include "servetune/io/files.hpp"
 #include "servetune/io/table.hpp"
 #include "task.hpp"

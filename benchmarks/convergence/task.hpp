@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an optimiser is measured on: a space with a known truth.
+// What an optimizer is measured on: a space with a known truth.
 #pragma once
 
 #include "servetune/model/prior_mean.hpp"
@@ -25,7 +25,7 @@ public:
         std::string name;
         std::string what;  ///< one sentence for people
         std::vector<Parameter> parameters;
-        std::vector<Constraint> constraints{};  ///< known to every optimiser
+        std::vector<Constraint> constraints{};  ///< known to every optimizer
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
         std::shared_ptr<const PriorMean> belief{};             ///< what a cost model expects; null: there is none
@@ -46,11 +46,11 @@ public:
     [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const { return definition_.belief; }
     [[nodiscard]] double success_share() const { return definition_.success_share; }
 
-    /// The problem that one seed poses: its default configuration, and this noise told to the optimiser as the assumed
+    /// The problem that one seed poses: its default configuration, and this noise told to the optimizer as the assumed
     /// one.
     [[nodiscard]] std::shared_ptr<const Problem> problem(double noise_cv, std::uint64_t seed) const;
     /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has the same noise for
-    /// every optimiser. What limits bound is told without noise, so that no configuration passes by luck.
+    /// every optimizer. What limits bound is told without noise, so that no configuration passes by luck.
     [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const;
     /// 1 - rate / best rate; 1 for one that does not pass.
     [[nodiscard]] double regret(const Configuration& configuration) const;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimiser for programs in any language: JSON lines in and out (docs/reference/ask-tell.md).
+// The optimizer for programs in any language: JSON lines in and out (docs/reference/ask-tell.md).
 #include "clocks.hpp"
 #include "commands.hpp"
 #include "output.hpp"

@@ -60,7 +60,7 @@ Source earlier_study(const StudyFile& study, const fs::path& named, const Search
     const std::string name = "the study '" + journal.study_name() + "' in " + named.string();
     const auto definition = journal.definition();
     const auto aim = definition.find("objective");
-    // Of several goals the leading one comes first: that is what the optimiser takes knowledge of.
+    // Of several goals the leading one comes first: that is what the optimizer takes knowledge of.
     if (aim == definition.end() || aim->second.substr(0, aim->second.find(", ")) != aim_text(study.objective))
         throw UsageError(name + " was to " + (aim == definition.end() ? "do something unknown" : aim->second) + ", this one is to " +
                          aim_text(study.objective) + ": it can teach nothing about that");

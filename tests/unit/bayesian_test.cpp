@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The optimiser as a whole: what it finds, what it never does, and what it bears.
+// The optimizer as a whole: what it finds, what it never does, and what it bears.
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/optimizer/model_cache.hpp"
 #include "servetune/strategy/random.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The models of the optimiser against dense references, finite differences and brute force.
+// The models of the optimizer against dense references, finite differences and brute force.
 #include "servetune/acquisition/expected_improvement.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/model/output_scale.hpp"

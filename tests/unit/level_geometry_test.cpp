@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// How far apart the levels of parameters are to the optimiser.
+// How far apart the levels of parameters are to the optimizer.
 #include "servetune/model/level_geometry.hpp"
 #include "support/observed_points.hpp"
 #include "support/test.hpp"

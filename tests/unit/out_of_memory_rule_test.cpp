@@ -84,7 +84,7 @@ TEST_CASE("ran out: more of what takes memory, all else equal, of every kind of 
     CHECK_FALSE(covers(0.75, 0.5));
 }
 
-TEST_CASE("ran out: one failure is enough for the optimiser to keep away, and only where memory was the cause") {
+TEST_CASE("ran out: one failure is enough for the optimizer to keep away, and only where memory was the cause") {
     const auto space_of = [](bool known) {
         Parameter seqs = Parameter::integer("seqs", 16, 4096, Scale::log2);
         if (known) seqs = std::move(seqs).growing_memory();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Several goals: fronts, what a point is expected to add to one, what the optimiser makes of it and what is
+// Several goals: fronts, what a point is expected to add to one, what the optimizer makes of it and what is
 // recommended.
 #include "servetune/acquisition/chebyshev.hpp"
 #include "servetune/acquisition/hypervolume.hpp"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The peers' side of the JSON lines (README.md): reads a run's messages and hands them to an optimiser.
+"""The peers' side of the JSON lines (README.md): reads a run's messages and hands them to an optimizer.
 
-An optimiser is a class: __init__(space, direction, budget, seed), ask() -> {name: value} or None when it is done,
+An optimizer is a class: __init__(space, direction, budget, seed), ask() -> {name: value} or None when it is done,
 tell(configuration, value, failed, infeasible). tell comes for configurations that were not asked too: the default is one.
 """
 
@@ -14,18 +14,18 @@ def active(parameter, configuration):
     return all(c["parent"] in configuration and configuration[c["parent"]] in c["values"] for c in parameter["when"])
 
 
-def serve(optimiser_class):
-    optimiser = None
+def serve(optimizer_class):
+    optimizer = None
     for line in sys.stdin:
         message = json.loads(line)
         if "space" in message:
-            optimiser = optimiser_class(message["space"], message["direction"], message["budget"], message["seed"])
+            optimizer = optimizer_class(message["space"], message["direction"], message["budget"], message["seed"])
         elif "ask" in message:
-            configuration = optimiser.ask()
+            configuration = optimizer.ask()
             answer = {"finished": True} if configuration is None else {"configuration": configuration}
             print(json.dumps(answer), flush=True)
         elif "tell" in message:
             told = message["tell"]
-            optimiser.tell(told["configuration"], told.get("value"), told.get("failed", False), told.get("infeasible", False))
+            optimizer.tell(told["configuration"], told.get("value"), told.get("failed", False), told.get("infeasible", False))
         else:
             raise SystemExit("unknown message: " + line)

@@ -12,7 +12,7 @@
 
 namespace servetune {
 
-/// What the cost model expects of configurations, as knowledge for an optimiser that does not know what it tunes.
+/// What the cost model expects of configurations, as knowledge for an optimizer that does not know what it tunes.
 ///
 /// The value: the objective's metric by `quick_estimate`, of several workloads the weighted geometric mean; nothing for
 /// a metric that it does not estimate. The margin: how far the memory plan is from failing, in tenths of the device's

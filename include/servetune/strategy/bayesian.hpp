@@ -15,7 +15,7 @@ class PendingAwareModel;
 class LevelGeometry;
 class Standings;
 
-/// Bayesian optimisation for 10 to 60 dear, noisy trials of which many may fail.
+/// Bayesian optimization for 10 to 60 dear, noisy trials of which many may fail.
 ///
 /// A few trials change the default here and there (start_design.hpp). Then each ask fits models to all that was told
 /// (learned_model.hpp) and takes the feasible configuration with the largest

@@ -10,7 +10,7 @@
 
 namespace servetune {
 
-/// What a study's `knowledge` comes to: sources for the optimiser, and each in words.
+/// What a study's `knowledge` comes to: sources for the optimizer, and each in words.
 struct GatheredKnowledge {
     Beliefs beliefs{};
     std::vector<std::string> texts{};  ///< one of each choice, with a fingerprint of what it rests on; of one that knows nothing here too
