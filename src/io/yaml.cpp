@@ -204,7 +204,7 @@ void Yaml::check_keys(std::span<const Key> known) const {
     for (const Key& key : known) names.emplace_back(key.name);
     for (const auto& [key, child] : entries())
         if (std::find(names.begin(), names.end(), key) == names.end())
-            child.fail("unknown key; known: " + listed(nearest_first(key, names)));
+            child.fail(names.empty() ? "unknown key; none is known here" : "unknown key; known: " + listed(nearest_first(key, names)));
     for (const Key& key : known)
         if (key.required) (void)at(key);
 }

@@ -140,6 +140,7 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         result.name = node->entries().front().first;
         staged = node->find(keys::strategy.staged);
         bayesian = node->find(keys::strategy.bayesian);
+        if (staged == nullptr && bayesian == nullptr) node->entries().front().second.check_keys(std::span<const Key>{});
     }
     if (!replaced.empty()) {
         check_name(replaced, [](const std::string& message) { throw UsageError(message); });

@@ -2,12 +2,9 @@
 #include "measuring/kind.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/secrets.hpp"
-#include "servetune/strategy/bayesian.hpp"
-#include "servetune/strategy/exhaustive.hpp"
-#include "servetune/strategy/local_search.hpp"
-#include "servetune/strategy/quasi_random.hpp"
 #include "servetune/study_file/knowledge.hpp"
 #include "servetune/study_file/study_file.hpp"
+#include "strategies.hpp"
 
 namespace servetune {
 namespace {
@@ -38,7 +35,7 @@ private:
 
 void check_strategy(const StudyFile& file) {
     const std::string& name = file.strategy.name;
-    if (file.objective.several() && (name == "staged" || name == "local_search"))
+    if (file.objective.several() && !strategy_kind(name).takes_several_goals)
         throw UsageError(file.file.string() + ": 'objective': the strategy " + name +
                          " compares one number, and there are several goals; bayesian, quasi_random, random and exhaustive take them");
 }
@@ -55,16 +52,6 @@ BayesianOptions StudySetup::bayesian_options() const {
 
 namespace {
 
-std::unique_ptr<Strategy> strategy_of(const StudySetup& setup) {
-    const StrategyChoice& choice = setup.file.strategy;
-    if (choice.name == "bayesian") return std::make_unique<Bayesian>(setup.bayesian_options());
-    if (choice.name == "random") return std::make_unique<Random>();
-    if (choice.name == "exhaustive") return std::make_unique<Exhaustive>();
-    if (choice.name == "quasi_random") return std::make_unique<QuasiRandom>(setup.file.seed);
-    if (choice.name == "local_search") return std::make_unique<LocalSearch>();
-    return std::make_unique<Staged>(choice.staged);
-}
-
 StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
     check_strategy(file);
     StudySetup setup;
@@ -78,7 +65,7 @@ StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder, co
         setup.knowledge = std::move(knowledge.texts);
     }
     setup.file = std::move(file);
-    setup.strategy = strategy_of(setup);
+    setup.strategy = strategy_kind(setup.file.strategy.name).make(setup);
     return setup;
 }
 

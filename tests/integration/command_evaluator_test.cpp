@@ -225,7 +225,7 @@ TEST_CASE("command: what is no answer is refused with the reason") {
 TEST_CASE("command: a failure is what the program says it is, whatever its exit code") {
     for (const char* code : {"0", "3"}) {
         CommandSetting setting(R"(printf '%s' '{"failure": {"kind": "out_of_memory", "message": "no room\nfor 3 blocks"}}'; exit )" +
-                        std::string(code));
+                               std::string(code));
         const Failure failure = failure_of(setting.measure(), FailureKind::out_of_memory);
         CHECK(failure.message == "no room for 3 blocks");
         CHECK(failure.log_path == setting.trial("command.log").string());
@@ -328,7 +328,7 @@ case "$1" in
 esac
 echo "{\"metrics\": {\"tokens_per_second\": $seqs.5}}"
 )",
-                    {"{config}"});
+                           {"{config}"});
     CommandEvaluator evaluator(setting.options);
     check_evaluator(evaluator, space);
     CHECK(evaluator.replicates_inform());
@@ -355,7 +355,8 @@ echo "${request%%,*}" >> measured
 esac
 case "$1" in *'"kv_cache_dtype":"fp8"'*) speed=$((speed + 300)) ;; esac
 echo "{\"metrics\": {\"total_tokens_per_second\": $speed}}"
-)", "measure");
+)",
+               "measure");
         file = folder.write("study.yaml", R"(study: measured
 model: Qwen/Qwen3-8B
 engine: vllm

@@ -426,7 +426,7 @@ TEST_CASE("simengine: a start that fails says why, in the engine's words") {
     CHECK(no_room.code == 1);
     CHECK(no_room.err.find("CUDA out of memory") != std::string::npos);
     const EndedProgram no_cache = ended(joined({"--hardware", "a100-pcie-40gb", "--time-scale", "100000"},
-                                        {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
+                                               {"vllm", "serve", "Qwen/Qwen3-14B", "--gpu-memory-utilization", "0.6"}));
     CHECK(no_cache.code == 1);
     CHECK(no_cache.err.find("No available memory for the cache blocks") != std::string::npos);
     const TemporaryFolder folder;

@@ -2,9 +2,11 @@
 // What users write, and every way of writing it wrong: the exact messages.
 #include "support/test.hpp"
 
+#include "keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/study_file/study_file.hpp"
+#include "strategies.hpp"
 
 using namespace servetune;
 using namespace servetune::test;
@@ -189,6 +191,15 @@ TEST_CASE("a study may start from another: keys replace, the space merges") {
     CHECK(message_of<ParseError>([&] {
               (void)load_study(file, Catalogue(folder.path()));
           }).find("more than 10 studies use each other; is it a circle?") != std::string::npos);
+}
+
+TEST_CASE("a strategy: each that has a key can be made, and one without options takes none") {
+    for (const Key& key : rows_of(keys::strategy)) CHECK(strategy_kind(key.name).name == key.name);
+    CHECK_THROWS_AS(strategy_kind("none"), std::logic_error);
+    const auto with = [](const std::string& strategy) { return replaced(study_yaml, "strategy: exhaustive", "strategy: " + strategy); };
+    CHECK(error_of(engine_yaml, with("{random: {}}")).empty());
+    CHECK(error_of(engine_yaml, with("{random: {seed: 3}}")) ==
+          "DIR/study.yaml:10:27: 'strategy.random.seed': unknown key; none is known here");
 }
 
 TEST_CASE("stages are read, resolved and checked") {

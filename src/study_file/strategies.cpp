@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategies.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/strategy/bayesian.hpp"
+#include "servetune/strategy/exhaustive.hpp"
+#include "servetune/strategy/local_search.hpp"
+#include "servetune/strategy/quasi_random.hpp"
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <string>
+
+namespace servetune {
+namespace {
+
+using Made = std::unique_ptr<Strategy>;
+
+constexpr std::array<StrategyKind, 6> strategies{{
+    {"staged", false, [](const StudySetup& setup) -> Made { return std::make_unique<Staged>(setup.file.strategy.staged); }},
+    {"random", true, [](const StudySetup&) -> Made { return std::make_unique<Random>(); }},
+    {"exhaustive", true, [](const StudySetup&) -> Made { return std::make_unique<Exhaustive>(); }},
+    {"quasi_random", true, [](const StudySetup& setup) -> Made { return std::make_unique<QuasiRandom>(setup.file.seed); }},
+    {"local_search", false, [](const StudySetup&) -> Made { return std::make_unique<LocalSearch>(); }},
+    {"bayesian", true, [](const StudySetup& setup) -> Made { return std::make_unique<Bayesian>(setup.bayesian_options()); }},
+}};
+
+}  // namespace
+
+const StrategyKind& strategy_kind(std::string_view name) {
+    const auto* const row = std::find_if(strategies.begin(), strategies.end(), [&](const StrategyKind& kind) { return kind.name == name; });
+    if (row == strategies.end()) throw std::logic_error("the strategy '" + std::string(name) + "' has no row in strategies.cpp");
+    return *row;
+}
+
+}  // namespace servetune
