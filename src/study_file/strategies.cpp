@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "strategies.hpp"
 
-#include "servetune/base/error.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/local_search.hpp"
