@@ -45,16 +45,6 @@ bool prints(const Process& process, const std::string& line) {
     });
 }
 
-/// Whether nobody is in the group any more; a zombie counts until its parent, init by then, has waited for it.
-bool group_gone(int group) {
-    return comes_true([&] { return kill(-group, 0) != 0; });
-}
-
-bool alive(int id) {
-    const std::string status = content("/proc/" + std::to_string(id) + "/stat");
-    return !status.empty() && status.substr(status.rfind(')') + 2, 1) != "Z";
-}
-
 double resident_mib() {
     std::ifstream stream("/proc/self/statm");
     long pages = 0;
@@ -152,8 +142,8 @@ TEST_CASE("process: one that hears TERM is gone at once, whatever this thread bl
         const Ended ended = process.end();
         CHECK(ended.exit_code == 128 + SIGTERM);
         CHECK_FALSE(ended.killed);
-        CHECK(ended.seconds < 1);  // benchmarks/deployment_benchmark.cpp has the figure
-        CHECK(kill(-process.id(), 0) != 0);
+        CHECK(ended.seconds < 1);            // benchmarks/deployment_benchmark.cpp has the figure
+        CHECK(kill(-process.id(), 0) != 0);  // no zombie either: it was ours to wait for
         CHECK(process.end().exit_code == 128 + SIGTERM);
         CHECK_FALSE(process.running());
     }
@@ -169,7 +159,7 @@ TEST_CASE("process: one that ignores TERM is killed, with its children") {
     CHECK(ended.exit_code == 128 + SIGKILL);
     CHECK(ended.remaining.empty());
     CHECK(ended.seconds < 5);
-    CHECK(group_gone(process.id()));
+    CHECK(living_in_group(process.id()) == Words{});
 }
 
 TEST_CASE("process: children that the leader leaves behind are ended, in the group or out of it") {
@@ -189,7 +179,7 @@ TEST_CASE("process: children that the leader leaves behind are ended, in the gro
         CHECK(ended.killed);
         CHECK(ended.exit_code == 4);
         CHECK_FALSE(alive(grandchild));
-        CHECK(group_gone(process.id()));
+        CHECK(living_in_group(process.id()) == Words{});
     }
 }
 
@@ -201,7 +191,7 @@ TEST_CASE("process: its end is the end of the group, without being asked") {
         group = process.id();
         REQUIRE(prints(process, "ready"));
     }
-    CHECK(group_gone(group));
+    CHECK(living_in_group(group) == Words{});
 }
 
 TEST_CASE("process: a flood fills neither memory nor disk, and its first and last words are kept") {
@@ -315,7 +305,7 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     CHECK(all_left);
     CHECK(end_leftovers(mark, 2s).empty());  // they are deaf to TERM; a busy machine takes a while to bury them
     CHECK(leftovers(mark).empty());
-    CHECK(group_gone(group));
+    CHECK(living_in_group(group) == Words{});
     for (const Leftover& one : left) CHECK_FALSE(alive(one.id));
     CHECK(other.running());
     CHECK(leftovers("").empty());

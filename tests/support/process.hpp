@@ -7,11 +7,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cctype>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -87,5 +89,32 @@ private:
     std::filesystem::path out_;
     std::filesystem::path err_;
 };
+
+/// Its line of /proc behind the name: "state parent group ..." (proc(5)). Empty: there is no such process, or it is a
+/// zombie. A zombie has ended; when it goes from the process table is up to its parent. For one whose parent has ended
+/// that is init, and an init may look for zombies every few seconds only (2 s was seen, and over 30 s).
+inline std::string living_process(const std::filesystem::path& process) {
+    std::ifstream stream(process / "stat", std::ios::binary);
+    const std::string line(std::istreambuf_iterator<char>(stream), {});
+    const auto name_end = line.rfind(") ");
+    const std::string fields = name_end == std::string::npos ? "" : line.substr(name_end + 2);
+    return fields.starts_with('Z') || fields.starts_with('X') ? "" : fields;
+}
+inline bool alive(int id) { return !living_process("/proc/" + std::to_string(id)).empty(); }
+
+/// What of a process group lives, each as "id: state parent group ...".
+inline std::vector<std::string> living_in_group(int group) {
+    std::vector<std::string> result;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+        if (std::isdigit(entry.path().filename().native().front()) == 0) continue;
+        const std::string fields = living_process(entry.path());
+        std::istringstream words(fields);
+        char state = 0;
+        int parent = 0;
+        int its_group = 0;
+        if (words >> state >> parent >> its_group && its_group == group) result.push_back(entry.path().filename().string() + ": " + fields);
+    }
+    return result;
+}
 
 }  // namespace servetune::test
