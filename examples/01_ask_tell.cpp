@@ -10,8 +10,8 @@ using namespace servetune;
 
 // Stands for your own load test: tokens per second of an engine under these flags.
 double measure(const Configuration& flags) {
-    const double sequences = *number_of(*flags.find("max_num_seqs"));
-    const double tokens = *number_of(*flags.find("max_num_batched_tokens"));
+    const double sequences = flags.number("max_num_seqs");
+    const double tokens = flags.number("max_num_batched_tokens");
     const double full = 12000 * (1 - std::exp(-sequences / 200)) * (1 - std::exp(-tokens / 6000));
     return *flags.find("attention_backend") == Value("flashinfer") ? full * 1.06 : full;
 }

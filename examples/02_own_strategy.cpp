@@ -29,10 +29,10 @@ int main() {
     Study study(problem, strategy, journal);
     AskResult asked = study.ask();
     for (; asked.trial() != nullptr; asked = study.ask()) {
-        const double x = *number_of(*asked->configuration.find("x")) - 13;
-        const double y = *number_of(*asked->configuration.find("y")) - 7;
+        const double x = asked->configuration.number("x") - 13;
+        const double y = asked->configuration.number("y") - 7;
         study.tell(asked->id, Measurement{{{"height", {1000 - x * x - y * y}}}});
     }
     std::cout << asked.finished()->why << " (" << study.trials().size() << " trials of " << problem.feasible.size() << ")\n";
-    return study.recommendation().best->text() == "x=13 y=7" ? 0 : 1;
+    return study.recommendation().best == Configuration({{"x", 13}, {"y", 7}}) ? 0 : 1;
 }

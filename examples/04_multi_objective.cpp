@@ -11,8 +11,8 @@ using namespace servetune;
 
 // Stands for your own load test: larger steps serve more tokens, and let whoever comes meanwhile wait.
 Metrics measure(const Configuration& flags) {
-    const double sequences = *number_of(*flags.find("max_num_seqs"));
-    const double tokens = *number_of(*flags.find("max_num_batched_tokens"));
+    const double sequences = flags.number("max_num_seqs");
+    const double tokens = flags.number("max_num_batched_tokens");
     return {{"total_tokens_per_second", {12000 * (1 - std::exp(-sequences / 200)) * (1 - std::exp(-tokens / 6000))}},
             {"time_to_first_token_p99_seconds", {0.1 + sequences / 2000 + tokens / 20000}}};
 }

@@ -7,6 +7,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/base/url.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/yaml.hpp"
@@ -204,7 +205,7 @@ int bench(const BenchArguments& arguments) {
     if (arguments.json) put(stdout, "{}\n", json);
     else put(stdout, "{}", bench_report(result, text_block(figures)));
     if (!others.empty() && !arguments.json)
-        put(stdout, "\n{}", comparison(result, others.front(), arguments.compare_with->filename().string()));
+        put(stdout, "\n{}", comparison(result, others.front(), present(arguments.compare_with).filename().string()));
     if (result.run.stopped) return stopped;
     const bool none = figures.successful_requests.value_or(0) == 0;
     return none || result.validity.verdict == Verdict::unsound ? answer_is_no : done;

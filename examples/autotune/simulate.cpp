@@ -4,6 +4,7 @@
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/predict/prediction.hpp"
 
 #include <fmt/format.h>
@@ -71,7 +72,7 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
             others);
     }
     put(stdout, "  ({} of each; flags that change no figure are left out)\n\nmemory of the first:\n{}", metric,
-        evaluator.started(best.front().trial.configuration).cost->memory().text());
+        present(evaluator.started(best.front().trial.configuration).cost).memory().text());
     put(stdout, "\nThese are guesses to start from: as good as the traits they rest on. 'autotune run' measures.\n");
 }
 

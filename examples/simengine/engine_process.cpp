@@ -5,6 +5,7 @@
 #include "service.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/space/value.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -209,7 +210,7 @@ void Life::plan_end_of_start(double seconds) {
 
 void Life::be_ready() {
     service_ =
-        std::make_unique<Service>(service_options(), *setup_.cost,
+        std::make_unique<Service>(service_options(), servetune::present(setup_.cost),
                                   EngineLoopOptions{.seed = options_.seed, .noise = options_.noise, .time_scale = options_.time_scale},
                                   Service::Hooks{.wake = [this] { wake(); },
                                                  .die = [this] { die(setup_.log_lines("died")); },

@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/study_file/catalogue.hpp"
 
 #include <fmt/format.h>
@@ -42,9 +43,10 @@ servetune::Command with_figures_of(const EngineCommand& command, const std::vect
 
 std::vector<std::string> EngineSetup::log_lines(const std::string& event) const {
     constexpr double mib = 1024.0 * 1024;
-    const servetune::ServingTarget& target = cost->target();
+    const servetune::CostModel& model = servetune::present(cost);
+    const servetune::ServingTarget& target = model.target();
     // What is allocated when it goes wrong is a layer's weights, or about that.
-    const double piece = cost->memory().weights_bytes / static_cast<double>(target.model.layers);
+    const double piece = model.memory().weights_bytes / static_cast<double>(target.model.layers);
     const std::vector<std::pair<std::string, std::string>> values{
         {"model", target.model.name},
         {"missing_mib", fmt::format("{:.2f}", piece / mib)},

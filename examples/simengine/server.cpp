@@ -2,6 +2,7 @@
 #include "server.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -152,7 +153,7 @@ void Server::Connection::process() {
 }
 
 void Server::Connection::handle() {
-    auto message = parser_->release();
+    auto message = servetune::present(parser_).release();
     parser_.reset();
     keep_alive_ = message.keep_alive();
     answering_ = true;
@@ -244,7 +245,7 @@ void Server::Connection::close() {
     const auto state = state_.lock();
     if (!state) return;
     state->connections.erase(self);
-    if (work_) state->handlers.gone(*std::exchange(work_, std::nullopt));
+    if (const auto work = std::exchange(work_, std::nullopt)) state->handlers.gone(*work);
 }
 
 // ---- accepting

@@ -78,8 +78,8 @@ public:
         }
         Running& running = *e_.running_;
         running.last = configuration_;
-        Outcome outcome = running.deployment.started().failure ? Outcome(*running.deployment.started().failure)
-                                                               : measurement_.of(running.deployment, running.model(), running.calibration);
+        const std::optional<Failure>& no_start = running.deployment.started().failure;
+        Outcome outcome = no_start ? Outcome(*no_start) : measurement_.of(running.deployment, running.model(), running.calibration);
         if (auto* failure = std::get_if<Failure>(&outcome)) {
             if (failure->log_path.empty()) failure->log_path = running.log.string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();

@@ -6,6 +6,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/load/audit.hpp"
@@ -231,11 +232,11 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, std::opt
     if (warm_failure) return *warm_failure;
 
     const auto measure_from = Clock::now();
-    auto result = once(server, watch, model, *known);
+    auto result = once(server, watch, model, present(known));
     if (auto* first = std::get_if<Measured>(&result); first != nullptr && !first->disturbed.empty()) {
         say("measured once more, the machine disturbed it: " + first->disturbed.front().cause);
         ++run_;
-        result = once(server, watch, model, *known);
+        result = once(server, watch, model, present(known));
     }
     costs_["trial_measure_seconds"] = {seconds_since(measure_from)};
     if (const auto* failure = std::get_if<Failure>(&result)) return *failure;

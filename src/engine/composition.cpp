@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/space/expression_rewriting.hpp"
@@ -181,7 +182,8 @@ void Composition::add_engine(std::size_t which) {
     for (const EngineParameter& declared : engine.parameters) {
         const SpaceEntry* entry = entry_for(engine, declared);
         const bool text = std::holds_alternative<TextDomain>(declared.parameter.domain);  // never searched
-        const bool held = entry != nullptr ? entry->fixed && is_unset(*entry->default_value) : text || !description_.others_searched;
+        const bool held =
+            entry != nullptr ? entry->fixed && is_unset(present(entry->default_value)) : text || !description_.others_searched;
         const bool shared = description_.engines.size() > 1 && entry != nullptr && entry->name.find('.') == std::string::npos;
         Local local{&declared, held ? "" : shared ? entry->name : prefix(engine) + declared.parameter.name};
         if (entry != nullptr) local.checkpoints = entry->checkpoints;

@@ -2,6 +2,7 @@
 // What a study makes of the engine's parameters: narrowed, fixed, added, without the values that its chip refuses.
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/engine/composition.hpp"
 
 #include <algorithm>
@@ -108,9 +109,10 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
     Parameter result = declared;
     result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);
     if (entry.fixed) {
-        check(*entry.default_value);
-        result.domain = ChoiceDomain{{*entry.default_value}};
-        result.default_value = *entry.default_value;
+        const Value& value = present(entry.default_value);
+        check(value);
+        result.domain = ChoiceDomain{{value}};
+        result.default_value = value;
         result.offers_unset = false;
         return result;
     }

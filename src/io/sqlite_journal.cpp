@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -133,9 +134,9 @@ public:
 
     /// For writing. The folder is there.
     void open(const StudyIdentity& identity, bool accept_changes) {
-        lock_.emplace(file_.parent_path());
+        lock_ = std::make_unique<StudyLock>(file_.parent_path());
         if (inode_of(file_)) check_journal_file(file_);
-        connection_.emplace(file_, SqliteConnection::Access::write, file_);
+        connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
         version_ = schema_version_of(*connection_, file_);
         connection_->run("PRAGMA journal_mode = WAL");
         connection_->run("PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
@@ -303,8 +304,8 @@ private:
     }
 
     fs::path file_;
-    std::optional<StudyLock> lock_{};
-    std::optional<SqliteConnection> connection_{};  ///< closed before the lock is given back
+    std::unique_ptr<StudyLock> lock_{};
+    std::unique_ptr<SqliteConnection> connection_{};  ///< closed before the lock is given back
     int version_ = 0;
     std::uint64_t last_sequence_ = 0;
     std::string fingerprint_{};
@@ -344,7 +345,7 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     }
     trials_.clear();
     last_sequence_ = 0;
-    connection_.emplace(file_, SqliteConnection::Access::write, file_);
+    connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
     SqliteTransaction transaction(*connection_);  // no write-ahead log: this one file is whole when it is committed
     make_tables();
     if (study) Statement(*connection_, "INSERT INTO study VALUES (?, ?)").bind((*study)[0]).bind((*study)[1]).step();

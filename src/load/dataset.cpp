@@ -3,6 +3,7 @@
 
 #include "data_files.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/load/arrival_process.hpp"
 #include "vocabulary.hpp"
 
@@ -216,7 +217,7 @@ private:
             const std::int64_t output = dataset_.output_tokens ? needed(dataset_.output_tokens, "output_tokens") : row.output_tokens;
             if (row.blocks.empty()) add_random(i, row.input_tokens, output);
             else add_blocks(i, row, output);
-            if (timed) plan_.requests.back().at_seconds = *row.seconds;
+            if (timed) plan_.requests.back().at_seconds = present(row.seconds);
         }
         describe(std::to_string(rows.size()) + " requests of " + dataset_.path + ", their texts random words");
     }

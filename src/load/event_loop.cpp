@@ -3,6 +3,7 @@
 
 #include "request_body.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -82,8 +83,8 @@ struct EventLoop::Transfer {
     EventLoop* loop = nullptr;
     EasyHandle easy{};
     std::size_t index = 0;
-    std::string body{};  ///< of a turn; the others lie ready in the task
-    std::optional<AnswerReader> answer{};
+    std::string body{};                    ///< of a turn; the others lie ready in the task
+    std::optional<AnswerReader> reader{};  ///< made anew for each request
     bool answer_began = false;
     bool request_sent = false;
     bool busy = false;
@@ -91,6 +92,8 @@ struct EventLoop::Transfer {
     std::uint64_t last_read = 0;
     double last_byte = 0;
     std::array<char, CURL_ERROR_SIZE> error{};
+
+    [[nodiscard]] AnswerReader& answer() { return present(reader); }
 };
 
 EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places)
@@ -192,14 +195,14 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
         const char* type = nullptr;
         curl_easy_getinfo(self->easy.get(), CURLINFO_RESPONSE_CODE, &status);
         curl_easy_getinfo(self->easy.get(), CURLINFO_CONTENT_TYPE, &type);
-        self->answer->begin(static_cast<int>(status), type == nullptr ? "" : type);
+        self->answer().begin(static_cast<int>(status), type == nullptr ? "" : type);
         self->answer_began = true;
     }
     self->last_byte = loop.stamp_;
     const bool same_read = self->last_read == loop.read_number_;
     self->last_read = loop.read_number_;
-    const bool reads_on = self->answer->feed({bytes, size * count}, loop.stamp_, same_read);
-    if (self->answer->complete() && !self->ending) {
+    const bool reads_on = self->answer().feed({bytes, size * count}, loop.stamp_, same_read);
+    if (self->answer().complete() && !self->ending) {
         self->ending = true;
         loop.ending_.push_back(self);
     }
@@ -327,7 +330,7 @@ void EventLoop::start(std::size_t index, double scheduled) {
         transfer.body = request_body(task_.endpoint, request, turns_.at(*request.follows), task_.options.ignore_eos);
         body = &transfer.body;
     }
-    transfer.answer.emplace(record, request.output_tokens,
+    transfer.reader.emplace(record, request.output_tokens,
                             AnswerReader::Expected{.stream = task_.endpoint.stream,
                                                    .usage = task_.endpoint.usage,
                                                    .exact_length = exact_length_ && request.output_tokens > 0,
@@ -363,13 +366,13 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
         long status = 0;
         curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
         task_.records[transfer.index].http_status = static_cast<int>(status);
-        if (code == CURLE_OK) transfer.answer->begin(static_cast<int>(status), "");
+        if (code == CURLE_OK) transfer.answer().begin(static_cast<int>(status), "");
     }
     long connects = 0;
     curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &connects);
     connects_ += connects;
     const std::string error = code == CURLE_OK ? "" : transfer_error_text(easy, code, transfer.error.data());
-    transfer.answer->end(now(), end_of(code, transfer.request_sent), error);
+    transfer.answer().end(now(), end_of(code, transfer.request_sent), error);
     curl_multi_remove_handle(multi_.get(), easy);
     transfer.busy = false;
     if (std::exchange(transfer.ending, false)) std::erase(ending_, &transfer);
@@ -381,7 +384,7 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
     if (request.follows) said = std::move(turns_.extract(*request.follows).mapped());
     if (task_.records[index].succeeded() && successors_.contains(index)) {
         said.push_back(request.text);
-        said.push_back(transfer.answer->text());
+        said.push_back(transfer.answer().text());
         turns_[index] = std::move(said);
     }
     conclude(index);
@@ -436,8 +439,8 @@ void EventLoop::abort_late() {
         const bool late = time - task_.records[transfer->index].sent > task_.options.request_timeout_seconds;
         const bool stalled = time - transfer->last_byte > task_.options.stall_timeout_seconds;
         if (!late && !stalled) continue;
-        transfer->answer->end(time, late ? RequestEnd::timed_out : RequestEnd::stalled,
-                              late ? "no end of the answer in time" : "no byte of the answer for too long");
+        transfer->answer().end(time, late ? RequestEnd::timed_out : RequestEnd::stalled,
+                               late ? "no end of the answer in time" : "no byte of the answer for too long");
         finish(*transfer, CURLE_OPERATION_TIMEDOUT);
     }
 }
@@ -447,7 +450,7 @@ void EventLoop::abort_late() {
 void EventLoop::drop_left_open() {
     const double time = now();
     for (Transfer* transfer : std::vector<Transfer*>(ending_)) {
-        if (time - *transfer->answer->done_at() < ending_seconds) continue;
+        if (time - present(transfer->answer().done_at()) < ending_seconds) continue;
         ++left_open_;
         finish(*transfer, CURLE_OPERATION_TIMEDOUT);
     }
@@ -456,7 +459,7 @@ void EventLoop::drop_left_open() {
 void EventLoop::cancel_all() {
     for (const auto& transfer : transfers_) {
         if (!transfer->busy) continue;
-        transfer->answer->end(now(), RequestEnd::cancelled, "the run was stopped");
+        transfer->answer().end(now(), RequestEnd::cancelled, "the run was stopped");
         finish(*transfer, CURLE_ABORTED_BY_CALLBACK);
     }
     const auto cancel = [&](std::size_t index) {

@@ -235,7 +235,7 @@ ServerCounters read_counters(const Endpoint& endpoint) {
 ServerCounters difference(const ServerCounters& after, const ServerCounters& before) {
     ServerCounters result;
     for (const auto& [name, field] : counter_fields)
-        if (after.*field && before.*field) result.*field = *(after.*field) - *(before.*field);
+        if (const auto& now = after.*field, &then = before.*field; now && then) result.*field = *now - *then;
     return result;
 }
 

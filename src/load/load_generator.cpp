@@ -32,10 +32,11 @@ void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, 
         throw UsageError("a load test needs at least one request in flight");
     std::vector<bool> followed(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i) {
-        if (!plan[i].follows) continue;
-        if (*plan[i].follows >= i) throw UsageError("request " + std::to_string(i) + " follows one that is not before it");
-        if (followed[*plan[i].follows]) throw UsageError("two requests follow request " + std::to_string(*plan[i].follows));
-        followed[*plan[i].follows] = true;
+        const std::optional<std::size_t>& follows = plan[i].follows;
+        if (!follows) continue;
+        if (*follows >= i) throw UsageError("request " + std::to_string(i) + " follows one that is not before it");
+        if (followed[*follows]) throw UsageError("two requests follow request " + std::to_string(*follows));
+        followed[*follows] = true;
         if (!plan[i].token_ids.empty()) throw UsageError("a turn of a conversation is text, not token ids");
     }
     if (endpoint.api == Endpoint::Api::chat &&
@@ -90,7 +91,8 @@ std::vector<std::vector<std::size_t>> shares(std::span<const PlannedRequest> pla
     std::vector<std::size_t> owner(plan.size());
     std::size_t conversations = 0;
     for (std::size_t i = 0; i < plan.size(); ++i) {
-        owner[i] = plan[i].follows ? owner[*plan[i].follows] : conversations++ % loops;
+        const std::optional<std::size_t>& follows = plan[i].follows;
+        owner[i] = follows ? owner[*follows] : conversations++ % loops;
         result[owner[i]].push_back(i);
     }
     return result;

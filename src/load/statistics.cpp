@@ -330,13 +330,13 @@ private:
             last_sent = std::max(last_sent, record.sent);
         }
         std::sort(ends.begin(), ends.end());
-        if (ends.size() < places() || !result().latency.mean) return;
+        const std::optional<double>& mean_latency = result().latency.mean;
+        if (ends.size() < places() || !mean_latency) return;
         SteadyState steady;
         steady.begin_seconds = ends[places() - 1];
         steady.end_seconds = last_sent;
         const double length = steady.end_seconds - steady.begin_seconds;
-        steady.batches =
-            length > 0 ? static_cast<std::size_t>(std::min(static_cast<double>(most_batches), length / *result().latency.mean)) : 0;
+        steady.batches = length > 0 ? static_cast<std::size_t>(std::min(static_cast<double>(most_batches), length / *mean_latency)) : 0;
         if (steady.batches < fewest_batches) {
             note("no interval of the throughput: the steady state is too short for " + std::to_string(fewest_batches) +
                  " batches as long as a mean latency");

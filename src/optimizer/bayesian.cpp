@@ -123,9 +123,9 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
         double best_value = 0;
         for (std::size_t i = 0; i < all.pool().size(); ++i) {
             const std::vector<PriorBelief> beliefs = all.beliefs(i);
-            if (!beliefs.front().log_value || out[i] || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front())
-                continue;
-            const double value = sign * *beliefs.front().log_value;
+            const std::optional<double>& log_value = beliefs.front().log_value;
+            if (!log_value || out[i] || (margins && believed_margin(beliefs) < 0) || all.pool().point(i) == tried.front()) continue;
+            const double value = sign * *log_value;
             if (best && value <= best_value) continue;
             best = i;
             best_value = value;
@@ -244,8 +244,8 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
     for (int sweep = 0; sweep < sweeps; ++sweep) {
         std::sort(choices.begin(), choices.end(), better);
         std::vector<Configuration> from;
-        if (const PendingAwareModel& model = models.learned; sweep == 0 && model.incumbent())
-            from.push_back(model.evidence()[*model.incumbent()].configuration);
+        if (const PendingAwareModel& model = models.learned; sweep == 0)
+            if (const auto incumbent = model.incumbent()) from.push_back(model.evidence()[*incumbent].configuration);
         for (std::size_t i = 0; i < std::min(places, choices.size()); ++i) from.push_back(choices[i].configuration);
         std::vector<Configuration> fresh;
         for (const Configuration& place : from) {

@@ -2,6 +2,7 @@
 #include "servetune/optimizer/earlier_results.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/optimizer/fitted_models.hpp"
 
 #include <algorithm>
@@ -116,8 +117,8 @@ Parameter EarlierResults::parameter_of(const Link& link) {
     if (numbers) std::sort(values.begin(), values.end(), [](const Value& a, const Value& b) { return *number_of(a) < *number_of(b); });
     result.name = link.key;
     if (continuous && numbers) {
-        const double low = *number_of(values.front());
-        const double high = *number_of(values.back());
+        const double low = present(number_of(values.front()));
+        const double high = present(number_of(values.back()));
         constexpr double wide = 4;  // as LevelGeometry: ratios count from there on
         result.domain = RealDomain{low, high, low > 0 && high >= wide * low ? Scale::log : Scale::linear};
         result.default_value = low;
@@ -153,7 +154,7 @@ EarlierResults::EarlierResults(std::string name, const std::vector<Trial>& trial
     for (std::size_t i = 0; i < fitted.size(); ++i) {
         Assignment values;
         for (const Link& link : links_)
-            if (link.values[i]) values[link.key] = *link.values[i];
+            if (const auto& value = link.values[i]) values[link.key] = *value;
         Trial trial = *fitted[i];
         trial.configuration = Configuration::of(values);
         history.push_back(std::move(trial));

@@ -73,8 +73,8 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
         expected.objective = {model.scale().value(score.objective.mean), low, high};
         expected.deviation = (high - low) / (2 * normal_95);
     }
-    if (model.incumbent()) {
-        expected.best = model.scale().value(model.at_evidence()[*model.incumbent()].mean);
+    if (const auto incumbent = model.incumbent()) {
+        expected.best = model.scale().value(model.at_evidence()[*incumbent].mean);
         if (model.tradeoff() == nullptr) expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
     }
     expected.chance_works = std::exp(score.log_works);

@@ -12,11 +12,13 @@ Eigen::MatrixXd FittedModels::columns(const std::vector<std::vector<PriorBelief>
     const auto sources = static_cast<Eigen::Index>(belief_centres_.size());
     Eigen::MatrixXd result = Eigen::MatrixXd::Zero(static_cast<Eigen::Index>(beliefs.size()), sources);
     constexpr double farthest = 3;
-    for (std::size_t j = 0; j < belief_centres_.size(); ++j)
-        for (std::size_t i = 0; i < beliefs.size() && belief_centres_[j]; ++i)
+    for (std::size_t j = 0; j < belief_centres_.size(); ++j) {
+        const std::optional<double>& centre = belief_centres_[j];
+        for (std::size_t i = 0; i < beliefs.size() && centre; ++i)
             if (const auto& m = beliefs[i][j].log_value)
                 result(static_cast<Eigen::Index>(i), static_cast<Eigen::Index>(j)) =
-                    farthest * std::tanh((scale_.turned(*m) - *belief_centres_[j]) / scale_.spread() / farthest);
+                    farthest * std::tanh((scale_.turned(*m) - *centre) / scale_.spread() / farthest);
+    }
     return result;
 }
 
@@ -25,7 +27,8 @@ void FittedModels::learn_objective(double noise_cv, const Options& options, std:
     for (std::size_t j = 0; j < sources; ++j) {
         std::vector<double> known;
         for (const ConfigurationEvidence& entry : evidence_)
-            if (entry.measured() && entry.beliefs[j].log_value) known.push_back(scale_.turned(*entry.beliefs[j].log_value));
+            if (const auto& log_value = entry.beliefs[j].log_value; entry.measured() && log_value)
+                known.push_back(scale_.turned(*log_value));
         belief_centres_.push_back(known.empty() ? std::nullopt : std::optional(median_of(std::move(known))));
     }
     GoalData of_goal = goal_data(evidence_, 0, scale_, noise_cv, options);
@@ -43,9 +46,9 @@ void FittedModels::learn_limits(std::size_t limits, const Options& options, std:
         std::vector<double> margins;
         std::vector<double> factors;
         for (const ConfigurationEvidence& entry : evidence_)
-            if (entry.margins[j]) {
+            if (const auto& margin = entry.margins[j]) {
                 data.points.push_back(entry.point);
-                margins.push_back(*entry.margins[j]);
+                margins.push_back(*margin);
                 factors.push_back(1 / std::max(entry.replicates, 1.0));
             }
         if (margins.empty()) continue;

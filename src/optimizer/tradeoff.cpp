@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/optimizer/tradeoff.hpp"
+#include "servetune/base/present.hpp"
 
 #include <cmath>
 
@@ -100,7 +101,7 @@ void Tradeoff::score(const std::vector<EncodedPoint>& points, std::vector<Candid
     for (std::size_t i = 0; i < points.size(); ++i) {
         std::vector<Prediction> goals{scores[i].objective};
         for (const std::vector<Prediction>& goal : others) goals.push_back(goal[i]);
-        scores[i].log_improvement = value_->log_expected_improvement(goals);
+        scores[i].log_improvement = present(value_).log_expected_improvement(goals);
     }
 }
 
@@ -111,6 +112,7 @@ void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometr
         others.push_back(predict_pool(PoolModel::of(model.process->experts().front().process), geometry, pool, {}));
     std::vector<Prediction> goals(others.size() + 1);
     std::vector<double> hoped(goals.size());
+    const FrontValue& value = present(value_by_weightiest_);
     for (Eigen::Index i = 0; i < result.size(); ++i) {
         double log_sd = 0;
         for (std::size_t k = 0; k < goals.size(); ++k) {
@@ -120,8 +122,8 @@ void Tradeoff::rank(const PoolPredictions& leading, const LevelGeometry& geometr
             log_sd += 0.5 * std::log(goals[k].variance);
         }
         double score = 0;
-        if (explore) score = value_by_weightiest_->improvement(hoped) > 0 ? log_sd : log_sd - 100;
-        else score = value_by_weightiest_->log_expected_improvement(goals);
+        if (explore) score = value.improvement(hoped) > 0 ? log_sd : log_sd - 100;
+        else score = value.log_expected_improvement(goals);
         result(i) = static_cast<float>(score);
     }
 }

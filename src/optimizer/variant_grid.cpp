@@ -86,9 +86,10 @@ Contrasts VariantGrid::contrasts(const Eigen::MatrixXd& sums, const LevelGeometr
                 ++count;
             }
         for (std::size_t c = 0; c < row.size(); ++c) {
-            if (!row[c]) continue;
-            result.points.push_back(geometry.encode(*row[c]));
-            result.beliefs.push_back(beliefs.of(*row[c]));
+            const auto& cell = row[c];
+            if (!cell) continue;
+            result.points.push_back(geometry.encode(*cell));
+            result.beliefs.push_back(beliefs.of(*cell));
             weights.emplace_back(sums.row(static_cast<Eigen::Index>(c)) / counts[c] - whole / count);
         }
     }

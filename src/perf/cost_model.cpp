@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/present.hpp"
 
 #include <algorithm>
 #include <array>
@@ -203,7 +204,7 @@ double CostModel::linear_seconds(double tokens, double sampled) const {
     const double compute = (tokens * flops_per_token_ + sampled * head_flops_) / tensor / compute_;
     double seconds = std::max(memory, compute);
     if (settings_.weight_offload_bytes > 0 && target_.hardware.link_bytes_per_second)
-        seconds = std::max(seconds, passes * settings_.weight_offload_bytes / (*target_.hardware.link_bytes_per_second / 2));
+        seconds = std::max(seconds, passes * settings_.weight_offload_bytes / (present(target_.hardware.link_bytes_per_second) / 2));
     return seconds;
 }
 
@@ -227,7 +228,7 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
 double CostModel::communication_seconds(double tokens) const {
     if (settings_.devices() == 1) return 0;
     const ModelSpec& model = target_.model;
-    const double link = *target_.hardware.link_bytes_per_second / 2 * target_.traits.link_efficiency;  // one direction
+    const double link = present(target_.hardware.link_bytes_per_second) / 2 * target_.traits.link_efficiency;  // one direction
     const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
     const auto exchange = [&](double bytes) { return target_.traits.all_reduce_seconds + bytes / link; };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);

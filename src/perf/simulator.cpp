@@ -2,6 +2,7 @@
 #include "servetune/perf/simulator.hpp"
 
 #include "servetune/base/number_text.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/base/rng.hpp"
 
 #include <algorithm>
@@ -135,7 +136,8 @@ void Simulation::happen(const Event& event) {
         case Kind::give_up: return end(event.index, RequestEnd::stalled, "no byte of the answer for too long");
         case Kind::death: {
             if (dead_) return;
-            return die((options_.hangs ? "hung " : "ended ") + text_of(*options_.dies_after_seconds) + " s into the load", options_.hangs);
+            return die((options_.hangs ? "hung " : "ended ") + text_of(present(options_.dies_after_seconds)) + " s into the load",
+                       options_.hangs);
         }
     }
 }
@@ -312,7 +314,7 @@ void Simulation::cut_off(std::size_t index) {
     RequestRecord& record = run_.records[index];
     if (!record.first_token) return;
     record.http_status = 200;
-    if (*record.last_token <= now_) return;
+    if (present(record.last_token) <= now_) return;
     std::size_t kept = 0;
     double last = *record.first_token;
     for (; kept < record.gaps.size() && last + static_cast<double>(record.gaps[kept]) <= now_; ++kept)

@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
 #include "servetune/base/option_check.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "servetune/engine/load_level.hpp"
@@ -112,7 +113,7 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
         options.dies_after_seconds = defect->seconds;
         options.hangs = defect->hangs;
     }
-    SimulatedRun run = simulate(*started.cost, workload.traffic, options);
+    SimulatedRun run = simulate(present(started.cost), workload.traffic, options);
     if (auto failure = died(started, run, defect)) return *failure;
     const auto requests = workload.traffic.requests().size();
     LoadRun load;

@@ -23,6 +23,7 @@
 #include <cerrno>
 #include <fstream>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <system_error>
 #include <thread>
@@ -106,7 +107,7 @@ struct Process::State {
           answer_most(options.answer_bytes),
           watchdog(options.watchdog) {
         require_process_table();
-        if (answer_most > 0) apart.emplace();
+        if (answer_most > 0) apart = std::make_unique<Pipe>();
         if (watchdog) watchdog->watch(token);  // before it starts: this program may be killed at any moment
         std::promise<void> started;
         {
@@ -141,7 +142,7 @@ struct Process::State {
     /// that made it ends.
     void live(std::promise<void>& started) {
         try {
-            child.emplace(program, output.in.id(), apart ? apart->in.id() : -1);
+            child = std::make_unique<ChildGroup>(program, output.in.id(), apart ? apart->in.id() : -1);
         } catch (...) {
             started.set_exception(std::current_exception());
             return;
@@ -160,7 +161,7 @@ struct Process::State {
             (void)fcntl(out, F_SETFL, O_NONBLOCK);
         }
         std::vector<char> buffer(a_lot);
-        for (bool open = true, answers = apart.has_value(), told = false; !told;) {
+        for (bool open = true, answers = apart != nullptr, told = false; !told;) {
             std::array<pollfd, 3> waiting{
                 {{open ? output.out.id() : -1, POLLIN, 0}, {answers ? apart->out.id() : -1, POLLIN, 0}, {stop_reading.id(), POLLIN, 0}}};
             (void)poll(waiting.data(), waiting.size(), -1);
@@ -224,14 +225,14 @@ struct Process::State {
     LogFile log;
     KeptOutput kept{};
     Pipe output{};
-    std::optional<Pipe> apart{};  ///< for the standard output alone
+    std::unique_ptr<Pipe> apart{};  ///< for the standard output alone
     std::size_t answer_most;
     std::string answer{};  ///< with `answer_printed`: read under `reading`
     std::size_t answer_printed = 0;
     const std::shared_ptr<Watchdog> watchdog;
     mutable std::mutex reading{};  ///< held from the pipe to what is kept
     Descriptor stop_reading = wake_up_event();
-    std::optional<ChildGroup> child{};
+    std::unique_ptr<ChildGroup> child{};
     std::uint64_t start_ticks = 0;
     std::optional<Ended> ended{};
     std::atomic<bool> over = false;  ///< `ended` is there
@@ -275,7 +276,7 @@ std::vector<std::string> Process::lines(std::size_t most) const {
 }
 
 Ended Process::end(milliseconds patience) {
-    if (state_->ended) return *state_->ended;
+    if (const std::optional<Ended>& ended = state_->ended) return *ended;
     const auto begin = Clock::now();
     Ended result;
     std::vector<RunningProcess> left = state_->sweep(SIGTERM, patience);

@@ -16,7 +16,8 @@ namespace {
 using OrderedJson = nlohmann::ordered_json;
 using Figure = std::optional<double>;
 
-bool written(const Figure& figure) { return figure && std::isfinite(*figure); }
+/// What JSON can hold.
+Figure finite(const Figure& figure) { return figure && std::isfinite(*figure) ? figure : std::nullopt; }
 
 /// vLLM's counts are integers in its files; ours may be fractions where a tool gave a mean.
 OrderedJson count_json(double number) {
@@ -71,10 +72,10 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     OrderedJson json;
     const auto text = [](const std::string& value) { return value.empty() ? OrderedJson() : OrderedJson(value); };
     const auto number = [&](const char* key, const Figure& figure) {
-        if (written(figure)) json[key] = *figure;
+        if (const Figure value = finite(figure)) json[key] = *value;
     };
     const auto integer = [&](const char* key, const Figure& figure) {
-        if (written(figure)) json[key] = count_json(*figure);
+        if (const Figure value = finite(figure)) json[key] = count_json(*value);
     };
     json["date"] = context.date;
     json["endpoint_type"] = context.backend;
@@ -83,17 +84,19 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     json["model_id"] = context.model;
     json["tokenizer_id"] = text(context.tokenizer);
     integer("num_prompts", result.requested_requests);
-    json["request_rate"] = written(result.requested_rate_per_second) ? OrderedJson(*result.requested_rate_per_second) : OrderedJson("inf");
+    const Figure rate = finite(result.requested_rate_per_second);
+    json["request_rate"] = rate ? OrderedJson(*rate) : OrderedJson("inf");
     json["burstiness"] = std::isfinite(context.burstiness) ? OrderedJson(context.burstiness) : OrderedJson("inf");  // as of request_rate
-    json["max_concurrency"] = written(result.maximum_concurrency) ? count_json(*result.maximum_concurrency) : OrderedJson();
+    const Figure concurrency = finite(result.maximum_concurrency);
+    json["max_concurrency"] = concurrency ? count_json(*concurrency) : OrderedJson();
     number("duration", result.duration_seconds);
     integer("completed", result.successful_requests);
     integer("failed", result.failed_requests);
     integer("total_input_tokens", result.input_tokens);
     integer("total_output_tokens", result.output_tokens);
     number("request_throughput", result.requests_per_second);
-    json["request_goodput"] =
-        written(result.goodput_requests_per_second) ? OrderedJson(*result.goodput_requests_per_second) : OrderedJson();
+    const Figure goodput = finite(result.goodput_requests_per_second);
+    json["request_goodput"] = goodput ? OrderedJson(*goodput) : OrderedJson();
     number("output_throughput", result.output_tokens_per_second);
     number("total_token_throughput", result.total_tokens_per_second);
     if (!records.empty()) write_records(json, records);
@@ -104,7 +107,7 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
         const TimeSummary& times = result.*family.times;
         const std::string suffix = std::string(family.key) + "_ms";
         const auto milliseconds = [&](const char* statistic, const Figure& figure) {
-            if (written(figure) && std::isfinite(*figure * 1e3)) json[statistic + suffix] = *figure * 1e3;
+            if (figure && std::isfinite(*figure * 1e3)) json[statistic + suffix] = *figure * 1e3;
         };
         milliseconds("mean_", times.mean);
         milliseconds("median_", times.p50);
@@ -119,7 +122,7 @@ std::string vllm_json(const BenchmarkResult& result, const ExportContext& contex
     if (context.arguments) ours["arguments"] = *context.arguments;
     ours["figures"] = OrderedJson::object();
     for_each_figure(result, [&](const std::string& name, const Figure& figure) {
-        if (written(figure)) ours["figures"][name] = *figure;
+        if (const Figure value = finite(figure)) ours["figures"][name] = *value;
     });
     return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);  // an error's text may be any bytes
 }

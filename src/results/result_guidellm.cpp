@@ -53,7 +53,8 @@ std::string name_of(const Json& strategy) {
     const auto with = [&](std::string_view key) { return figure_at(strategy, {key}); };
     if (const auto streams = with("streams"); streams && type == "concurrent") return type + "@" + text_of(*streams);
     if (const auto rate = with("rate"); rate && (type == "constant" || type == "poisson")) return fmt::format("{}@{:.2f}", type, *rate);
-    if (type == "throughput") return type + "@" + (with("max_concurrency") ? text_of(*with("max_concurrency")) : "unlimited");
+    const auto most = with("max_concurrency");
+    if (type == "throughput") return type + "@" + (most ? text_of(*most) : "unlimited");
     return type;
 }
 
@@ -78,7 +79,7 @@ PublishedResult read_benchmark(const Json& benchmark) {
     figures.successful_requests = figure_at(totals, {"successful"});
     figures.failed_requests = figure_at(totals, {"errored"});
     // Cancelled at the time limit: neither successful nor failed.
-    if (const auto incomplete = figure_at(totals, {"incomplete"}); incomplete.value_or(0) > 0)
+    if (const auto incomplete = figure_at(totals, {"incomplete"}); incomplete && *incomplete > 0)
         result.unread["incomplete requests"] = text_of(*incomplete);
     figures.duration_seconds = figure_at(benchmark, {"duration"});
     if (const std::string name = name_of(strategy); !name.empty()) {

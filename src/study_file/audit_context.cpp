@@ -25,9 +25,10 @@ std::optional<std::vector<std::string>> command_of(const MeasuredTable& table, c
     Assignment assignment;
     for (std::size_t i = 0; i < table.parameters.size(); ++i) {
         const Parameter* parameter = space.find(table.parameters[i]);
-        if (parameter == nullptr || !values[i]) continue;
-        if (!parameter->contains(*values[i])) return std::nullopt;
-        assignment[table.parameters[i]] = *values[i];
+        const std::optional<Value>& value = values[i];
+        if (parameter == nullptr || !value) continue;
+        if (!parameter->contains(*value)) return std::nullopt;
+        assignment[table.parameters[i]] = *value;
     }
     const Command command = study.composition->render(space.completed(assignment), {study.model, {}, 0});
     std::vector<std::string> words = command.argv;

@@ -2,6 +2,7 @@
 #include "servetune/study_file/fit_table.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/load/audit.hpp"
@@ -42,9 +43,9 @@ private:
 
 /// As many requests as the row reports, together with its numbers of tokens.
 SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& result, const std::vector<PlannedRequest>& spread) {
-    const double n = *result.successful_requests;
-    const double input = *result.input_tokens / n;
-    const double output = *result.output_tokens / n;
+    const double n = present(result.successful_requests);
+    const double input = present(result.input_tokens) / n;
+    const double output = present(result.output_tokens) / n;
     double mean_input = 0;
     double mean_output = 0;
     for (const PlannedRequest& request : spread) {

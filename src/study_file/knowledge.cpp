@@ -113,7 +113,7 @@ std::vector<Trial> trials_of(const MeasuredTable& table, const SearchSpace& spac
     for (const MeasuredTable::Row& row : table.rows) {
         Assignment values;
         for (std::size_t i = 0; i < table.parameters.size(); ++i)
-            if (row.cells[i]) values[table.parameters[i]] = value_of_cell(*row.cells[i], space.find(table.parameters[i]));
+            if (const auto& cell = row.cells[i]) values[table.parameters[i]] = value_of_cell(*cell, space.find(table.parameters[i]));
         Configuration configuration = Configuration::of(values);
         auto& same = rows[configuration];
         if (same.empty()) configurations.push_back(std::move(configuration));

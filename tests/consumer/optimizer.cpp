@@ -15,7 +15,7 @@ int main() {
     Study study(problem, strategy, journal);
     for (std::size_t i = 0; i < options.trials; ++i)
         if (const auto trial = study.ask()) {
-            const double sequences = *number_of(*trial->configuration.find("max_num_seqs"));
+            const double sequences = trial->configuration.number("max_num_seqs");
             study.tell(trial->id, Measurement{{{"total_tokens_per_second", {std::log(sequences)}}}});
         }
     std::puts(study.recommendation().recommended.text().c_str());

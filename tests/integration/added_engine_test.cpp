@@ -138,10 +138,10 @@ TEST_CASE("an engine is added by one YAML file and one versions file, without C+
                                        "quill up -w Qwen/Qwen3-8B --number-format none", "quill up -w Qwen/Qwen3-8B --format fp8"}));
     const Json rows = answer_of(quill.autotune({"audit", "table.csv", "--hardware", "h100-sxm", "--json"}));
     REQUIRE(rows.size() == 6);
-    const std::vector<std::string> verdicts{"unsound", "sound", "sound", "sound", "unsound"};
-    for (std::size_t i = 0; i < verdicts.size(); ++i) {
+    const std::vector<std::string> expected{"unsound", "sound", "sound", "sound", "unsound"};
+    for (std::size_t i = 0; i < expected.size(); ++i) {
         INFO(rows[i].dump());
-        CHECK(rows[i].at("verdict") == verdicts[i]);
+        CHECK(rows[i].at("verdict") == expected[i]);
         CHECK(rows[i].at("label").get<std::string>().find("Qwen/Qwen3-8B bf16") != std::string::npos);
     }
     CHECK(rows[5].at("label").get<std::string>().find("Qwen/Qwen3-8B fp8") != std::string::npos);

@@ -321,7 +321,7 @@ TEST_CASE("command: floods are bounded") {
 }
 
 TEST_CASE("command: keeps the contract of evaluators") {
-    const SearchSpace space({Parameter::integer("seqs", 64, 512, Scale::log2), Parameter::choice("method", {"none", "ngram"})});
+    const SearchSpace searched({Parameter::integer("seqs", 64, 512, Scale::log2), Parameter::choice("method", {"none", "ngram"})});
     CommandSetting setting(R"(seqs=$(printf '%s' "$1" | sed 's/.*"seqs":\([0-9]*\).*/\1/')
 case "$1" in
     *ngram*) [ "$seqs" -gt 128 ] && echo '{"failure": {"kind": "out_of_memory", "message": "too many"}}' && exit 0 ;;
@@ -330,7 +330,7 @@ echo "{\"metrics\": {\"tokens_per_second\": $seqs.5}}"
 )",
                            {"{config}"});
     CommandEvaluator evaluator(setting.options);
-    check_evaluator(evaluator, space);
+    check_evaluator(evaluator, searched);
     CHECK(evaluator.replicates_inform());
     const auto of = [&](std::int64_t seqs, const std::string& method) {
         return evaluator.evaluate(Configuration({{"seqs", seqs}, {"method", method}}), {});

@@ -98,8 +98,8 @@ TEST_CASE("server probe: an engine has its lists and answers where its file says
     Engine engine = some_engine();
     engine.ready_path = "/up";
     engine.api = {{"chat", "/answer"}, {"models", "/which"}};
-    const auto probe = [&](const std::string& model) {
-        return ServerProbe(engine, endpoint_of(engine, server.port(), model), [] { return false; });
+    const auto probe = [&](const std::string& name) {
+        return ServerProbe(engine, endpoint_of(engine, server.port(), name), [] { return false; });
     };
     CHECK(probe("m").ask(5).state == State::serves);
     CHECK(probe("m").why_not_listed().empty());

@@ -139,9 +139,9 @@ TEST_CASE("simulate: unknown names are answered with the nearest") {
 
 TEST_CASE("simulate: a fit is written, read back, and taken by a study") {
     const TemporaryFolder folder;
-    const fs::path published = root / "published/qwen3-8b-jetson-thor";
-    const std::vector<std::string> arguments{"simulate",   (published / "study.yaml").string(),
-                                             "--fit",      (published / "results.csv").string(),
+    const fs::path jetson = root / "published/qwen3-8b-jetson-thor";
+    const std::vector<std::string> arguments{"simulate",   (jetson / "study.yaml").string(),
+                                             "--fit",      (jetson / "results.csv").string(),
                                              "--workload", "low_load",
                                              "--metric",   "time_per_output_token_mean_seconds",
                                              "--factor",   "bandwidth_efficiency",

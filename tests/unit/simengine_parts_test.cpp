@@ -103,16 +103,16 @@ TEST_CASE("simengine: texts are cut into tokens as byte-pair vocabularies cut th
 }
 
 TEST_CASE("simengine: a command is read as its engine reads it") {
-    const EngineSetup vllm =
+    const EngineSetup of_vllm =
         setup_of({"vllm", "serve", "--port=1", "Qwen/Qwen3-8B", "--max_num_seqs", "12", "--no-enable-prefix-caching", "-tp=2"});
-    CHECK(vllm.cost->settings().max_sequences == 12);
-    CHECK_FALSE(vllm.cost->settings().prefix_cache);
-    CHECK(vllm.cost->settings().tensor_parallel == 2);
-    CHECK(vllm.served_names == std::vector<std::string>{"Qwen/Qwen3-8B"});
-    const EngineSetup llama =
+    CHECK(of_vllm.cost->settings().max_sequences == 12);
+    CHECK_FALSE(of_vllm.cost->settings().prefix_cache);
+    CHECK(of_vllm.cost->settings().tensor_parallel == 2);
+    CHECK(of_vllm.served_names == std::vector<std::string>{"Qwen/Qwen3-8B"});
+    const EngineSetup of_llama =
         setup_of({"/usr/bin/llama-server", "-m", "/m/Qwen3-8B-Q8_0.gguf", "-np", "3", "-c", "9000", "-a", "mine"}, "Qwen/Qwen3-8B");
-    CHECK(llama.cost->settings().max_sequences == 3);
-    CHECK(llama.served_names == std::vector<std::string>{"mine"});
+    CHECK(of_llama.cost->settings().max_sequences == 3);
+    CHECK(of_llama.served_names == std::vector<std::string>{"mine"});
     CHECK(setup_of({"python3.11", "-m", "sglang.launch_server", "--model", "Qwen/Qwen3-8B", "--max-running-requests", "5"})
               .cost->settings()
               .max_sequences == 5);

@@ -5,6 +5,7 @@
 #include "servetune/acquisition/chebyshev.hpp"
 #include "servetune/acquisition/hypervolume.hpp"
 #include "servetune/base/dominance.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/model/output_scale.hpp"
 #include "servetune/model/surrogate.hpp"
 #include "servetune/optimizer/candidate_score.hpp"
@@ -34,11 +35,12 @@ public:
 
     /// ln of what a measurement is expected to add.
     [[nodiscard]] double log_expected_improvement(std::span<const Prediction> goals) const {
-        return staircase_ ? staircase_->log_expected_improvement(goals[0], goals[1]) : scalar_->log_expected_improvement(goals, best_);
+        return staircase_ ? staircase_->log_expected_improvement(goals[0], goals[1])
+                          : present(scalar_).log_expected_improvement(goals, best_);
     }
     /// What a point adds that is known.
     [[nodiscard]] double improvement(std::span<const double> point) const {
-        return staircase_ ? staircase_->improvement({point[0], point[1]}) : std::max(scalar_->value(point) - best_, 0.0);
+        return staircase_ ? staircase_->improvement({point[0], point[1]}) : std::max(present(scalar_).value(point) - best_, 0.0);
     }
 
 private:

@@ -78,8 +78,9 @@ inline std::optional<AllowedRows> AllowedRows::of(const SearchSpace& space, std:
             else if (is_new)
                 if (const auto level = space.parameters()[result.parameters_[k]].level_of(*cell))
                     at->second = static_cast<std::uint32_t>(*level);
-            if (!at->second) break;  // no level: no configuration is this row
-            row.push_back(*at->second);
+            const std::optional<std::uint32_t>& level = at->second;
+            if (!level) break;  // no level: no configuration is this row
+            row.push_back(*level);
         }
         if (row.size() == cells.size()) result.rows_.push_back(std::move(row));
     }

@@ -45,6 +45,13 @@ public:
         const auto found = std::lower_bound(entries_.begin(), entries_.end(), name, before);
         return found != entries_.end() && found->first == name ? &found->second : nullptr;
     }
+    /// The number that the value of `name` is. Throws UsageError when it is inactive or no number.
+    [[nodiscard]] double number(std::string_view name) const {
+        const Value* value = find(name);
+        const auto number = value == nullptr ? std::nullopt : number_of(*value);
+        if (!number) throw UsageError("'" + std::string(name) + "' has no number in the configuration " + text());
+        return *number;
+    }
 
     [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
     /// With another value for the entry of this number.

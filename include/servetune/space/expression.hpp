@@ -177,7 +177,7 @@ std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of
             const auto left = operand(0);
             if (!left) return std::nullopt;
             for (std::size_t i = 1; i < node.operands.size(); ++i)
-                if (const auto right = operand(i); right && *compared(Kind::equal, *left, *right)) return true;
+                if (const auto right = operand(i); right && compared(Kind::equal, *left, *right) == true) return true;
             return false;
         }
         default: break;

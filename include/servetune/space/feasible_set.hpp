@@ -121,8 +121,8 @@ inline FeasibleSet::FeasibleSet(const SearchSpace& space, std::size_t most_state
     : space_(space), order_(space), classes_(space) {
     for (const Parameter& parameter : space.parameters()) finite_ = finite_ && !parameter.continuous();
     for (std::size_t which = 0; which < space.constraints().size(); ++which) {
-        rows_.push_back(AllowedRows::of(space, which, order_.sequence));
-        all_fit_.push_back(rows_.back() ? rows_.back()->nothing_decided() : std::vector<AllowedRows::Range>{});
+        const std::optional<AllowedRows>& rows = rows_.emplace_back(AllowedRows::of(space, which, order_.sequence));
+        all_fit_.push_back(rows ? rows->nothing_decided() : std::vector<AllowedRows::Range>{});
     }
     Prefix prefix = empty_prefix();
     size_ = count(prefix, 0, most_states);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/present.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/study/ask_result.hpp"
@@ -13,7 +14,6 @@
 #include "servetune/trial/journal.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <exception>
 #include <functional>
@@ -219,7 +219,7 @@ inline void Study::tell(std::uint64_t id, Outcome outcome) {
             outcome = Failure{FailureKind::invalid_result, std::move(message)};
     if (unoffered_.contains(id) && trials_[id].started_at) start(id);  // told without a new ask: its length is not known
     const auto began = began_.find(id);
-    const double at = began == began_.end() ? options_.now() : *trials_[id].started_at + (options_.steady() - began->second);
+    const double at = began == began_.end() ? options_.now() : present(trials_[id].started_at) + (options_.steady() - began->second);
     const ToldOutcome told(std::move(outcome));
     journal_.told(id, told, at);
     began_.erase(id);
