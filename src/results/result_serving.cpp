@@ -105,7 +105,7 @@ void complete(TimeSummary& times, std::vector<double> values) {
     const TimeSummary own = summary_of(std::move(values));
     for (auto figure :
          {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p90, &TimeSummary::p95, &TimeSummary::p99, &TimeSummary::standard_deviation})
-        if (const Figure& value = own.*figure; !(times.*figure) && value && std::isfinite(*value)) times.*figure = value;
+        if (const std::optional<double>& value = own.*figure; !(times.*figure) && value && std::isfinite(*value)) times.*figure = value;
 }
 
 /// The arrays of `--save-detailed` (vLLM) and `--output-details` (SGLang): counts of requests and times that the

@@ -6,12 +6,16 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/normal.hpp"
 #include "servetune/base/number_text.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/base/rng.hpp"
 
 #include <chrono>
 #include <cmath>
 #include <limits>
+#include <optional>
+#include <string>
 #include <thread>
+#include <utility>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -104,4 +108,15 @@ TEST_CASE("draws have the distribution they claim") {
     }
     CHECK(std::abs(sum / n) < 4 / std::sqrt(n));
     CHECK(std::abs(squares / n - 1) < 4 * std::sqrt(2.0 / n));
+}
+
+TEST_CASE("a value that must be there is given, and one that is missing names the line that wanted it") {
+    std::optional<std::string> value("there");
+    CHECK(present(std::as_const(value)) == "there");
+    present(value) += " still";
+    CHECK(present(std::move(value)) == "there still");
+    const std::optional<int> nothing;
+    const int line = __LINE__ + 1;
+    const std::string message = message_of<std::logic_error>([&] { (void)present(nothing); });
+    CHECK(message == std::string(__FILE__) + ":" + std::to_string(line) + ": a value is missing");
 }

@@ -121,6 +121,16 @@ TEST_CASE("the order of names does not matter to a configuration, types do") {
     CHECK(message_of<UsageError>([] { Configuration({{"x", true}, {"x", false}}); }) == "a configuration sets 'x' twice");
 }
 
+TEST_CASE("a configuration gives the number of a name, or says that it has none") {
+    const Configuration configuration({{"x", std::int64_t{13}}, {"y", 0.5}, {"mode", std::string("fast")}});
+    CHECK(configuration.number("x") == 13);
+    CHECK(configuration.number("y") == 0.5);
+    CHECK(message_of<UsageError>([&] { (void)configuration.number("mode"); }) ==
+          "'mode' has no number in the configuration mode=fast x=13 y=0.5");
+    CHECK(message_of<UsageError>([&] { (void)configuration.number("z"); }) ==
+          "'z' has no number in the configuration mode=fast x=13 y=0.5");
+}
+
 TEST_CASE("violations say what is wrong") {
     const SearchSpace space = rich_space();
     const auto why = [&](Assignment assignment) { return space.violations(Configuration::of(assignment)); };
