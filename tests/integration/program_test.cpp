@@ -431,15 +431,18 @@ TEST_CASE("import: every block becomes a row or is reported") {
 TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     const TemporaryFolder folder;
     const std::string study = slow_study(folder, "400ms").string();
-    {
-        ChildProcess process({SERVETUNE_PROGRAM, "run", study}, folder.path());
-        REQUIRE(comes_true([&] {
+    const auto asked = [&](const char* directory, std::size_t trials) {
+        return comes_true([&] {
             try {
-                return SqliteJournal::read(folder.path() / "slow").trials().size() >= 2;
+                return SqliteJournal::read(folder.path() / directory).trials().size() >= trials;
             } catch (const Error&) {
                 return false;  // not there yet
             }
-        }));
+        });
+    };
+    {
+        ChildProcess process({SERVETUNE_PROGRAM, "run", study}, folder.path());
+        REQUIRE(asked("slow", 2));
         process.signal(SIGINT);
         CHECK(process.wait() == 130);
         CHECK(process.out() == "stopped; what was told is kept in slow, 'autotune run' goes on there\n");
@@ -450,7 +453,7 @@ TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     {
         const std::string long_study = slow_study(folder, "60s").string();
         ChildProcess process({SERVETUNE_PROGRAM, "run", long_study, "--directory", "other", "--quiet"}, folder.path());
-        std::this_thread::sleep_for(std::chrono::milliseconds(500));
+        REQUIRE(asked("other", 1));
         process.signal(SIGTERM);
         process.signal(SIGINT);
         CHECK(process.wait() == 130);
