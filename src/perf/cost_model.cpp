@@ -228,7 +228,8 @@ double CostModel::attention_seconds(const StepWork& work, double checked) const 
 double CostModel::communication_seconds(double tokens) const {
     if (settings_.devices() == 1) return 0;
     const ModelSpec& model = target_.model;
-    const double link = present(target_.hardware.link_bytes_per_second) / 2 * target_.traits.link_efficiency;  // one direction
+    const double one_direction = present(target_.hardware.link_bytes_per_second) / 2;
+    const double link = one_direction * target_.traits.link_efficiency;
     const double sent = tokens * static_cast<double>(model.hidden_size) * bytes_16bit;
     const auto exchange = [&](double bytes) { return target_.traits.all_reduce_seconds + bytes / link; };
     const auto tensor = static_cast<double>(settings_.tensor_parallel);

@@ -92,7 +92,7 @@ private:
 
 /// Its line of /proc behind the name: "state parent group ..." (proc(5)). Empty: there is no such process, or it is a
 /// zombie. A zombie has ended; when it goes from the process table is up to its parent. For one whose parent has ended
-/// that is init, and an init may look for zombies every few seconds only (2 s was seen, and over 30 s).
+/// that is init, and an init may look for zombies every few seconds only (2 s was seen).
 inline std::string living_process(const std::filesystem::path& process) {
     std::ifstream stream(process / "stat", std::ios::binary);
     const std::string line(std::istreambuf_iterator<char>(stream), {});
