@@ -54,7 +54,7 @@ public:
         deployment_.reset();
         CHECK(leftovers(options.mark).empty());
         CHECK_FALSE(port.listening());
-        if (group_ != 0) CHECK(living_in_group(group_) == Words{});
+        if (group_ != 0) CHECK(living_in_group(group_) == std::vector<int>{});
     }
     OneEngine(const OneEngine&) = delete;
     OneEngine& operator=(const OneEngine&) = delete;

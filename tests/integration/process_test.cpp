@@ -159,7 +159,7 @@ TEST_CASE("process: one that ignores TERM is killed, with its children") {
     CHECK(ended.exit_code == 128 + SIGKILL);
     CHECK(ended.remaining.empty());
     CHECK(ended.seconds < 5);
-    CHECK(living_in_group(process.id()) == Words{});
+    CHECK(living_in_group(process.id()) == std::vector<int>{});
 }
 
 TEST_CASE("process: children that the leader leaves behind are ended, in the group or out of it") {
@@ -179,7 +179,7 @@ TEST_CASE("process: children that the leader leaves behind are ended, in the gro
         CHECK(ended.killed);
         CHECK(ended.exit_code == 4);
         CHECK_FALSE(alive(grandchild));
-        CHECK(living_in_group(process.id()) == Words{});
+        CHECK(living_in_group(process.id()) == std::vector<int>{});
     }
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("process: its end is the end of the group, without being asked") {
         group = process.id();
         REQUIRE(prints(process, "ready"));
     }
-    CHECK(living_in_group(group) == Words{});
+    CHECK(living_in_group(group) == std::vector<int>{});
 }
 
 TEST_CASE("process: a flood fills neither memory nor disk, and its first and last words are kept") {
@@ -305,7 +305,7 @@ TEST_CASE("process: what a killed tuner leaves behind is recognised and ended, a
     CHECK(all_left);
     CHECK(end_leftovers(mark, 2s).empty());  // they are deaf to TERM; a busy machine takes a while to bury them
     CHECK(leftovers(mark).empty());
-    CHECK(living_in_group(group) == Words{});
+    CHECK(living_in_group(group) == std::vector<int>{});
     for (const Leftover& one : left) CHECK_FALSE(alive(one.id));
     CHECK(other.running());
     CHECK(leftovers("").empty());

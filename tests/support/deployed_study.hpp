@@ -24,35 +24,6 @@ namespace servetune::test {
 
 inline const std::string best_command = "vllm serve Qwen/Qwen3-8B --max-num-seqs=32";
 
-/// A process as /proc has it.
-struct SeenProcess {
-    int group = 0;
-    std::uint64_t start_ticks = 0;  ///< since boot
-    bool dead = false;              ///< a zombie
-};
-
-/// Nothing where there is no such process.
-inline std::optional<SeenProcess> seen_process(const std::string& id) {
-    std::ifstream stream("/proc/" + id + "/stat");
-    std::string line;
-    if (!std::getline(stream, line)) return std::nullopt;
-    std::istringstream words(line.substr(line.rfind(')') + 1));  // the name before it may hold anything
-    std::vector<std::string> fields;
-    for (std::string word; words >> word;) fields.push_back(word);
-    if (fields.size() < 20) return std::nullopt;
-    return SeenProcess{std::stoi(fields[2]), std::stoull(fields[19]), fields[0] == "Z" || fields[0] == "X"};
-}
-
-/// Whether anything of a process group lives.
-inline bool group_lives(int group) {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
-        const auto seen = seen_process(entry.path().filename().string());
-        if (seen && seen->group == group && !seen->dead) return true;
-    }
-    return false;
-}
-
 /// Who listens on a port of this machine: the environments of the processes that hold the socket, those of this user.
 inline std::vector<std::string> listeners(std::uint16_t port) {
     std::vector<std::string> result;
@@ -168,7 +139,8 @@ public:
         std::string result;
         for (const Leftover& one : leftovers(mark())) result += std::to_string(one.id) + " has the mark: " + one.command + "\n";
         for (const StartedEngine& engine : engines()) {
-            if (group_lives(engine.id)) result += "of group " + std::to_string(engine.id) + " something lives: " + engine.words + "\n";
+            if (!living_in_group(engine.id).empty())
+                result += "of group " + std::to_string(engine.id) + " something lives: " + engine.words + "\n";
             // A port that has been free may by now be that of another study, of a test beside this one.
             for (const std::string& environment : listeners(engine.port))
                 if (environment.find("SERVETUNE_STUDY=") == std::string::npos ||

@@ -9,6 +9,7 @@
 
 #include <cctype>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -16,6 +17,7 @@
 #include <sstream>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -90,29 +92,41 @@ private:
     std::filesystem::path err_;
 };
 
-/// Its line of /proc behind the name: "state parent group ..." (proc(5)). Empty: there is no such process, or it is a
-/// zombie. A zombie has ended; when it goes from the process table is up to its parent. For one whose parent has ended
-/// that is init, and an init may look for zombies every few seconds only (2 s was seen).
-inline std::string living_process(const std::filesystem::path& process) {
-    std::ifstream stream(process / "stat", std::ios::binary);
-    const std::string line(std::istreambuf_iterator<char>(stream), {});
-    const auto name_end = line.rfind(") ");
-    const std::string fields = name_end == std::string::npos ? "" : line.substr(name_end + 2);
-    return fields.starts_with('Z') || fields.starts_with('X') ? "" : fields;
-}
-inline bool alive(int id) { return !living_process("/proc/" + std::to_string(id)).empty(); }
+/// A process as /proc has it.
+struct SeenProcess {
+    int group = 0;
+    std::uint64_t start_ticks = 0;  ///< since boot
+    /// A zombie: it has ended. When it goes from the process table is up to its parent; for one whose parent has ended
+    /// that is init, which may look for zombies every few seconds only (2 s was seen).
+    bool dead = false;
+};
 
-/// What of a process group lives, each as "id: state parent group ...".
-inline std::vector<std::string> living_in_group(int group) {
-    std::vector<std::string> result;
-    for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-        if (std::isdigit(entry.path().filename().native().front()) == 0) continue;
-        const std::string fields = living_process(entry.path());
-        std::istringstream words(fields);
-        char state = 0;
-        int parent = 0;
-        int its_group = 0;
-        if (words >> state >> parent >> its_group && its_group == group) result.push_back(entry.path().filename().string() + ": " + fields);
+/// Nothing where there is no such process.
+inline std::optional<SeenProcess> seen_process(const std::string& id) {
+    std::ifstream stream("/proc/" + id + "/stat");
+    std::string line;
+    if (!std::getline(stream, line)) return std::nullopt;
+    std::istringstream words(line.substr(line.rfind(')') + 1));  // the name before it may hold anything
+    std::vector<std::string> fields;
+    for (std::string word; words >> word;) fields.push_back(word);
+    if (fields.size() < 20) return std::nullopt;
+    return SeenProcess{std::stoi(fields[2]), std::stoull(fields[19]), fields[0] == "Z" || fields[0] == "X"};
+}
+
+inline bool alive(int id) {
+    const auto seen = seen_process(std::to_string(id));
+    return seen && !seen->dead;
+}
+
+/// The processes of a group that live.
+inline std::vector<int> living_in_group(int group) {
+    std::vector<int> result;
+    std::error_code ignored;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc", ignored)) {
+        const std::string id = entry.path().filename().string();
+        if (std::isdigit(id.front()) == 0) continue;
+        const auto seen = seen_process(id);
+        if (seen && seen->group == group && !seen->dead) result.push_back(std::stoi(id));
     }
     return result;
 }

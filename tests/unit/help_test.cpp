@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engines say of their own flags: reading it, and asking a program for it within limits.
+#include "support/process.hpp"
 #include "support/test.hpp"
 
 #include "servetune/engine/help.hpp"
@@ -23,13 +24,6 @@ std::string script(const TemporaryFolder& folder, const std::string& name, const
     const std::filesystem::path file = folder.write(name, "#!/bin/sh\n" + body);
     std::filesystem::permissions(file, std::filesystem::perms::owner_all);
     return file.string();
-}
-
-/// Killed but not yet waited for, by whoever takes in orphans, is over.
-bool runs(pid_t pid) {
-    std::ifstream stat("/proc/" + std::to_string(pid) + "/stat");
-    std::string id, name, state;
-    return (stat >> id >> name >> state) && state != "Z";
 }
 
 InstalledFlags asked_for_help(const std::string& program, const HelpLimits& limits = {},
@@ -136,7 +130,7 @@ TEST_CASE("an engine that hangs is stopped with everything it started") {
         pid_t pid = 0;
         std::ifstream(folder.path() / name) >> pid;
         REQUIRE(pid > 0);
-        for (int i = 0; i < 1000 && runs(pid); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        CHECK_FALSE(runs(pid));
+        for (int i = 0; i < 1000 && alive(pid); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+        CHECK_FALSE(alive(pid));
     }
 }
