@@ -7,6 +7,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/io/secrets.hpp"
 #include "servetune/study_file/schema.hpp"
+#include "servetune/study_file/study_file.hpp"
 #include "servetune/version.hpp"
 
 #include <fmt/format.h>
@@ -21,9 +22,8 @@ namespace {
 using namespace autotune;
 
 void add_strategy(CLI::App* command, StudyArguments& arguments) {
-    command->add_option(
-        "--strategy", arguments.strategy,
-        "Search with this strategy instead of the study's: staged, random, exhaustive, quasi_random, local_search, bayesian");
+    command->add_option("--strategy", arguments.strategy,
+                        fmt::format("Search with this strategy instead of the study's: {}", fmt::join(servetune::strategy_names(), ", ")));
 }
 
 CLI::App* add_study_command(CLI::App& app, const char* name, const char* what, StudyArguments& arguments) {

@@ -27,13 +27,8 @@ public:
     }
 
     [[nodiscard]] std::optional<Value> value(std::string_view concept_name) {
-        for (const EngineParameter& declared : engine_.parameters) {
-            if (declared.parameter.concept_name != concept_name) continue;
-            asked_.insert(declared.parameter.name);
-            if (const auto found = known_->find(declared.parameter.name); found != known_->end() && is_active(declared))
-                return found->second;
-        }
-        return std::nullopt;
+        const EngineParameter* declared = in_force(concept_name);
+        return declared != nullptr ? std::optional(known_->at(declared->parameter.name)) : std::nullopt;
     }
     [[nodiscard]] bool flag(std::string_view concept_name, bool otherwise) {
         const auto found = value(concept_name);
@@ -51,6 +46,14 @@ public:
     [[nodiscard]] std::string text(std::string_view concept_name) {
         const auto found = value(concept_name);
         return found ? text_of(*found) : "";
+    }
+    /// The value in the cost model's words (EngineParameter::means); empty: not set.
+    [[nodiscard]] std::string meaning(std::string_view concept_name) {
+        const EngineParameter* declared = in_force(concept_name);
+        if (declared == nullptr) return "";
+        const std::string text = text_of(known_->at(declared->parameter.name));
+        const auto known = declared->means.find(text);
+        return known != declared->means.end() ? known->second : text;
     }
     /// What an unset one comes to, for the engine's rules.
     void settle(std::string_view concept_name, const Value& value) {
@@ -78,6 +81,15 @@ public:
     }
 
 private:
+    /// The first active parameter of the concept that has a value; null: there is none.
+    [[nodiscard]] const EngineParameter* in_force(std::string_view concept_name) {
+        for (const EngineParameter& declared : engine_.parameters) {
+            if (declared.parameter.concept_name != concept_name) continue;
+            asked_.insert(declared.parameter.name);
+            if (known_->contains(declared.parameter.name) && is_active(declared)) return &declared;
+        }
+        return nullptr;
+    }
     [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
         const Parameter& parameter = declared.parameter;
         if (const auto found = set_.find(parameter.name); found != set_.end() && !is_unset(found->second)) return found->second;

@@ -84,12 +84,6 @@ std::optional<double> bits_of(const std::string& type) {
     return std::nullopt;
 }
 
-std::string cache_type_of(std::string word) {
-    if (word == "auto" || word == "bfloat16" || word == "float16" || word == "f16") return "bf16";  // the same bytes
-    if (word == "fp8") return "fp8_e4m3";
-    return word;
-}
-
 StartResult refuses(const EngineTraits& traits, const char* event, const std::vector<std::pair<std::string, std::string>>& values,
                     std::string cause) {
     StartResult result;
@@ -111,7 +105,7 @@ void read_quantization(Serving& serving, ByConcept& by, const ServedModel& check
     if (flag.empty() || flag == "none") return;
     const bool plain = checkpoint.quantization == checkpoint.model.native_type;
     const std::string stem = flag.substr(0, flag.find_first_of("_-"));
-    const bool same = checkpoint.quantization.starts_with(stem) || (flag == "compressed-tensors" && !plain);
+    const bool same = checkpoint.quantization.starts_with(stem) || (by.meaning("quantization") == "as_checkpoint" && !plain);
     if (same) return;
     if (plain && stem == "fp8" && checkpoint.model.weights.contains("fp8")) {  // made while loading
         settings.quantization = "fp8";
@@ -123,12 +117,12 @@ void read_quantization(Serving& serving, ByConcept& by, const ServedModel& check
 
 void read_cache(Serving& serving, ByConcept& by) {
     ServingSettings& settings = serving.settings;
-    const std::string one = by.text("kv_cache_dtype");
-    const std::string key = by.text("key_cache_dtype");
-    const std::string value = by.text("value_cache_dtype");
-    settings.cache_type = cache_type_of(!one.empty() ? one : !value.empty() ? value : "bf16");
+    const std::string one = by.meaning("kv_cache_dtype");
+    const std::string key = by.meaning("key_cache_dtype");
+    const std::string value = by.meaning("value_cache_dtype");
+    settings.cache_type = !one.empty() ? one : !value.empty() ? value : "bf16";
     const auto bits = [&](const std::string& type) {
-        const auto known = bits_of(cache_type_of(type));
+        const auto known = bits_of(type);
         if (!known)
             serving.refused = refuses(serving.target.traits, "unsupported_attention", {{"cache_type", type}, {"backend", "attention"}},
                                       "a cache of " + type + " is not for this model and chip");
@@ -161,13 +155,11 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
     settings.mixed_steps = by.flag("mixed_chunk", traits.mixed_steps);
     settings.overlap = by.flag("overlap_scheduling", traits.overlap) && !by.flag("no_overlap_scheduling", false);
     settings.reserved_share = traits.reserved_share * by.number("schedule_conservativeness").value_or(1);
-    const std::string capacity = by.text("capacity_policy");
-    if (capacity == "MAX_UTILIZATION") settings.reserved_share = 0;
+    if (by.meaning("capacity_policy") == "evicts") settings.reserved_share = 0;
     settings.reserved_share = std::min(settings.reserved_share, 1.0);
     settings.stream_interval = by.integer("stream_interval", 1);
     settings.front_ends = by.integer("api_servers", 1);
-    const std::string mode = by.text("performance_mode");  // vLLM 0.17: twice the default batch sizes
-    if (mode == "throughput") {
+    if (by.meaning("performance_mode") == "double_batches") {
         if (!by.said("max_concurrent_sequences")) settings.max_sequences *= 2;
         if (!by.said("max_batched_tokens")) settings.max_batched_tokens *= 2;
     }
@@ -196,8 +188,8 @@ std::string that_takes(const std::string& cache_type, const std::string& usual, 
 void read_kernels(Serving& serving, ByConcept& by) {
     ServingSettings& settings = serving.settings;
     const EngineTraits& traits = serving.target.traits;
-    const std::string backend = by.text("attention_backend");
-    settings.attention_backend = backend.empty() || backend == "auto" ? traits.default_attention : backend;
+    const std::string backend = by.meaning("attention_backend");
+    settings.attention_backend = backend.empty() || backend == "engine" ? traits.default_attention : backend;
     if (!by.said("attention_backend"))
         if (const std::string other = that_takes(settings.cache_type, settings.attention_backend, serving.target); !other.empty()) {
             settings.attention_backend = other;
@@ -206,8 +198,7 @@ void read_kernels(Serving& serving, ByConcept& by) {
     if (!traits.attention.contains(settings.attention_backend))
         serving.refused = refuses(traits, "unsupported_attention", {{"backend", backend}, {"cache_type", settings.cache_type}},
                                   "the attention back end " + backend + " is not for this model and chip");
-    const std::string mode = by.text("cuda_graph_mode");
-    const bool none = by.flag("no_cuda_graph", !traits.graphs) || mode == "NONE" || mode == "disabled" || mode == "0";
+    const bool none = by.flag("no_cuda_graph", !traits.graphs) || by.meaning("cuda_graph_mode") == "none";
     const std::int64_t most = std::min<std::int64_t>(512, 2 * settings.max_sequences);
     settings.graph_max_tokens = none ? 0 : by.integer("cuda_graph_max_batch", traits.graph_max_tokens > 0 ? traits.graph_max_tokens : most);
     const auto level = by.number("compile_level").value_or(1);
@@ -223,21 +214,10 @@ void read_parallel(ServingSettings& settings, ByConcept& by) {
     settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;
 }
 
-/// Engines call the same method by many names.
-std::string method_of(std::string word) {
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (word == "none" || word == "auto") return "";
-    if (word.find("ngram") != std::string::npos) return "ngram";
-    if (word.find("mtp") != std::string::npos || word == "nextn") return "mtp";
-    if (word.find("eagle3") != std::string::npos) return "eagle3";
-    if (word.find("eagle") != std::string::npos) return "eagle";
-    if (word == "standalone" || word == "drafttarget" || word == "draft-simple") return "draft_model";
-    return word;
-}
-
 void read_speculation(ServingSettings& settings, ByConcept& by, const std::vector<ModelSpec>& models, const EngineTraits& traits) {
-    settings.speculation.method = method_of(by.text("speculative_method"));
-    if (settings.speculation.method.empty()) return;
+    const std::string method = by.meaning("speculative_method");
+    if (method.empty() || method == "none") return;
+    settings.speculation.method = method;
     if (!traits.acceptance.contains(settings.speculation.method))
         throw UsageError("how often guesses of '" + settings.speculation.method + "' are right is not known (acceptance in traits/" +
                          traits.engine + ".yaml)");

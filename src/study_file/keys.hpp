@@ -61,6 +61,8 @@ inline constexpr struct ParameterKeys {
     Key values_since{"values_since", is::conditions, "values of a choice that came with a version"};
     Key values_until{"values_until", is::conditions, "values of a choice last seen in a version"};
     Key architectures{"architectures", is::mapping_of<is::architecture_list>, "of a choice: the chips that take a value (all)"};
+    Key means{"means", is::mapping_of<is::one_of<value_meanings>>,
+              "of a choice: value -> what the cost model calls it, where the name differs"};
     Key checkpoints{"checkpoints", is::mapping_of<is::text>, "in a study: value -> model to serve instead of passing the flag"};
     Key drafts{"drafts", is::mapping_of<is::text>, "in a study, of the method of speculation: value -> the draft model it works with"};
 } parameter{};

@@ -127,6 +127,16 @@ std::string text_with_home(const Yaml& node) {
     }
 }
 
+/// The keys of a mapping must be values of the choice that the parameter is.
+void check_values(const Yaml& mapping, const Domain& domain, const std::string& otherwise) {
+    const auto* choice = std::get_if<ChoiceDomain>(&domain);
+    if (choice == nullptr) mapping.fail(otherwise);
+    for (const auto& [value, below] : mapping.entries())
+        if (std::none_of(choice->values.begin(), choice->values.end(),
+                         [&, &wanted = value](const Value& known) { return text_of(known) == wanted; }))
+            below.fail("'" + value + "' is not in the choice");
+}
+
 std::vector<std::string> read_architectures(const Yaml& node) {
     std::vector<std::string> result;
     for (const Yaml& item : node.is_sequence() ? node.items() : std::vector<Yaml>{node}) {
@@ -158,13 +168,12 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
     result.values_since = read_values_by_version(node, table.values_since, domain->domain);
     result.values_until = read_values_by_version(node, table.values_until, domain->domain);
     if (const Yaml* values = node.find(table.architectures)) {
-        const auto* choice = std::get_if<ChoiceDomain>(&domain->domain);
-        if (choice == nullptr) values->fail("only values of a choice can be refused by a chip");
-        for (const auto& [value, chips] : values->entries()) {
-            const auto same = [&, &wanted = value](const Value& known) { return text_of(known) == wanted; };
-            if (std::none_of(choice->values.begin(), choice->values.end(), same)) chips.fail("'" + value + "' is not in the choice");
-            result.architectures[value] = read_architectures(chips);
-        }
+        check_values(*values, domain->domain, "only values of a choice can be refused by a chip");
+        for (const auto& [value, chips] : values->entries()) result.architectures[value] = read_architectures(chips);
+    }
+    if (const Yaml* values = node.find(table.means)) {
+        check_values(*values, domain->domain, "only values of a choice have a meaning of their own");
+        read(node, table.means, result.means);
     }
     read(node, table.since, result.since);
     read(node, table.until, result.until);

@@ -33,4 +33,17 @@ const StrategyKind& strategy_kind(std::string_view name) {
     return *row;
 }
 
+std::vector<std::string> strategies_for_several_goals() {
+    std::vector<std::string> names;
+    for (const StrategyKind& kind : strategies)
+        if (kind.takes_several_goals) names.emplace_back(kind.name);
+    return names;
+}
+
+std::vector<std::string> strategy_names() {
+    std::vector<std::string> names;
+    for (const StrategyKind& kind : strategies) names.emplace_back(kind.name);
+    return names;
+}
+
 }  // namespace servetune

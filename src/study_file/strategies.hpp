@@ -15,6 +15,9 @@ struct StrategyKind {
     std::unique_ptr<Strategy> (*make)(const StudySetup& setup);
 };
 
+/// Names of those that take several goals.
+[[nodiscard]] std::vector<std::string> strategies_for_several_goals();
+
 /// The row of a name that `read_strategy` has let pass. Throws std::logic_error where the table lacks a key's row.
 [[nodiscard]] const StrategyKind& strategy_kind(std::string_view name);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "measuring/kind.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
 #include "servetune/io/secrets.hpp"
 #include "servetune/study_file/knowledge.hpp"
 #include "servetune/study_file/study_file.hpp"
@@ -36,8 +37,9 @@ private:
 void check_strategy(const StudyFile& file) {
     const std::string& name = file.strategy.name;
     if (file.objective.several() && !strategy_kind(name).takes_several_goals)
-        throw UsageError(file.file.string() + ": 'objective': the strategy " + name +
-                         " compares one number, and there are several goals; bayesian, quasi_random, random and exhaustive take them");
+        throw UsageError(
+            file.file.string() + ": 'objective': the strategy " + name +
+            " compares one number, and there are several goals; these take several: " + listed(strategies_for_several_goals()));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/study_file/catalogue.hpp"
+#include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
@@ -271,7 +272,7 @@ TEST_CASE("deploy: autotune tunes engines that it starts, goes on after kill -9,
     command.insert(command.end(), words.begin(), words.end());
     {
         ChildProcess first(command, folder.path());  // killed with -9 in the middle of a trial
-        std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+        REQUIRE(comes_to_trial(folder.path() / "study", 3));
     }
     ChildProcess second(command, folder.path());
     REQUIRE(second.wait_at_most(std::chrono::seconds(60)) == 0);

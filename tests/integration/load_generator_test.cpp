@@ -242,8 +242,7 @@ TEST_CASE("load: a stop ends the run at once and what has come is reported") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05,tokens=1000")});
     std::stop_source stop;
     std::jthread later([&] {
-        while (server.totals().in_flight < 4) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        (void)comes_true([&] { return server.totals().in_flight == 4 && server.totals().generation_tokens >= 12; });
         stop.request_stop();
     });
     const auto began = std::chrono::steady_clock::now();

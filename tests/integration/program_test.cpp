@@ -431,18 +431,9 @@ TEST_CASE("import: every block becomes a row or is reported") {
 TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     const TemporaryFolder folder;
     const std::string study = slow_study(folder, "400ms").string();
-    const auto asked = [&](const char* directory, std::size_t trials) {
-        return comes_true([&] {
-            try {
-                return SqliteJournal::read(folder.path() / directory).trials().size() >= trials;
-            } catch (const Error&) {
-                return false;  // not there yet
-            }
-        });
-    };
     {
         ChildProcess process({SERVETUNE_PROGRAM, "run", study}, folder.path());
-        REQUIRE(asked("slow", 2));
+        REQUIRE(comes_to_trial(folder.path() / "slow", 2));
         process.signal(SIGINT);
         CHECK(process.wait() == 130);
         CHECK(process.out() == "stopped; what was told is kept in slow, 'autotune run' goes on there\n");
@@ -453,7 +444,7 @@ TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     {
         const std::string long_study = slow_study(folder, "60s").string();
         ChildProcess process({SERVETUNE_PROGRAM, "run", long_study, "--directory", "other", "--quiet"}, folder.path());
-        REQUIRE(asked("other", 1));
+        REQUIRE(comes_to_trial(folder.path() / "other", 1));
         process.signal(SIGTERM);
         process.signal(SIGINT);
         CHECK(process.wait() == 130);
@@ -511,7 +502,7 @@ TEST_CASE("two processes cannot run one study") {
     const TemporaryFolder folder;
     const std::string study = slow_study(folder, "2s").string();
     ChildProcess first({SERVETUNE_PROGRAM, "run", study, "--quiet"}, folder.path());
-    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+    REQUIRE(comes_to_trial(folder.path() / "slow", 1));
     const TemporaryFolder elsewhere;  // so that the two do not share their output files
     const Ran second = autotune({"run", study, "--directory", (folder.path() / "slow").string()}, elsewhere.path());
     CHECK(second.code == 3);

@@ -2,6 +2,7 @@
 // simengine from outside: each engine's dialect, its cache and counters, its ends, and every way to misbehave.
 #include "support/simengine.hpp"
 #include "support/test.hpp"
+#include "support/waiting.hpp"
 
 #include "servetune/engine/help.hpp"
 #include "servetune/load/load_test.hpp"
@@ -384,7 +385,9 @@ TEST_CASE("simengine: out of descriptors it goes on, and serves those that waite
     {
         std::vector<std::unique_ptr<Socket>> clients;
         for (int i = 0; i < 100; ++i) clients.push_back(begun(engine, body));
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        const std::filesystem::path open = "/proc/" + std::to_string(engine.process().id()) + "/fd";
+        CHECK(comes_true(
+            [&] { return std::distance(std::filesystem::directory_iterator(open), std::filesystem::directory_iterator()) >= 48; }));
     }
     CHECK(succeeded(load(engine, 4, 4, 2, {.ignore_eos = true})) == 4);
     CHECK(comes_true(engine, "running", 0));
@@ -443,9 +446,9 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
     CHECK(loading.post("/v1/chat/completions", chat_body(2).dump()).body.find("Loading model") != std::string::npos);
     CHECK(loading.wait_until_ready());
     const std::uint16_t port = free_port();
-    SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)}, {"--misbehave", "slow_start=1"}));
-    std::this_thread::sleep_for(std::chrono::milliseconds(300));
-    CHECK(http(port, "/health").status == 0);
+    SimEngine refusing(program, fast({"vllm", "serve", model, "--port", std::to_string(port)}, {"--misbehave", "slow_start=2"}));
+    REQUIRE(says(refusing, "\n"));
+    CHECK(http(port, "/health").status == 0);  // it says what it loads, and does not listen yet
     CHECK(refusing.wait_until_ready());
 }
 

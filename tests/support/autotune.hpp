@@ -2,7 +2,12 @@
 #pragma once
 
 #include "support/process.hpp"
+#include "support/waiting.hpp"
 
+#include "servetune/base/error.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -26,6 +31,17 @@ inline Ran ran(const std::vector<std::string>& argv, const std::filesystem::path
 inline Ran autotune(std::vector<std::string> words, const std::filesystem::path& folder) {
     words.insert(words.begin(), SERVETUNE_PROGRAM);
     return ran(words, folder);
+}
+
+/// Whether a study that runs in `folder` comes to have so many trials, the one it is at counted.
+inline bool comes_to_trial(const std::filesystem::path& folder, std::size_t trials) {
+    return comes_true([&] {
+        try {
+            return SqliteJournal::read(folder).trials().size() >= trials;
+        } catch (const Error&) {
+            return false;  // no journal yet
+        }
+    });
 }
 
 }  // namespace servetune::test

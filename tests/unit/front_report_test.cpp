@@ -105,10 +105,9 @@ TEST_CASE("objective: what is no list of goals is refused with its place") {
 
 TEST_CASE("objective: strategies that compare one number refuse several goals, the others take them") {
     const std::string both = "{maximize: total_tokens_per_second, minimize: watts}";
-    CHECK(
-        goals_error(both, "staged") ==
-        "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are several goals; bayesian, quasi_random, random "
-        "and exhaustive take them");
+    CHECK(goals_error(both, "staged") ==
+          "DIR/study.yaml: 'objective': the strategy staged compares one number, and there are several goals; these take several: "
+          "random, exhaustive, quasi_random, bayesian");
     CHECK(has(goals_error(both, "local_search"), "the strategy local_search compares one number"));
     for (const char* strategy : {"bayesian", "quasi_random", "random", "exhaustive"}) CHECK(goals_error(both, strategy).empty());
     for (const char* strategy : {"staged", "local_search"}) CHECK(goals_error("{maximize: watts}", strategy).empty());

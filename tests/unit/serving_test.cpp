@@ -68,6 +68,42 @@ using S = const ServingSettings&;
 
 }  // namespace
 
+TEST_CASE("serving: the words of an engine that nobody knows count as its file says what they mean") {
+    Engine quill{.name = "quill", .launch = {"quill", "{model}"}};
+    const auto add = [&](const std::string& name, const std::string& concept_name, std::vector<Value> values,
+                         std::map<std::string, std::string> means) {
+        EngineParameter added{{name, ChoiceDomain{std::move(values)}, Unset{}}};
+        added.parameter.offers_unset = true;
+        added.parameter.concept_name = concept_name;
+        added.destination.flag = "--" + name;
+        added.means = std::move(means);
+        quill.parameters.push_back(std::move(added));
+    };
+    add("memory", "kv_cache_dtype", {"Half", "Eighth", "q8_0"}, {{"Half", "bf16"}, {"Eighth", "fp8_e4m3"}});
+    add("guess", "speculative_method", {"No", "Oracle", "Seer"}, {{"No", "none"}, {"Oracle", "ngram"}});
+    add("crowd", "capacity_policy", {"Safe", "Bold"}, {{"Bold", "evicts"}});
+    add("haste", "performance_mode", {"Calm", "Hurried"}, {{"Hurried", "double_batches"}});
+    add("capture", "cuda_graph_mode", {"Off", "On"}, {{"Off", "none"}});
+    const ServingReader words{quill, shipped_catalogue.traits("vllm"), shipped_catalogue.all_models(),
+                              shipped_catalogue.hardware("h100-sxm"), ""};
+    const auto with = [&](const std::string& flags) { return words.read({shell_words("quill Qwen/Qwen3-14B " + flags)}).settings; };
+    const ServingSettings plain = with("");
+
+    CHECK(with("--memory=Half").cache_type == "bf16");
+    CHECK(with("--memory=Eighth").cache_type == "fp8_e4m3");
+    CHECK(with("--memory=Eighth").cache_bits == 8);
+    CHECK(with("--memory=q8_0").cache_bits == 8.5);  // a word that needs no meaning
+    CHECK(with("--guess=No").speculation.method.empty());
+    CHECK(with("--guess=Oracle").speculation.method == "ngram");
+    CHECK(message_of<UsageError>([&] { (void)with("--guess=Seer"); }).starts_with("how often guesses of 'Seer' are right is not known"));
+    CHECK(with("--crowd=Safe").reserved_share == plain.reserved_share);
+    CHECK(with("--crowd=Bold").reserved_share == 0);
+    CHECK(with("--haste=Calm").max_sequences == plain.max_sequences);
+    CHECK(with("--haste=Hurried").max_sequences == 2 * plain.max_sequences);
+    CHECK(with("--capture=On").graph_max_tokens == plain.graph_max_tokens);
+    CHECK(with("--capture=Off").graph_max_tokens == 0);
+}
+
 TEST_CASE("serving: vLLM's defaults depend on the device") {
     const ServingSettings h100 = settings(vllm);
     CHECK(h100.quantization == "bf16");

@@ -4,6 +4,7 @@
 #include "servetune/space/constraint.hpp"
 #include "servetune/space/parameter.hpp"
 
+#include <array>
 #include <map>
 #include <string>
 #include <string_view>
@@ -20,6 +21,16 @@ struct Destination {
     std::string option{};       ///< dotted path in the options file: `kv_cache_config.dtype`
 };
 
+/// What a value of a parameter can mean to the cost model, where its own name does not say it (EngineParameter::means).
+inline constexpr std::array<std::string_view, 12> value_meanings{
+    "none",                        // the parameter switches something off
+    "engine",                      // as if the flag were not passed
+    "as_checkpoint",               // of a quantization: the one that the checkpoint has, whichever it is
+    "bf16",           "fp8_e4m3",  // of a cache
+    "evicts",                      // of a capacity policy: requests may lose their cache again, so none is reserved
+    "double_batches",              // of a performance mode: twice the default batch sizes
+    "ngram",          "mtp",      "eagle", "eagle3", "draft_model"};  // of a method of speculation
+
 /// A parameter of an engine and how it reaches the engine.
 struct EngineParameter {
     Parameter parameter;
@@ -29,9 +40,10 @@ struct EngineParameter {
     std::map<std::string, std::vector<Value>> values_since{};         ///< version -> values of a choice that came with it
     std::map<std::string, std::vector<Value>> values_until{};         ///< version -> values last seen in it
     std::map<std::string, std::vector<std::string>> architectures{};  ///< value (as text) -> chips that take it; others: all
-    std::string since{};                                              ///< first engine version that has it; empty: all that the file covers
-    std::string until{};                                              ///< last engine version that has it
-    std::string source{};                                             ///< where it was checked
+    std::map<std::string, std::string> means{};  ///< value (as text) -> one of `value_meanings`; others mean what they say
+    std::string since{};                         ///< first engine version that has it; empty: all that the file covers
+    std::string until{};                         ///< last engine version that has it
+    std::string source{};                        ///< where it was checked
 };
 
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.

@@ -103,6 +103,9 @@ enum class MeasuredBy {
     either,     ///< as the file has it: outside when it names no evaluator
 };
 
+/// The strategies that a study file can name, in the order in which they are shown.
+[[nodiscard]] std::vector<std::string> strategy_names();
+
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
 StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
                      MeasuredBy by = MeasuredBy::evaluator);
