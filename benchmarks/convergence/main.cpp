@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast strategies find what is good, side by side: README.md says how it is judged.
+#include "aggregate.hpp"
 #include "servetune/io/files.hpp"
 #include "summary.hpp"
 
@@ -24,19 +25,21 @@ constexpr const char* usage =
     "convergence tasks   [options]          what the tasks are like\n"
     "convergence run     [options]          runs what FILE does not have yet\n"
     "convergence summary --results FILE     prints tables; --against NAME: the reference of the paired differences\n"
+    "convergence aggregate --results FILE   all tasks together; --against NAME: whose losses are listed (bayesian)\n"
     "convergence plot    --results FILE --out FOLDER   one picture for each task and noise\n"
-    "options: --results FILE  --tables FOLDER  --study FILE  --cache FOLDER  --tasks A,B  --contenders A,B  --peer NAME=COMMAND (again; "
+    "options: --results FILE  --tables FOLDER  --study FILE  --landscapes FILE  --cache FOLDER  --half development|test  --tasks A,B  "
+    "--contenders A,B  --peer NAME=COMMAND (again; "
     "NAME~=COMMAND: it looks at its budget)\n"
     "         --noise 0.01,0.03  --budgets 20,40  --seeds N  --first-seed N  --jobs N\n";
 
 struct Options {
     std::string command;
-    fs::path results = "convergence.csv", tables, study, cache = ".", out = ".";
+    fs::path results = "convergence.csv", tables, study, landscapes, cache = ".", out = ".";
     std::vector<std::string> tasks, contenders, peers;
     std::vector<double> noises{0.03};
     std::vector<std::size_t> budgets{20, 40};
     std::size_t seeds = 20, first_seed = 1, jobs = 1;
-    std::string against;
+    std::string against, half;
 };
 
 std::vector<std::string> split(const std::string& text) {
@@ -67,6 +70,11 @@ std::size_t above_0(const std::string& text) {
     return number;
 }
 
+std::string half_of(const std::string& text) {
+    if (text != "development" && text != "test") throw UsageError("--half development or --half test wanted, got '" + text + "'");
+    return text;
+}
+
 Options options_of(int argc, char** argv) {
     Options options;
     if (argc < 2) throw UsageError(usage);
@@ -77,6 +85,8 @@ Options options_of(int argc, char** argv) {
         if (name == "--results") options.results = value;
         else if (name == "--tables") options.tables = value;
         else if (name == "--study") options.study = value;
+        else if (name == "--landscapes") options.landscapes = value;
+        else if (name == "--half") options.half = half_of(value);
         else if (name == "--cache") options.cache = value;
         else if (name == "--out") options.out = value;
         else if (name == "--tasks") options.tasks = split(value);
@@ -105,23 +115,33 @@ std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
     const auto wanted = [&](const std::string& name) {
         return options.tasks.empty() || std::find(options.tasks.begin(), options.tasks.end(), name) != options.tasks.end();
     };
-    if (!options.study.empty() && wanted("simulated_h100"))
-        definitions.push_back(simulated_task(options.study, options.cache, options.jobs));
+    const auto in_half = [&](const Task::Definition& definition) {
+        return options.half.empty() || held_back(definition) == (options.half == "test");
+    };
+    if (!options.study.empty() && wanted("simulated_h100") && options.half != "test")
+        definitions.push_back(simulated_h100(options.study, options.cache, options.jobs));
+    if (!options.landscapes.empty())
+        for (Task::Definition& definition : simulated_tasks(options.landscapes, options.cache, options.jobs, [&](const std::string& name) {
+                 return wanted(name) && in_half({.name = name});
+             }))
+            definitions.push_back(std::move(definition));
     std::vector<std::unique_ptr<Task>> tasks;
     for (Task::Definition& definition : definitions)
-        if (wanted(definition.name)) tasks.push_back(std::make_unique<Task>(std::move(definition)));
+        if (wanted(definition.name) && in_half(definition)) tasks.push_back(std::make_unique<Task>(std::move(definition)));
     for (const std::string& name : options.tasks)
         if (std::none_of(tasks.begin(), tasks.end(), [&](const auto& task) { return task->name() == name; }))
-            throw UsageError("no task '" + name + "'; tables need --tables, the simulated study --study");
+            throw UsageError("no task '" + name +
+                             "'; tables need --tables, the simulated study --study, other simulated ones --landscapes");
     return tasks;
 }
 
 void describe(const Options& options) {
-    fmt::print("| task | configurations | fail | good | what it is |\n|---|---:|---:|---:|---|\n");
+    fmt::print("| task | half | configurations | fail | good | default's regret | what it is |\n|---|---|---:|---:|---:|---:|---|\n");
     for (const auto& task : tasks_of(options))
-        fmt::print("| {} | {} | {:.1f} % | {:.3f} %{} | {} |\n", task->name(), task->configurations(), task->failing_share() * 100,
-                   task->good_share() * 100, task->success_share() > 0 ? fmt::format(" (best {:g} %)", task->success_share() * 100) : "",
-                   task->what());
+        fmt::print("| {} | {} | {} | {:.1f} % | {:.3f} %{} | {:.1f} % | {} |\n", task->name(), task->half(), task->configurations(),
+                   task->failing_share() * 100, task->good_share() * 100,
+                   task->success_share() > 0 ? fmt::format(" (best {:g} %)", task->success_share() * 100) : "",
+                   task->regret_of_default() * 100, task->what());
 }
 
 void run_all(const Options& options) {
@@ -208,6 +228,8 @@ int main(int argc, char** argv) {
         if (options.command == "tasks") describe(options);
         else if (options.command == "run") run_all(options);
         else if (options.command == "summary") fmt::print("{}", summary_of(runs_of(options), options.against));
+        else if (options.command == "aggregate")
+            fmt::print("{}", aggregate_of(runs_of(options), options.against.empty() ? "bayesian" : options.against));
         else if (options.command == "plot") plot(options);
         else throw UsageError(usage);
     } catch (const Error& error) {

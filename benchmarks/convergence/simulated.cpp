@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes
-// and cache; all else as by default.
+// Landscapes of the simulator, without its noise. Each configuration is simulated once; what came out is kept in a
+// file.
 #include "servetune/io/files.hpp"
-#include "servetune/io/json.hpp"
 #include "servetune/predict/cost_belief.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "task.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
@@ -13,114 +14,208 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <unordered_map>
 
 namespace servetune::convergence {
 namespace {
 
-const std::set<std::string> kept{"engine",
-                                 "quantization",
-                                 "memory_fraction",
-                                 "vllm.max_num_seqs",
-                                 "vllm.max_num_batched_tokens",
-                                 "vllm.kv_cache_dtype",
-                                 "sglang.max_running_requests",
-                                 "sglang.chunked_prefill_size",
-                                 "sglang.kv_cache_dtype",
-                                 "tensorrt-llm.max_batch_size",
-                                 "tensorrt-llm.max_num_tokens",
-                                 "tensorrt-llm.kv_cache_dtype"};
+/// A part of the simulated study that can be listed: the engine, the weights, the memory and each engine's batch sizes
+/// and cache; all else as by default.
+const std::set<std::string> part_of_h100{"engine",
+                                         "quantization",
+                                         "memory_fraction",
+                                         "vllm.max_num_seqs",
+                                         "vllm.max_num_batched_tokens",
+                                         "vllm.kv_cache_dtype",
+                                         "sglang.max_running_requests",
+                                         "sglang.chunked_prefill_size",
+                                         "sglang.kv_cache_dtype",
+                                         "tensorrt-llm.max_batch_size",
+                                         "tensorrt-llm.max_num_tokens",
+                                         "tensorrt-llm.kv_cache_dtype"};
 
-using Truths = std::map<Configuration, Outcome>;
+/// Outcomes by the fingerprints of their configurations: a hundred thousand of them in some 10 MB. Metrics that neither
+/// the objective nor a limit asks for are dropped, and the words of a failure.
+class Truths {
+public:
+    explicit Truths(const Objective& objective) {
+        wanted_.push_back(objective.leading().metric);
+        for (const Limit& limit : objective.limits) wanted_.push_back(limit.metric);
+    }
+    [[nodiscard]] bool contains(const Configuration& configuration) const { return rows_.contains(key_of(configuration)); }
+    [[nodiscard]] Outcome at(const Configuration& configuration) const {
+        const Row& row = rows_.at(key_of(configuration));
+        if (row.failure) return Failure{*row.failure, ""};
+        Measurement result{{}, {row.verdict, {}}};
+        for (const auto& [name, value] : row.values) result.metrics.emplace(names_[name], Metric{value, {}});
+        return result;
+    }
+    /// Keeps the outcome and answers its line in the file.
+    std::string add(const Configuration& configuration, const Outcome& outcome) {
+        std::string line = fmt::format("{:016x}", key_of(configuration));
+        if (const auto* failure = std::get_if<Failure>(&outcome)) line += fmt::format(" failed {}", name_in(failure_kinds, failure->kind));
+        else {
+            const auto& measurement = std::get<Measurement>(outcome);
+            line += fmt::format(" {}", name_in(verdicts, measurement.validity.verdict));
+            for (const auto& [name, metric] : measurement.metrics)
+                if (std::any_of(wanted_.begin(), wanted_.end(),
+                                [&, &name = name](const std::string& one) { return name == one || name.starts_with(one + "@"); }))
+                    line += fmt::format(" {} {}", name, text_of(metric.value));
+        }
+        (void)read(line);
+        return line;
+    }
+    /// False where the line is none, cut short for instance.
+    bool read(const std::string& line) {
+        std::istringstream words(line);
+        std::string key, kind, name, number;
+        Row row;
+        if (!(words >> key >> kind) || key.size() != 16) return false;
+        if (kind == "failed") {
+            words >> name;
+            row.failure = named_in(failure_kinds, name);
+            if (!row.failure) return false;
+        } else {
+            const auto verdict = named_in(verdicts, kind);
+            if (!verdict) return false;
+            row.verdict = *verdict;
+            while (words >> name >> number) {
+                const auto value = real_of(number);
+                if (!value) return false;
+                row.values.emplace_back(place_of(name), *value);
+            }
+            if (row.values.empty()) return false;
+        }
+        rows_[std::stoull(key, nullptr, 16)] = std::move(row);
+        return true;
+    }
 
-/// What the cost model expects, asked once for each configuration.
-struct Believed : PriorMean {
-    std::map<Configuration, PriorBelief> of{};
-    [[nodiscard]] std::string name() const override { return "the cost model"; }
-    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override { return of.at(configuration); }
+private:
+    struct Row {
+        std::optional<FailureKind> failure{};
+        Verdict verdict = Verdict::sound;
+        std::vector<std::pair<std::size_t, double>> values{};  ///< place in `names_`, value
+    };
+    static std::uint64_t key_of(const Configuration& configuration) { return fingerprint_of(configuration.text()).bits; }
+    std::size_t place_of(const std::string& name) {
+        const auto place = static_cast<std::size_t>(std::find(names_.begin(), names_.end(), name) - names_.begin());
+        if (place == names_.size()) names_.push_back(name);
+        return place;
+    }
+
+    std::vector<std::string> wanted_, names_{};
+    std::unordered_map<std::uint64_t, Row> rows_{};
 };
 
-/// Lines of `configuration TAB outcome`; the first says of which study.
-Truths read_truths(const std::filesystem::path& file, const std::string& header) {
-    Truths truths;
-    if (!std::filesystem::exists(file)) return truths;
-    std::istringstream lines(read_file(file));
-    std::string line;
-    if (!std::getline(lines, line) || line != header) return truths;  // of another study
-    while (std::getline(lines, line)) {
-        const std::size_t tab = line.find('\t');
-        if (tab == std::string::npos || line.back() != '}') continue;  // cut short: computed again
-        truths.emplace(configuration_from_json(line.substr(0, tab)), outcome_from_json(line.substr(tab + 1)));
+/// What the cost model expects, asked when it is wanted. Keeps the study that it reads.
+class Believed : public PriorMean {
+public:
+    Believed(std::shared_ptr<const StudyFile> file, SearchSpace whole)
+        : file_(std::move(file)),
+          whole_(std::move(whole)),
+          model_(simulated(*file_), file_->objective.leading().metric, file_->weighted_workloads()) {}
+    [[nodiscard]] std::string name() const override { return "the cost model"; }
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override {
+        return model_.belief(whole_.completed(configuration.assignment()));
     }
-    return truths;
-}
 
-/// The objective, the limits' metrics and the verdict; a hundred other metrics are dropped.
-Outcome reduced(Outcome outcome, const Objective& objective) {
-    if (auto* failure = std::get_if<Failure>(&outcome)) return Failure{failure->kind, failure->message};
-    const auto& measurement = std::get<Measurement>(outcome);
-    Measurement result{{}, {measurement.validity.verdict, {}}};
-    const auto keep = [&](const std::string& name) {
-        for (const auto& [key, metric] : measurement.metrics)
-            if (key == name || key.starts_with(name + "@")) result.metrics.emplace(key, Metric{metric.value, {}});
-    };
-    keep(objective.leading().metric);
-    for (const Limit& limit : objective.limits) keep(limit.metric);
-    return result;
-}
+private:
+    std::shared_ptr<const StudyFile> file_;
+    SearchSpace whole_;
+    CostBelief model_;
+};
 
-}  // namespace
-
-Task::Definition simulated_task(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads) {
-    StudyFile file = load_study(study, Catalogue::standard());
-    if (auto* choice = std::get_if<SimulateChoice>(&file.measuring)) choice->noise = {};  // the truth
-    const SearchSpace whole(file.composition->parameters(), file.composition->constraints());
+/// `parameters`: those that are searched; empty: all.
+Task::Definition task_of(const std::filesystem::path& study, const std::set<std::string>& parameters, const std::filesystem::path& cache,
+                         std::size_t threads) {
+    auto file = std::make_shared<StudyFile>(load_study(study, Catalogue::standard()));
+    if (auto* choice = std::get_if<SimulateChoice>(&file->measuring)) choice->noise = {};  // the truth
+    const SearchSpace whole(file->composition->parameters(), file->composition->constraints());
+    const auto searched = [&](const std::string& name) { return parameters.empty() || parameters.contains(name); };
     Task::Definition task;
-    task.name = "simulated_h100";
-    task.what = "a part of the simulated H100 study: three engines, weights, memory, batch sizes, cache";
-    task.objective = file.objective;
-    task.own_default = true;
+    task.objective = file->objective;
     for (const Parameter& parameter : whole.parameters())
-        if (kept.contains(parameter.name)) task.parameters.push_back(parameter);
+        if (searched(parameter.name)) task.parameters.push_back(parameter);
     for (const Constraint& constraint : whole.constraints()) {
         const auto names = names_of(constraint);
-        if (std::all_of(names.begin(), names.end(), [](const std::string& name) { return kept.contains(name); }))
-            task.constraints.push_back(constraint);
+        if (std::all_of(names.begin(), names.end(), searched)) task.constraints.push_back(constraint);
     }
     const SearchSpace part(task.parameters, task.constraints);
     std::string header = "truth of " + fingerprint_of(read_file(study)).text() + " over";
     for (const Parameter& parameter : part.parameters()) header += " " + parameter.name + "(" + parameter.domain_text() + ")";
-    const std::filesystem::path store = cache / "simulated_h100.truth";
-    auto truths = std::make_shared<Truths>(read_truths(store, header));
-    if (truths->empty()) write_file(store, header + "\n");
+
+    const std::filesystem::path store = cache / (study.stem().string() + ".truth");
+    auto truths = std::make_shared<Truths>(file->objective);
+    std::ifstream known(store);
+    std::string line;
+    if (std::getline(known, line) && line == header)
+        while (std::getline(known, line)) truths->read(line);  // a line that was cut short is simulated again
+    else write_file(store, header + "\n");                     // of another study
     std::vector<Configuration> missing;
     FeasibleSet(part).for_each([&](const Configuration& configuration) {
         if (!truths->contains(configuration)) missing.push_back(configuration);
         return true;
     });
-    const auto evaluator = simulated(file);
+    const auto evaluator = simulated(*file);
     std::ofstream out(store, std::ios::app);
-    out << '\n';  // after a line that was cut short
+    if (!missing.empty()) out << '\n';  // after a line that was cut short
     std::mutex mutex;
     std::vector<std::jthread> workers;
     for (std::size_t worker = 0; worker < threads; ++worker)
         workers.emplace_back([&, worker] {
             for (std::size_t i = worker; i < missing.size(); i += threads) {
-                const Outcome outcome = reduced(evaluator->predicted(whole.completed(missing[i].assignment())), file.objective);
+                const Outcome outcome = evaluator->predicted(whole.completed(missing[i].assignment()));
                 const std::lock_guard lock(mutex);
-                out << json_of(missing[i]) << '\t' << json_of(outcome) << std::endl;  // what is found is kept, whatever ends this
-                truths->emplace(missing[i], outcome);
+                out << truths->add(missing[i], outcome) << '\n';  // what is found is kept, whatever ends this
             }
         });
     workers.clear();
     if (!out) throw IoError("cannot write " + store.string());
-    std::vector<std::pair<std::string, double>> weights = file.weighted_workloads();
-    const CostBelief cost_model(simulated(file), file.objective.leading().metric, std::move(weights));
-    auto beliefs = std::make_shared<Believed>();
-    for (const auto& [configuration, outcome] : *truths)
-        beliefs->of.emplace(configuration, cost_model.belief(whole.completed(configuration.assignment())));
-    task.belief = std::move(beliefs);
+    task.belief = std::make_shared<Believed>(file, whole);
     task.truth = [truths](const Configuration& configuration) { return truths->at(configuration); };
     return task;
+}
+
+}  // namespace
+
+Task::Definition simulated_h100(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads) {
+    Task::Definition task = task_of(study, part_of_h100, cache, threads);
+    task.name = "simulated_h100";
+    task.what = "a part of the simulated H100 study: three engines, weights, memory, batch sizes, cache";
+    task.own_default = true;
+    task.known_before = true;
+    return task;
+}
+
+std::vector<Task::Definition> simulated_tasks(const std::filesystem::path& landscapes, const std::filesystem::path& cache,
+                                              std::size_t threads, const std::function<bool(const std::string&)>& wanted) {
+    std::vector<Task::Definition> tasks;
+    std::istringstream lines(read_file(landscapes));
+    std::string line, document;
+    const auto add = [&] {
+        const std::string key = "study: ";
+        const std::size_t at = document.find(key);
+        if (at == std::string::npos) return;  // what stands before the first document
+        const std::size_t begin = at + key.size();
+        const std::string name = document.substr(begin, document.find('\n', begin) - begin);
+        if (!wanted(name)) return;
+        const std::filesystem::path study = cache / (name + ".yaml");
+        write_file(study, document);
+        Task::Definition task = task_of(study, {}, cache, threads);
+        task.name = name;
+        task.what = "simulated";
+        tasks.push_back(std::move(task));
+    };
+    while (std::getline(lines, line)) {
+        if (line != "---") {
+            document += line + "\n";
+            continue;
+        }
+        add();
+        document.clear();
+    }
+    add();
+    return tasks;
 }
 
 }  // namespace servetune::convergence

@@ -6,6 +6,7 @@
 #include "task.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 namespace servetune::convergence {
@@ -16,45 +17,73 @@ struct Choice {
     Objective objective;
     std::map<std::string, std::string> fixed;  ///< parameters that are the task
     double success_share;                      ///< 0: within 5 %
+    /// Strategies were tuned on it before tasks were split.
+    bool known_before = true;
     /// What, with the pairs of levels that occur, says which rows exist: the same constraints as a list of rows, told
-    /// in a form that is quick to decide. Empty: the list.
-    std::vector<std::string> rules{};
+    /// in a form that is quick to decide. Nothing: the list.
+    std::optional<std::vector<std::string>> rules{};
 };
 
+/// The tile with its border of 7 on either side fits into 48 KiB of shared memory.
+const std::string convolution_tile = "use_shmem == 0 or (block_size_x * tile_size_x + 14) * (block_size_y * tile_size_y + 14) * 4 <= 49152";
+
 const std::vector<Choice>& choices() {
-    static const std::vector<Choice> list{
-        {"kt_convolution",
-         "kt_convolution_a100",
-         "a GPU kernel, 4362 combinations, few good ones",
-         {"time_ms", Direction::minimize, {}},
-         {},
-         0.01,
-         // 48 KiB of shared memory for the tile with its border of 7 on either side
-         {"use_shmem == 0 or (block_size_x * tile_size_x + 14) * (block_size_y * tile_size_y + 14) * 4 <= 49152"}},
-        {"argonne_1024",
-         "argonne_meta-llama-3-8b",
-         "hardware, framework and batch for 1024 tokens in and out, answered within 20 s",
-         {"throughput_per_hw", Direction::maximize, {Limit::parse("latency_s <= 20")}},
-         {{"io_len", "1024"}},
-         0},
-        {"aic_1024_512",
-         "aic_qwen32b_h100_trtllm",
-         "parallelism, precision and batch for 1024 in and 512 out at 40 ms a token at most",
-         {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 40")}},
-         {{"isl", "1024"}, {"osl", "512"}},
-         0},
-        {"infx_dsr1",
-         "infx_dsr1_1k1k",
-         "engine, precision, parallelism and load on one system at 25 ms a token at most",
-         {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 25")}},
-         {{"system", "b200_sxm"}},
-         0},
-        {"infx_llama70b",
-         "infx_llama70b_1k1k",
-         "engine, precision, parallelism and load on one system at 20 ms a token at most",
-         {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 20")}},
-         {{"system", "b200_sxm"}},
-         0}};
+    static const std::vector<Choice> list{{"kt_convolution",
+                                           "kt_convolution_a100",
+                                           "a GPU kernel, 4362 combinations, few good ones",
+                                           {"time_ms", Direction::minimize, {}},
+                                           {},
+                                           0.01,
+                                           true,
+                                           {{convolution_tile}}},
+                                          {"argonne_1024",
+                                           "argonne_meta-llama-3-8b",
+                                           "hardware, framework and batch for 1024 tokens in and out, answered within 20 s",
+                                           {"throughput_per_hw", Direction::maximize, {Limit::parse("latency_s <= 20")}},
+                                           {{"io_len", "1024"}},
+                                           0},
+                                          {"aic_1024_512",
+                                           "aic_qwen32b_h100_trtllm",
+                                           "parallelism, precision and batch for 1024 in and 512 out at 40 ms a token at most",
+                                           {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 40")}},
+                                           {{"isl", "1024"}, {"osl", "512"}},
+                                           0},
+                                          {"infx_dsr1",
+                                           "infx_dsr1_1k1k",
+                                           "engine, precision, parallelism and load on one system at 25 ms a token at most",
+                                           {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 25")}},
+                                           {{"system", "b200_sxm"}},
+                                           0},
+                                          {"infx_llama70b",
+                                           "infx_llama70b_1k1k",
+                                           "engine, precision, parallelism and load on one system at 20 ms a token at most",
+                                           {"tok_s_gpu", Direction::maximize, {Limit::parse("tpot_ms <= 20")}},
+                                           {{"system", "b200_sxm"}},
+                                           0},
+                                          {"kt_convolution_w6600",
+                                           "kt_convolution_w6600",
+                                           "the same kernel on another chip",
+                                           {"time_ms", Direction::minimize, {}},
+                                           {},
+                                           0.01,
+                                           false,
+                                           {{convolution_tile}}},
+                                          {"kt_dedispersion_w7800",
+                                           "kt_dedispersion_w7800",
+                                           "a GPU kernel, 11130 combinations, flat",
+                                           {"time_ms", Direction::minimize, {}},
+                                           {},
+                                           0.01,
+                                           false,
+                                           std::vector<std::string>{}},
+                                          {"kt_pnpoly_rtx3090",
+                                           "kt_pnpoly_rtx3090",
+                                           "a GPU kernel, 4092 combinations, some do not run",
+                                           {"time_ms", Direction::minimize, {}},
+                                           {},
+                                           0.01,
+                                           false,
+                                           std::vector<std::string>{}}};
     return list;
 }
 
@@ -125,8 +154,9 @@ Task::Definition task_of(const Choice& choice, const std::filesystem::path& fold
         allow.rows.insert(std::move(allowed));
         truth->emplace(Configuration::of(assignment), row->outcome);
     }
-    if (choice.rules.empty()) task.constraints = {std::move(allow)};
-    else task.constraints = rules_for(allow, choice.rules);
+    task.known_before = choice.known_before;
+    if (choice.rules) task.constraints = rules_for(allow, *choice.rules);
+    else task.constraints = {std::move(allow)};
     const SearchSpace space(task.parameters, task.constraints);
     if (const double size = FeasibleSet(space).size(); size != static_cast<double>(truth->size()))
         throw ParseError(file.string() + ": its rules leave " + text_of(size) + " configurations, it has " + std::to_string(truth->size()));

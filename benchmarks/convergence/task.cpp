@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "task.hpp"
 
+#include "servetune/base/fingerprint.hpp"
 #include "servetune/trial/standings.hpp"
 
 #include <algorithm>
@@ -74,6 +75,14 @@ Outcome Task::measured(const Configuration& configuration, double noise_cv, std:
         if (metric != measurement->metrics.end()) metric->second.value *= std::exp(noise_cv * rng.normal());
     }
     return outcome;
+}
+
+bool held_back(const Task::Definition& task) { return !task.known_before && (fingerprint_of(task.name).bits >> 32) % 2 == 1; }
+
+std::string Task::half() const { return held_back(definition_) ? "test" : "development"; }
+
+double Task::regret_of_default() const {
+    return regret(SearchSpace(definition_.parameters, definition_.constraints).default_configuration());
 }
 
 double Task::regret(const Configuration& configuration) const { return regret_of(definition_.truth(configuration)); }

@@ -29,8 +29,9 @@ public:
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
         std::shared_ptr<const PriorMean> belief{};             ///< what a cost model expects; null: there is none
-        double success_share = 0;  ///< 0: a configuration is good within 5 % of the best; else: among this share of those that pass
-        bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
+        double success_share = 0;   ///< 0: a configuration is good within 5 % of the best; else: among this share of those that pass
+        bool own_default = false;   ///< the default is the task's own; otherwise each seed draws a passing one
+        bool known_before = false;  ///< strategies were tuned on it before tasks were split: development, whatever its name
     };
 
     /// Looks at every configuration to know the best. Throws SpaceError when none passes.
@@ -45,6 +46,10 @@ public:
     /// Null where nothing is believed beforehand.
     [[nodiscard]] const std::shared_ptr<const PriorMean>& belief() const { return definition_.belief; }
     [[nodiscard]] double success_share() const { return definition_.success_share; }
+    /// `development` or `test`.
+    [[nodiscard]] std::string half() const;
+    /// Of the space's own default, not that of a seed.
+    [[nodiscard]] double regret_of_default() const;
 
     /// The problem that one seed poses: its default configuration, and this noise told to the optimizer as the assumed
     /// one.
@@ -66,11 +71,19 @@ private:
     mutable std::map<std::pair<double, std::uint64_t>, std::shared_ptr<const Problem>> problems_;
 };
 
+/// Whether a task is in the test half, which strategies are compared on; they are tuned on the others. Its name decided
+/// it before anything was run: bit 32 of the name's fingerprint (FNV-1a, whose lowest bit is but a parity) is set.
+bool held_back(const Task::Definition& task);
+
 /// Functions made up here, the optimum known by listing (synthetic.cpp says what each is like).
 std::vector<Task::Definition> synthetic_tasks();
 /// Of the folder's NAME.csv; those that are absent are left out. Throws IoError, ParseError.
 std::vector<Task::Definition> table_tasks(const std::filesystem::path& folder);
 /// A part of the simulated study; the truth is kept in a file of `cache`. `threads`: to fill it.
-Task::Definition simulated_task(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads);
+Task::Definition simulated_h100(const std::filesystem::path& study, const std::filesystem::path& cache, std::size_t threads);
+/// Of the studies in a file of several documents those whose name is wanted; the truth of each in a file of `cache`.
+/// Throws IoError, ParseError, UsageError.
+std::vector<Task::Definition> simulated_tasks(const std::filesystem::path& landscapes, const std::filesystem::path& cache,
+                                              std::size_t threads, const std::function<bool(const std::string&)>& wanted);
 
 }  // namespace servetune::convergence

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optuna: `optuna_peer.py tpe|gp fail|worst`.
+"""Optuna: `optuna_peer.py tpe|tpe_alone|gp fail|worst`; tpe_alone: each parameter by itself, Optuna's own default.
 
 Ordered parameters are integers, the position of the level; all others categorical. A failed trial is told as FAIL, which Optuna's samplers do not look at, or as
 the worst value seen so far. A configuration that breaks a known constraint is told as FAIL. The default is trial 0.
@@ -17,11 +17,13 @@ which, failures = sys.argv[1], sys.argv[2]
 def sampler(seed):
     if which == "tpe":
         return optuna.samplers.TPESampler(multivariate=True, group=True, seed=seed)
+    if which == "tpe_alone":
+        return optuna.samplers.TPESampler(seed=seed)
     if which == "gp":
         if not hasattr(optuna.samplers, "GPSampler"):
             raise SystemExit("Optuna " + optuna.__version__ + " has no GPSampler")
         return optuna.samplers.GPSampler(seed=seed)
-    raise SystemExit("tpe or gp wanted, got " + which)
+    raise SystemExit("tpe, tpe_alone or gp wanted, got " + which)
 
 
 class OptunaPeer:

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "aggregate.hpp"
+
+#include "servetune/base/rng.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+
+namespace servetune::convergence {
+namespace {
+
+constexpr std::array<std::size_t, 4> looks{10, 20, 40, 60};
+constexpr double near_best = 0.05;
+
+/// regret[contender][task][seed] after so many trials, whole: every contender has every task with the same seeds.
+struct Regrets {
+    std::vector<std::string> contenders{}, tasks{};
+    std::vector<std::vector<std::vector<double>>> of{};
+};
+
+/// What is summed up of one contender.
+struct Figures {
+    double rank = 0, near = 0, regret = 0;
+};
+
+/// A draw of tasks, and for each of the seeds.
+struct Draw {
+    std::vector<std::size_t> tasks{};
+    std::vector<std::vector<std::size_t>> seeds{};
+};
+
+std::vector<Figures> figures_of(const Regrets& regrets, const Draw& draw) {
+    const std::size_t contenders = regrets.contenders.size();
+    std::vector<Figures> result(contenders);
+    const auto count = static_cast<double>(draw.tasks.size());
+    for (std::size_t k = 0; k < draw.tasks.size(); ++k) {
+        std::vector<double> means(contenders);
+        for (std::size_t c = 0; c < contenders; ++c) {
+            double near = 0;
+            for (const std::size_t seed : draw.seeds[k]) {
+                const double regret = regrets.of[c][draw.tasks[k]][seed];
+                means[c] += regret;
+                near += regret <= near_best ? 1 : 0;
+            }
+            const auto seeds = static_cast<double>(draw.seeds[k].size());
+            means[c] /= seeds;
+            result[c].near += near / seeds / count;
+            result[c].regret += means[c] / count;
+        }
+        for (std::size_t c = 0; c < contenders; ++c) {
+            constexpr double same = 1e-9;
+            double rank = 1;
+            for (std::size_t other = 0; other < contenders; ++other)
+                if (other != c) rank += means[other] < means[c] - same ? 1 : means[other] <= means[c] + same ? 0.5 : 0;
+            result[c].rank += rank / count;
+        }
+    }
+    return result;
+}
+
+template <class Figure>
+std::string with_interval(const std::vector<Figures>& point, const std::vector<std::vector<Figures>>& draws, std::size_t contender,
+                          int decimals, double scale, const Figure& figure) {
+    std::vector<double> values;
+    for (const auto& draw : draws) values.push_back(scale * figure(draw[contender]));
+    std::sort(values.begin(), values.end());
+    const auto at = [&](double share) { return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))]; };
+    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", scale * figure(point[contender]), decimals, at(0.05), decimals, at(0.95), decimals);
+}
+
+using ByTask = std::map<std::string, std::map<std::string, std::map<std::uint64_t, const Run*>>>;  ///< contender -> task -> seed
+
+Regrets regrets_after(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, std::size_t trials) {
+    Regrets result;
+    for (const auto& [task, of_task] : seeds) result.tasks.push_back(task);
+    for (const auto& [contender, tasks] : runs) {
+        result.contenders.push_back(contender);
+        auto& rows = result.of.emplace_back();
+        for (const auto& [task, of_task] : seeds) {
+            auto& row = rows.emplace_back();
+            for (const std::uint64_t seed : of_task) row.push_back(at_trial(tasks.at(task).at(seed)->regret_best_mean, trials));
+        }
+    }
+    return result;
+}
+
+std::string behind(const Regrets& regrets, std::size_t trials, const std::string& reference) {
+    const auto mine = std::find(regrets.contenders.begin(), regrets.contenders.end(), reference) - regrets.contenders.begin();
+    if (static_cast<std::size_t>(mine) == regrets.contenders.size()) return "";
+    std::string rows;
+    std::size_t looked = 0;
+    for (std::size_t task = 0; task < regrets.tasks.size(); ++task)
+        for (std::size_t c = 0; c < regrets.contenders.size(); ++c) {
+            if (c == static_cast<std::size_t>(mine)) continue;
+            ++looked;
+            const std::vector<double>& own = regrets.of[static_cast<std::size_t>(mine)][task];
+            const std::vector<double>& other = regrets.of[c][task];
+            const auto n = static_cast<double>(own.size());
+            double mean = 0;
+            double squares = 0;
+            for (std::size_t i = 0; i < own.size(); ++i) mean += (own[i] - other[i]) / n;
+            for (std::size_t i = 0; i < own.size(); ++i) squares += (own[i] - other[i] - mean) * (own[i] - other[i] - mean);
+            const double error = n > 1 ? std::sqrt(squares / (n - 1) / n) : 0;
+            if (n > 1 && mean > 2 * error)
+                rows += fmt::format("| {} | {} | {} | {:+.1f} ± {:.1f} |\n", trials, regrets.tasks[task], regrets.contenders[c], 100 * mean,
+                                    100 * error);
+        }
+    return rows.empty() ? fmt::format("| {} | none of {} pairs | | |\n", trials, looked) : rows;
+}
+
+}  // namespace
+
+std::string aggregate_of(const std::vector<Run>& runs, const std::string& reference) {
+    std::size_t budget = 0;
+    for (const Run& run : runs) budget = std::max(budget, run.key.budget);
+    std::set<double> noises;
+    for (const Run& run : runs) noises.insert(run.key.noise_cv);
+    std::string text;
+    for (const double noise : noises) {
+        ByTask by_task;
+        for (const Run& run : runs)
+            if (run.key.budget == budget && run.key.noise_cv == noise) by_task[run.key.contender][run.key.task][run.key.seed] = &run;
+        std::map<std::string, std::vector<std::uint64_t>> seeds;  // that all have
+        if (!by_task.empty())
+            for (const auto& [task, of_task] : by_task.begin()->second)
+                for (const auto& [seed, run] : of_task)
+                    if (std::all_of(by_task.begin(), by_task.end(), [&, &task = task, &seed = seed](const auto& contender) {
+                            const auto found = contender.second.find(task);
+                            return found != contender.second.end() && found->second.contains(seed);
+                        }))
+                        seeds[task].push_back(seed);
+        if (seeds.empty()) continue;
+        std::size_t all = 0;
+        for (const auto& [task, of_task] : seeds) all += of_task.size();
+        text += fmt::format("### {} tasks, {} runs of {} trials each, noise {:g} %\n\n", seeds.size(), all, budget, noise * 100);
+
+        Draw whole;
+        for (const auto& [task, of_task] : seeds) {
+            whole.tasks.push_back(whole.tasks.size());
+            std::vector<std::size_t>& every = whole.seeds.emplace_back(of_task.size());
+            std::iota(every.begin(), every.end(), std::size_t{0});
+        }
+        constexpr std::size_t count = 2000;
+        std::vector<Draw> drawn(count);
+        Rng rng(20);
+        for (Draw& draw : drawn)
+            for (std::size_t k = 0; k < whole.tasks.size(); ++k) {
+                draw.tasks.push_back(rng.index(whole.tasks.size()));
+                std::vector<std::size_t>& some = draw.seeds.emplace_back();
+                const std::size_t n = whole.seeds[draw.tasks.back()].size();
+                for (std::size_t i = 0; i < n; ++i) some.push_back(rng.index(n));
+            }
+        std::string losses;
+        for (const std::size_t trials : looks) {
+            if (trials > budget) break;
+            const Regrets regrets = regrets_after(by_task, seeds, trials);
+            const std::vector<Figures> point = figures_of(regrets, whole);
+            std::vector<std::vector<Figures>> draws;
+            for (const Draw& draw : drawn) draws.push_back(figures_of(regrets, draw));
+            std::vector<std::size_t> order(regrets.contenders.size());
+            std::iota(order.begin(), order.end(), std::size_t{0});
+            std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return point[a].rank < point[b].rank; });
+            text += fmt::format(
+                "| after {} trials | mean rank | runs within 5 %, percent | mean regret, percent | crashes |\n"
+                "|---|---:|---:|---:|---:|\n",
+                trials);
+            for (const std::size_t c : order) {
+                double crashes = 0;
+                for (const auto& [task, of_task] : seeds)
+                    for (const std::uint64_t seed : of_task) {
+                        const std::string& trace = by_task.at(regrets.contenders[c]).at(task).at(seed)->trace;
+                        for (const char letter : trace.substr(0, trials)) crashes += letter >= 'A' && letter <= 'Z' ? 1 : 0;
+                    }
+                text += fmt::format("| {} | {} | {} | {} | {:.1f} |\n", regrets.contenders[c],
+                                    with_interval(point, draws, c, 2, 1, [](const Figures& f) { return f.rank; }),
+                                    with_interval(point, draws, c, 0, 100, [](const Figures& f) { return f.near; }),
+                                    with_interval(point, draws, c, 1, 100, [](const Figures& f) { return f.regret; }),
+                                    crashes / static_cast<double>(all));
+            }
+            text += "\n";
+            losses += behind(regrets, trials, reference);
+        }
+        text += fmt::format(
+            "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | behind | by |\n|---:|---|---|---:|\n{}\n",
+            reference, losses);
+    }
+    return text;
+}
+
+}  // namespace servetune::convergence
