@@ -42,6 +42,7 @@ public:
         wanted_.push_back(objective.leading().metric);
         for (const Limit& limit : objective.limits) wanted_.push_back(limit.metric);
     }
+    [[nodiscard]] std::string metrics() const { return fmt::format("{}", fmt::join(wanted_, " ")); }
     [[nodiscard]] bool contains(const Configuration& configuration) const { return rows_.contains(key_of(configuration)); }
     [[nodiscard]] Outcome at(const Configuration& configuration) const {
         const Row& row = rows_.at(key_of(configuration));
@@ -107,6 +108,15 @@ private:
     std::unordered_map<std::uint64_t, Row> rows_{};
 };
 
+/// A study's text but for its objective: the truth does not depend on the numbers of its limits.
+std::string without_objective(const std::string& text) {
+    std::istringstream lines(text);
+    std::string result;
+    for (std::string line; std::getline(lines, line);)
+        if (!line.starts_with("objective:")) result += line + "\n";
+    return result;
+}
+
 /// What the cost model expects, asked when it is wanted. Keeps the study that it reads.
 class Believed : public PriorMean {
 public:
@@ -141,11 +151,11 @@ Task::Definition task_of(const std::filesystem::path& study, const std::set<std:
         if (std::all_of(names.begin(), names.end(), searched)) task.constraints.push_back(constraint);
     }
     const SearchSpace part(task.parameters, task.constraints);
-    std::string header = "truth of " + fingerprint_of(read_file(study)).text() + " over";
+    auto truths = std::make_shared<Truths>(file->objective);
+    std::string header = "truth of " + fingerprint_of(without_objective(read_file(study))).text() + ", " + truths->metrics() + ", over";
     for (const Parameter& parameter : part.parameters()) header += " " + parameter.name + "(" + parameter.domain_text() + ")";
 
     const std::filesystem::path store = cache / (study.stem().string() + ".truth");
-    auto truths = std::make_shared<Truths>(file->objective);
     std::ifstream known(store);
     std::string line;
     if (std::getline(known, line) && line == header)

@@ -131,7 +131,8 @@ void Deployment::State::start(const std::stop_token& stop) {
     const ServerProbe probe(engine, endpoint, [&] { return !process.running() || (failed = look(stop)).has_value(); });
     for (;;) {
         const double left = within - seconds_since(begin);
-        if ((failed = look(stop))) break;
+        failed = look(stop);
+        if (failed) break;
         if (left <= 0) failed = late();
         else if (const ProbeAnswer answer = probe.ask(left); answer.state == ProbeAnswer::State::serves) break;
         else if (answer.state == ProbeAnswer::State::failed) failed = refused(answer, stop);
