@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "aggregate.hpp"
 
+#include "sample.hpp"
 #include "servetune/base/rng.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <map>
 #include <numeric>
 #include <set>
@@ -69,12 +69,12 @@ std::string with_interval(const std::vector<Figures>& point, const std::vector<s
                           int decimals, double scale, const Figure& figure) {
     std::vector<double> values;
     for (const auto& draw : draws) values.push_back(scale * figure(draw[contender]));
-    std::sort(values.begin(), values.end());
-    const auto at = [&](double share) { return values[static_cast<std::size_t>(share * static_cast<double>(values.size() - 1))]; };
-    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", scale * figure(point[contender]), decimals, at(0.05), decimals, at(0.95), decimals);
+    return fmt::format("{:.{}f} [{:.{}f}, {:.{}f}]", scale * figure(point[contender]), decimals, quantile(values, 0.05), decimals,
+                       quantile(values, 0.95), decimals);
 }
 
-using ByTask = std::map<std::string, std::map<std::string, std::map<std::uint64_t, const Run*>>>;  ///< contender -> task -> seed
+/// Contender -> task -> seed.
+using ByTask = std::map<std::string, std::map<std::string, std::map<std::uint64_t, const Run*>>>;
 
 Regrets regrets_after(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, std::size_t trials) {
     Regrets result;
@@ -95,23 +95,21 @@ std::string behind(const Regrets& regrets, std::size_t trials, const std::string
     if (static_cast<std::size_t>(mine) == regrets.contenders.size()) return "";
     std::string rows;
     std::size_t looked = 0;
+    std::size_t found = 0;
     for (std::size_t task = 0; task < regrets.tasks.size(); ++task)
         for (std::size_t c = 0; c < regrets.contenders.size(); ++c) {
             if (c == static_cast<std::size_t>(mine)) continue;
             ++looked;
-            const std::vector<double>& own = regrets.of[static_cast<std::size_t>(mine)][task];
-            const std::vector<double>& other = regrets.of[c][task];
-            const auto n = static_cast<double>(own.size());
-            double mean = 0;
-            double squares = 0;
-            for (std::size_t i = 0; i < own.size(); ++i) mean += (own[i] - other[i]) / n;
-            for (std::size_t i = 0; i < own.size(); ++i) squares += (own[i] - other[i] - mean) * (own[i] - other[i] - mean);
-            const double error = n > 1 ? std::sqrt(squares / (n - 1) / n) : 0;
-            if (n > 1 && mean > 2 * error)
-                rows += fmt::format("| {} | {} | {} | {:+.1f} ± {:.1f} |\n", trials, regrets.tasks[task], regrets.contenders[c], 100 * mean,
-                                    100 * error);
+            std::vector<double> differences = regrets.of[static_cast<std::size_t>(mine)][task];
+            for (std::size_t i = 0; i < differences.size(); ++i) differences[i] -= regrets.of[c][task][i];
+            const double by = mean(differences);
+            const double error = standard_error(differences);
+            if (differences.size() < 2 || !(by > 2 * error)) continue;
+            ++found;
+            rows += fmt::format("| {} | {} | {} | {:+.1f} ± {:.1f} |\n", trials, regrets.tasks[task], regrets.contenders[c], 100 * by,
+                                100 * error);
         }
-    return rows.empty() ? fmt::format("| {} | none of {} pairs | | |\n", trials, looked) : rows;
+    return rows + fmt::format("| {} | {} of {} pairs | | |\n", trials, found, looked);
 }
 
 }  // namespace

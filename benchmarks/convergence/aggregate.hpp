@@ -15,7 +15,8 @@ namespace servetune::convergence {
 /// runs whose regret is at most 5 %, and the mean regret. Each has a 90 % interval: of 2000 draws of as many tasks and,
 /// in each, of as many seeds, both with replacement, the same for every contender. Only tasks and seeds that every
 /// contender has run count. Then every task on which `reference` is behind another by more than two standard errors of
-/// the paired difference, with how much, and how many pairs were looked at: of so many, 2 % look so by chance.
+/// the paired difference, with how much, and how many pairs were looked at. By chance alone 3.0 % of equal pairs look
+/// so at 20 seeds, 3.8 % at 10, 5.8 % at 5 (Student's t beyond 2, one side).
 std::string aggregate_of(const std::vector<Run>& runs, const std::string& reference = "bayesian");
 
 }  // namespace servetune::convergence

@@ -143,6 +143,7 @@ Task::Definition task_of(const std::filesystem::path& study, const std::set<std:
     const SearchSpace whole(file->composition->parameters(), file->composition->constraints());
     const auto searched = [&](const std::string& name) { return parameters.empty() || parameters.contains(name); };
     Task::Definition task;
+    task.what = fmt::format("{} on {}, {}", file->model, file->hardware, file->objective.leading().metric);
     task.objective = file->objective;
     for (const Parameter& parameter : whole.parameters())
         if (searched(parameter.name)) task.parameters.push_back(parameter);
@@ -213,7 +214,6 @@ std::vector<Task::Definition> simulated_tasks(const std::filesystem::path& lands
         write_file(study, document);
         Task::Definition task = task_of(study, {}, cache, threads);
         task.name = name;
-        task.what = "simulated";
         tasks.push_back(std::move(task));
     };
     while (std::getline(lines, line)) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "summary.hpp"
 
+#include "sample.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,34 +18,11 @@ namespace {
 using Runs = std::vector<const Run*>;
 using ByContender = std::map<std::string, Runs>;
 
-/// Between the neighbours, as R's type 7 and NumPy.
-double quantile(std::vector<double> values, double share) {
-    if (values.empty()) return 0;
-    std::sort(values.begin(), values.end());
-    const double place = share * static_cast<double>(values.size() - 1);
-    const auto low = static_cast<std::size_t>(place);
-    const std::size_t high = std::min(low + 1, values.size() - 1);
-    return values[low] + (place - static_cast<double>(low)) * (values[high] - values[low]);
-}
-
 template <class Figure>
 std::vector<double> figures(const Runs& runs, const Figure& figure) {
     std::vector<double> values;
     for (const Run* run : runs) values.push_back(static_cast<double>(figure(*run)));
     return values;
-}
-double mean(const std::vector<double>& values) {
-    double sum = 0;
-    for (const double value : values) sum += value;
-    return values.empty() ? 0 : sum / static_cast<double>(values.size());
-}
-double standard_error(const std::vector<double>& values) {
-    if (values.size() < 2) return 0;
-    const double centre = mean(values);
-    double squares = 0;
-    for (const double value : values) squares += (value - centre) * (value - centre);
-    const auto n = static_cast<double>(values.size());
-    return std::sqrt(squares / (n - 1) / n);
 }
 
 std::string quartiles(const std::vector<double>& regrets) {

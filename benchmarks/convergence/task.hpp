@@ -29,9 +29,11 @@ public:
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
         std::shared_ptr<const PriorMean> belief{};             ///< what a cost model expects; null: there is none
-        double success_share = 0;   ///< 0: a configuration is good within 5 % of the best; else: among this share of those that pass
-        bool own_default = false;   ///< the default is the task's own; otherwise each seed draws a passing one
-        bool known_before = false;  ///< strategies were tuned on it before tasks were split: development, whatever its name
+        /// 0: a configuration is good within 5 % of the best; else: among this share of those that pass.
+        double success_share = 0;
+        bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
+        /// Strategies were tuned on it before tasks were split, so it is for development, whatever its name.
+        bool known_before = false;
     };
 
     /// Looks at every configuration to know the best. Throws SpaceError when none passes.

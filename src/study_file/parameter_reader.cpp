@@ -127,14 +127,15 @@ std::string text_with_home(const Yaml& node) {
     }
 }
 
-/// The keys of a mapping must be values of the choice that the parameter is.
-void check_values(const Yaml& mapping, const Domain& domain, const std::string& otherwise) {
+/// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error where it is none.
+void check_values(const Yaml& mapping, const Domain& domain, const std::string& no_choice) {
     const auto* choice = std::get_if<ChoiceDomain>(&domain);
-    if (choice == nullptr) mapping.fail(otherwise);
+    if (choice == nullptr) mapping.fail(no_choice);
+    std::vector<std::string> known;
+    for (const Value& value : choice->values) known.push_back(text_of(value));
     for (const auto& [value, below] : mapping.entries())
-        if (std::none_of(choice->values.begin(), choice->values.end(),
-                         [&, &wanted = value](const Value& known) { return text_of(known) == wanted; }))
-            below.fail("'" + value + "' is not in the choice");
+        if (std::find(known.begin(), known.end(), value) == known.end())
+            below.fail("'" + value + "' is not in the choice: " + listed(nearest_first(value, known)));
 }
 
 std::vector<std::string> read_architectures(const Yaml& node) {

@@ -59,6 +59,18 @@ std::string engine_error(const std::string& what, const std::string& with) {
 
 TEST_CASE("the study that the others are made wrong from is right") { CHECK(error_of(engine_yaml, study_yaml).empty()); }
 
+TEST_CASE("an engine file says only of values that it has what they mean, and only what the cost model knows") {
+    const auto mode_with = [](const std::string& more) {
+        return engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, slow], " + more);
+    };
+    CHECK(mode_with("means: {fast: double_batches}").empty());
+    CHECK(mode_with("means: {fats: none}").find("'fats' is not in the choice: fast") != std::string::npos);
+    CHECK(mode_with("architectures: {fats: hopper}").find("'fats' is not in the choice: fast") != std::string::npos);
+    CHECK(mode_with("means: {fast: double_batch}").find("double_batches") != std::string::npos);
+    CHECK(engine_error("low: 16, high: 4096, scale: log2}", "low: 16, high: 4096, scale: log2}, means: {16: none}")
+              .find("only values of a choice have a meaning of their own") != std::string::npos);
+}
+
 TEST_CASE("bad input: unknown keys, with the nearest known one first") {
     CHECK(study_error("others: default", "othres: default").starts_with("DIR/study.yaml:9:9: 'othres': unknown key; known: others, "));
     CHECK(engine_error("flag: --seqs", "flagg: --seqs")

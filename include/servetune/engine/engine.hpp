@@ -21,15 +21,15 @@ struct Destination {
     std::string option{};       ///< dotted path in the options file: `kv_cache_config.dtype`
 };
 
-/// What a value of a parameter can mean to the cost model, where its own name does not say it (EngineParameter::means).
+/// What a value of a parameter can mean to the cost model, where its own name does not say it (EngineParameter::means):
+/// - `none`: something is switched off; `engine`: as if the flag were not passed
+/// - of a quantization, `as_checkpoint`: that of the checkpoint, whichever it is
+/// - of a cache, `bf16` and `fp8_e4m3`: its number type
+/// - of a capacity policy, `evicts`: requests may lose their cache again, so nothing is reserved for them
+/// - of a performance mode, `double_batches`: twice the default batch sizes
+/// - of a method of speculation, the other five
 inline constexpr std::array<std::string_view, 12> value_meanings{
-    "none",                        // the parameter switches something off
-    "engine",                      // as if the flag were not passed
-    "as_checkpoint",               // of a quantization: the one that the checkpoint has, whichever it is
-    "bf16",           "fp8_e4m3",  // of a cache
-    "evicts",                      // of a capacity policy: requests may lose their cache again, so none is reserved
-    "double_batches",              // of a performance mode: twice the default batch sizes
-    "ngram",          "mtp",      "eagle", "eagle3", "draft_model"};  // of a method of speculation
+    "none", "engine", "as_checkpoint", "bf16", "fp8_e4m3", "evicts", "double_batches", "ngram", "mtp", "eagle", "eagle3", "draft_model"};
 
 /// A parameter of an engine and how it reaches the engine.
 struct EngineParameter {
@@ -40,10 +40,11 @@ struct EngineParameter {
     std::map<std::string, std::vector<Value>> values_since{};         ///< version -> values of a choice that came with it
     std::map<std::string, std::vector<Value>> values_until{};         ///< version -> values last seen in it
     std::map<std::string, std::vector<std::string>> architectures{};  ///< value (as text) -> chips that take it; others: all
-    std::map<std::string, std::string> means{};  ///< value (as text) -> one of `value_meanings`; others mean what they say
-    std::string since{};                         ///< first engine version that has it; empty: all that the file covers
-    std::string until{};                         ///< last engine version that has it
-    std::string source{};                        ///< where it was checked
+    /// Value (as text) -> one of `value_meanings`; others mean what they say.
+    std::map<std::string, std::string> means{};
+    std::string since{};   ///< first engine version that has it; empty: all that the file covers
+    std::string until{};   ///< last engine version that has it
+    std::string source{};  ///< where it was checked
 };
 
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.
