@@ -12,6 +12,7 @@
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
+#include "servetune/study_file/suggestions.hpp"
 #include "servetune/version.hpp"
 
 #include <fmt/format.h>
@@ -88,22 +89,11 @@ OrderedJson message_of(const std::string& line) {
     }
 }
 
-/// 3 is 3.0 for a real, and 3.0 is 3 for an integer: not every language tells them apart.
-Value value_for(const Parameter& parameter, Value value) {
-    if (parameter.contains(value)) return value;
-    if (const auto* whole = std::get_if<std::int64_t>(&value); whole != nullptr && parameter.contains(static_cast<double>(*whole)))
-        return static_cast<double>(*whole);
-    constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
-    if (const auto* real = std::get_if<double>(&value); real != nullptr && std::abs(*real) <= exact && std::trunc(*real) == *real)
-        if (const auto whole = static_cast<std::int64_t>(*real); parameter.contains(whole)) return whole;
-    return value;
-}
-
 /// What is left out has its default; what would have no effect is refused.
 Configuration configuration_in(const OrderedJson& object, const SearchSpace& space) {
     const Configuration given = configuration_from_json(object.dump());
     Assignment values;
-    for (const auto& [name, value] : given.entries()) values[name] = value_for(space.at(name), value);
+    for (const auto& [name, value] : given.entries()) values[name] = as_parameter_has_it(space.at(name), value);
     return space.changed(space.default_configuration(), values);
 }
 
@@ -178,10 +168,11 @@ public:
     /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
     OrderedJson answer(const std::string& line) {
         const OrderedJson message = message_of(line);
-        const std::vector<std::string> verbs{"ask", "tell", "recommend"};
+        const std::vector<std::string> verbs{"ask", "tell", "suggest", "recommend"};
         check_keys(message, "a line", verbs);
         const std::string verb = one_of(message, "a line", verbs);
         if (verb == "tell") return tell(message["tell"]);
+        if (verb == "suggest") return suggest(message["suggest"]);
         if (message[verb] != true) throw ParseError(fmt::format("'{}' is true, got {}", verb, shown(message[verb])));
         return verb == "ask" ? ask() : recommendation();
     }
@@ -211,6 +202,16 @@ private:
         }
         study_.tell(id, std::move(outcome));
         return {{"told", id}};
+    }
+
+    OrderedJson suggest(const OrderedJson& suggested) {
+        if (setup_.file.strategy.name != "bayesian")
+            throw UsageError("the strategy '" + setup_.file.strategy.name + "' takes no suggestions, 'bayesian' does");
+        Configuration configuration = configuration_in(suggested, setup_.problem->space);
+        const auto violations = setup_.problem->space.violations(configuration);
+        if (!violations.empty()) throw SpaceError(violations.front());
+        setup_.suggestions->push_back(std::move(configuration));
+        return {{"suggested", setup_.suggestions->size()}};
     }
 
     /// The open trial of a configuration, or a new one.

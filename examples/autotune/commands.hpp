@@ -37,6 +37,7 @@ struct StudyArguments {
 struct RunArguments : StudyArguments {
     std::optional<std::size_t> trials{};              ///< in place of the file's budget
     std::vector<std::filesystem::path> learn_from{};  ///< earlier studies, beside the file's knowledge
+    std::vector<std::filesystem::path> suggest{};     ///< files of suggested configurations
     bool accept_changes = false;
     bool quiet = false;
 };

@@ -93,6 +93,10 @@ int dispatch(int argc, char** argv) {
         ->add_option("--learn-from", run_arguments.learn_from,
                      "An earlier study's folder, or a journal's file: what it measured, bayesian believes until it sees otherwise")
         ->allow_extra_args(false);
+    run_command
+        ->add_option("--suggest", run_arguments.suggest,
+                     "A YAML or JSON list of configurations: bayesian tries the best of them by its models, in at most 3 of 10 trials")
+        ->allow_extra_args(false);
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
                           "Go on although the study has changed since its journal was written");
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");

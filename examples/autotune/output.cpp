@@ -27,7 +27,7 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
         const std::string shown = printable(secrets()(text));
         if (to != stderr) put_controls(to, shown);
         else if (!shown.empty()) screen().line(shown);
-    } catch (const std::exception&) {  // no memory: nothing that could be printed
+    } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, nothing that could be printed
     }
 }
 

@@ -77,6 +77,7 @@ int run(const RunArguments& arguments) {
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
     if (const auto missing = missing_models(file); !missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
+    add_suggestions(file, arguments.suggest);
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     std::optional<RunLog> log;  // once the folder is ours

@@ -24,7 +24,14 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
 void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::path>& learn_from) {
     if (!learn_from.empty() && file.strategy.name != "bayesian")
         throw UsageError("--learn-from: the strategy '" + file.strategy.name + "' cannot learn from other studies, 'bayesian' can");
-    for (const std::filesystem::path& earlier : learn_from) file.knowledge.push_back({KnowledgeChoice::Kind::study, earlier});
+    for (const std::filesystem::path& earlier : learn_from)
+        file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study, .path = earlier});
+}
+
+void add_suggestions(StudyFile& file, const std::vector<std::filesystem::path>& suggest) {
+    if (!suggest.empty() && file.strategy.name != "bayesian")
+        throw UsageError("--suggest: the strategy '" + file.strategy.name + "' takes no suggestions, 'bayesian' does");
+    file.suggestions = suggest;
 }
 
 }  // namespace autotune

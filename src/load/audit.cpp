@@ -3,12 +3,14 @@
 
 #include "audit_tolerances.hpp"
 #include "servetune/base/number_text.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/perf/roofline.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 namespace servetune {
 namespace {
@@ -104,35 +106,36 @@ private:
         struct Rate {
             const char* name;
             const char* formula;
-            std::optional<double> printed;
-            std::optional<double> amount;
+            double printed;
+            double amount;
         };
-        std::optional<double> both;
-        if (r_.input_tokens && r_.output_tokens) both = *r_.input_tokens + *r_.output_tokens;
-        const std::array<Rate, 4> rates{{{"total_tokens_per_second", "(I + O) / D", r_.total_tokens_per_second, both},
-                                         {"output_tokens_per_second", "O / D", r_.output_tokens_per_second, r_.output_tokens},
-                                         {"input_tokens_per_second", "I / D", r_.input_tokens_per_second, r_.input_tokens},
-                                         {"requests_per_second", "n / D", r_.requests_per_second, r_.successful_requests}}};
+        std::vector<Rate> rates;
+        const auto add = [&](const char* name, const char* formula, const std::optional<double>& printed,
+                             const std::optional<double>& amount) {
+            if (printed && amount && *amount > 0) rates.push_back({name, formula, *printed, *amount});
+        };
+        if (r_.input_tokens && r_.output_tokens)
+            add("total_tokens_per_second", "(I + O) / D", r_.total_tokens_per_second, *r_.input_tokens + *r_.output_tokens);
+        add("output_tokens_per_second", "O / D", r_.output_tokens_per_second, r_.output_tokens);
+        add("input_tokens_per_second", "I / D", r_.input_tokens_per_second, r_.input_tokens);
+        add("requests_per_second", "n / D", r_.requests_per_second, r_.successful_requests);
         const Rate* worst = nullptr;
         double furthest = 0;
-        bool any = false;
         for (const Rate& rate : rates) {
-            if (!rate.printed || !rate.amount || !(*rate.amount > 0)) continue;
-            any = true;
-            const double off = std::abs(*rate.printed / (*rate.amount / D_) - 1) - rounding(*rate.printed) - rounding(D_);
+            const double off = std::abs(rate.printed / (rate.amount / D_) - 1) - rounding(rate.printed) - rounding(D_);
             if (off > window_tolerance && off > furthest) {
                 worst = &rate;
                 furthest = off;
             }
         }
-        if (!any) return skip("window", "no rate beside its amount");
+        if (rates.empty()) return skip("window", "no rate beside its amount");
         if (worst == nullptr) return;
-        const double computed = *worst->amount / D_;
-        const std::string implied = *worst->printed > 0 ? shown(*worst->amount / *worst->printed) + " s" : "no time at all";
+        const double computed = worst->amount / D_;
+        const std::string implied = worst->printed > 0 ? shown(worst->amount / worst->printed) + " s" : "no time at all";
         find(furthest > window_unsound ? Verdict::unsound : Verdict::suspect, "window",
-             std::string(worst->name) + " = " + shown(*worst->printed), std::string(worst->formula) + " = " + shown(computed),
+             std::string(worst->name) + " = " + shown(worst->printed), std::string(worst->formula) + " = " + shown(computed),
              "rates over another window: the rate is that of " + implied + ", the run took " + shown(D_) + " s (" +
-                 (*worst->printed > computed ? "+" : "") + share_text(*worst->printed / computed - 1) +
+                 (worst->printed > computed ? "+" : "") + share_text(worst->printed / computed - 1) +
                  "); the client leaves out the start or the end of the run, or counts tokens when it first sees the request");
     }
 
@@ -253,7 +256,6 @@ private:
 
     void complete() {
         std::optional<double> requested;
-        std::string from;
         if (r_.requested_requests) requested = r_.requested_requests;
         else if (c_.requested_requests) requested = c_.requested_requests;
         else if (r_.failed_requests && r_.successful_requests) requested = n_ + *r_.failed_requests;
@@ -335,8 +337,8 @@ private:
                                : "the server generated more than the client counts: others used it, or tokens were not observed");
         }
         const auto input = counters.input_tokens ? counters.input_tokens : r_.input_tokens;
-        if (counters.prefix_hit_tokens && input && *input > 0 && !c_.prefix_cache_intended.value_or(false) &&
-            *counters.prefix_hit_tokens > prefix_hits_most * *input)
+        if (!counters.prefix_hit_tokens || !input || c_.prefix_cache_intended.value_or(false)) return;
+        if (*input > 0 && *counters.prefix_hit_tokens > prefix_hits_most * *input)
             find(Verdict::suspect, "server", shown(*counters.prefix_hit_tokens) + " prompt tokens came from the prefix cache",
                  "at most " + share_text(prefix_hits_most) + " of " + shown(*input),
                  "cache contamination: an earlier run left these prompts in the prefix cache");
@@ -362,13 +364,14 @@ private:
         if (of == nullptr) return skip("physics", missing);
         if (!T_ || !(o_ > 1)) return skip("physics", "no mean TPOT");
         if (!c_.tokens_per_step) return skip("physics", "how many tokens a step of speculation gives is not known (decode)");
-        const double floor = least_seconds_per_token(*of, *c_.hardware, c_.devices, *c_.tokens_per_step);
+        const HardwareSpec& hardware = present(c_.hardware);
+        const double floor = least_seconds_per_token(*of, hardware, c_.devices, *c_.tokens_per_step);
         // Where the first token took longer than all the others, later ones may have waited behind it: then the whole
         // answer is bound.
         const bool held_back = F_ && *F_ > *T_ * (o_ - 1);
         const double per_token = held_back ? (*F_ + *T_ * (o_ - 1)) / o_ : *T_;
         if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
-        const double bandwidth = c_.hardware->memory_bandwidth_bytes_per_second * c_.devices;
+        const double bandwidth = hardware.memory_bandwidth_bytes_per_second * c_.devices;
         find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
              "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) +
                  " GB/s" + (*c_.tokens_per_step > 1 ? ", " + shown(*c_.tokens_per_step) + " tokens a step" : ""),
@@ -380,15 +383,17 @@ private:
         std::string missing;
         const ModelWeights* of = weights(missing);
         if (of == nullptr || c_.prefix_cache_intended.value_or(false)) return;  // said by physics_of_decode; or as it should be
-        const auto most = most_prompt_tokens_per_second(c_.served->model, *of, *c_.hardware, c_.devices);
+        const ModelSpec& model = present(c_.served).model;
+        const HardwareSpec& hardware = present(c_.hardware);
+        const auto most = most_prompt_tokens_per_second(model, *of, hardware, c_.devices);
         if (!most || !r_.input_tokens || !(n_ > 0))
             return skip("physics", "no input tokens, or no FLOP/s in " + of->computes_in + " (prefill)");
         const double per_request = F_ && *F_ > 0 ? *r_.input_tokens / n_ / *F_ : 0;
         const double per_run = D_ > 0 ? *r_.input_tokens / D_ : 0;
         const double rate = std::max(per_request, per_run);
         if (rate <= *most * (1 + physics_tolerance)) return;
-        const double flops = *c_.hardware->flops(of->computes_in) * c_.devices;
-        const double parameters = c_.served->model.parameters_active - c_.served->model.parameters_embedding;
+        const double flops = present(hardware.flops(of->computes_in)) * c_.devices;
+        const double parameters = model.parameters_active - model.parameters_embedding;
         find(Verdict::suspect, "physics",
              "prefill = " + shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
              "at most " + shown(std::round(*most)) + " tok/s: " + shown(flops / 1e12) + " TFLOP/s in " + of->computes_in + " for " +
@@ -472,11 +477,11 @@ void describe(AuditContext& context, const Workload& workload, const BenchmarkRe
         context.closed_loop = true;
     } else if (workload.arrival.kind == Arrival::Kind::rate) context.requested_rate_per_second = workload.arrival.requests_per_second;
     if (data.kind == Dataset::Kind::random) {
-        context.mean_input_tokens = static_cast<double>(*data.input_tokens);
+        context.mean_input_tokens = static_cast<double>(present(data.input_tokens));
         // Without ignore_eos answers may end early: equal enough when hardly any did.
-        const double printed =
-            result.output_tokens && result.successful_requests.value_or(0) > 0 ? *result.output_tokens / *result.successful_requests : 0;
-        const auto asked = static_cast<double>(*data.output_tokens);
+        const double requests = result.successful_requests.value_or(0);
+        const double printed = requests > 0 ? result.output_tokens.value_or(0) / requests : 0;
+        const auto asked = static_cast<double>(present(data.output_tokens));
         if (data.range_ratio == 0 && (workload.ignore_eos || std::abs(printed - asked) <= 0.02 * asked))
             context.equal_output_lengths = true;
         else if (data.range_ratio > 0) context.equal_output_lengths = false;

@@ -34,7 +34,8 @@ void read_object(TextStream& stream, bool wanted, std::string& text) {
     text.clear();
     std::size_t bytes = 0;
     const auto take = [&](std::string_view part) {
-        if ((bytes += part.size()) > most_conversation_bytes)
+        bytes += part.size();
+        if (bytes > most_conversation_bytes)
             stream.fail(start, "a conversation of at most " + std::to_string(most_conversation_bytes >> 20U) + " MiB wanted");
         if (wanted) text += part;
     };

@@ -63,8 +63,8 @@ struct Moment {
 /// `2023-11-16 18:17:03.9799600`, also with T, Z or +hh:mm; or a number.
 std::optional<Moment> moment_of(std::string_view text) {
     double number = 0;
-    const char* end = text.data() + text.size();
-    if (const auto [stop, error] = std::from_chars(text.data(), end, number); error == std::errc() && stop == end) {
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && stop == text.data() + text.size()) {
         if (!(std::abs(number) < 1e15)) return std::nullopt;
         const double whole = std::floor(number);
         return Moment{static_cast<std::int64_t>(whole), number - whole};
@@ -86,9 +86,11 @@ std::optional<Moment> moment_of(std::string_view text) {
         return std::nullopt;
     Moment result{days_from_civil(digits(0, 4), month, day) * 86'400 + digits(11, 2) * 3600L + digits(14, 2) * 60L + digits(17, 2), 0};
     std::size_t at = pattern.size();
-    if (at < text.size() && text[at] == '.')
-        for (double unit = 0.1; ++at < text.size() && text[at] >= '0' && text[at] <= '9'; unit /= 10)
+    if (at < text.size() && text[at] == '.') {
+        ++at;
+        for (double unit = 0.1; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at, unit /= 10)
             result.fraction += unit * (text[at] - '0');
+    }
     const std::string_view zone = text.substr(at);
     if (zone.empty() || zone == "Z" || zone == "z") return result;
     const auto is_digit = [&](std::size_t i) { return zone[i] >= '0' && zone[i] <= '9'; };
@@ -108,9 +110,8 @@ struct RawRow {
 
 std::int64_t length_of(const TextStream& stream, std::size_t line, std::string_view column, std::string_view text) {
     double value = 0;  // some traces write 374.0
-    const char* end = text.data() + text.size();
-    const auto [stop, error] = std::from_chars(text.data(), end, value);
-    if (error != std::errc() || stop != end || !(value >= 0 && value <= static_cast<double>(most_length_tokens)) ||
+    const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || stop != text.data() + text.size() || !(value >= 0 && value <= static_cast<double>(most_length_tokens)) ||
         value != std::floor(value))
         stream.fail(line, "'" + std::string(column) + "': a number of tokens in [0, " + std::to_string(most_length_tokens) +
                               "] wanted, got '" + std::string(text.substr(0, 40)) + "'");

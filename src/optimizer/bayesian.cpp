@@ -33,7 +33,9 @@ private:
     };
     [[nodiscard]] static std::optional<Proposal> confirmation(const PendingAwareModel& model, const Problem& problem);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
-                                                const std::vector<ConfigurationEvidence>& evidence) const;
+                                                const std::vector<ConfigurationEvidence>& evidence,
+                                                const std::vector<Configuration>& suggestions) const;
+    [[nodiscard]] std::vector<Configuration> untried_suggestions(std::span<const Trial> history, const std::set<Configuration>& seen) const;
     struct Models {
         PendingAwareModel learned;
         std::unique_ptr<TrialCost> cost{};  ///< null: a trial is a trial
@@ -46,6 +48,8 @@ private:
                                                  const std::set<Configuration>& seen, bool explore);
     void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
                std::vector<Choice>& choices) const;
+    [[nodiscard]] std::optional<Choice> best_suggestion(const Models& models, const Candidates& candidates,
+                                                        std::vector<Configuration> suggestions) const;
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const PendingAwareModel& model);
 
     const Options options_;
@@ -76,8 +80,10 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
 
     const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
     if (used_up && !problem.replicates_inform) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
+    std::vector<Configuration> suggestions = untried_suggestions(history, seen);
     if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
-        if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs))) return *proposal;
+        if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
+            return *proposal;
 
     Models models{kept_.learned(problem, standings, options_)};
     const PendingAwareModel& model = models.learned;
@@ -91,9 +97,10 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
     }
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
-    const std::optional<Choice> choice = best_new(models, problem, all, seen, explore);
+    const std::optional<Choice> suggested = best_suggestion(models, all, std::move(suggestions));
+    const std::optional<Choice> choice = suggested ? suggested : best_new(models, problem, all, seen, explore);
     if (!choice) return Finished{"no new configuration is left"};
-    if (problem.replicates_inform && !explore)
+    if (problem.replicates_inform && !explore && !suggested)
         if (const auto replicate = best_replicate(model)) {
             const ConfigurationEvidence& entry = model.evidence()[replicate->first];
             const double its_seconds = models.cost ? models.cost->log_seconds({entry.point}).front() : 0;
@@ -101,17 +108,33 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
                 return Proposal{entry.configuration, "again: whether it is the best is worth more than a new one"};
         }
     const auto rounded = [](double value) { return text_of(std::round(value * 100) / 100); };
-    return Proposal{choice->configuration, std::string(explore ? "to learn" : "expected to gain") +
+    return Proposal{choice->configuration, std::string(suggested ? "suggested"
+                                                       : explore ? "to learn"
+                                                                 : "expected to gain") +
                                                (model.tradeoff() != nullptr ? ": ln EI of the front " : ": ln gain ") +
                                                rounded(choice->score.log_improvement) + ", ln P(works) " +
                                                rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits) +
                                                (models.cost ? ", ln seconds " + rounded(choice->score.log_seconds) : "")};
 }
 
-/// What is believed best, once; then a few changes of the default; where all those were tried, what is farthest from
-/// everything.
+/// In the order in which they were made; none where one more would be more than three trials of ten.
+std::vector<Configuration> Bayesian::Search::untried_suggestions(std::span<const Trial> history,
+                                                                 const std::set<Configuration>& seen) const {
+    std::vector<Configuration> result;
+    if (options_.suggestions == nullptr) return result;
+    std::set<Configuration> tried;
+    for (const Configuration& one : *options_.suggestions)
+        if (!seen.contains(one)) result.push_back(one);
+        else tried.insert(one);
+    if (10 * (tried.size() + 1) > 3 * (history.size() + 1)) result.clear();
+    return result;
+}
+
+/// What is believed best, once; then a suggestion if one is due; then a few changes of the default; where all those were
+/// tried, what is farthest from everything.
 std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
-                                                const std::vector<ConfigurationEvidence>& evidence) const {
+                                                const std::vector<ConfigurationEvidence>& evidence,
+                                                const std::vector<Configuration>& suggestions) const {
     std::vector<EncodedPoint> tried;
     for (const ConfigurationEvidence& entry : evidence) tried.push_back(entry.point);
     const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
@@ -136,6 +159,8 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     const auto may_work = [&](const Configuration& one) {
         return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
     };
+    if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), may_work); found != suggestions.end())
+        return Proposal{*found, "suggested"};
     auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, options_.learning.seed);
     const auto seen = [&](const Configuration& configuration) {
         return std::any_of(evidence.begin(), evidence.end(),
@@ -227,6 +252,28 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models&
         return a.score.total() < b.score.total() || (a.score.total() == b.score.total() && b.configuration < a.configuration);
     });
     return best == choices.end() ? std::nullopt : std::optional<Choice>(*best);
+}
+
+/// The best of those that may work and of which it is not all but sure (two standard deviations) that the best so far
+/// is better.
+std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const Models& models, const Candidates& all,
+                                                                          std::vector<Configuration> suggestions) const {
+    std::vector<EncodedPoint> points;
+    std::vector<std::vector<PriorBelief>> beliefs;
+    for (const Configuration& one : suggestions) {
+        points.push_back(all.geometry().encode(one));
+        beliefs.push_back(options_.beliefs.of(one));
+    }
+    const std::vector<CandidateScore> scores = models.scores(points, beliefs);
+    const auto incumbent = models.learned.incumbent();
+    std::optional<Choice> best;
+    for (std::size_t i = 0; i < scores.size(); ++i) {
+        const Prediction& objective = scores[i].objective;
+        if (scores[i].log_works < std::log(options_.least_chance)) continue;
+        if (incumbent && objective.mean + 2 * std::sqrt(objective.variance) < models.learned.at_evidence()[*incumbent].mean) continue;
+        if (!best || scores[i].total() > best->score.total()) best = Choice{std::move(suggestions[i]), scores[i]};
+    }
+    return best;
 }
 
 /// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long

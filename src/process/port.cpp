@@ -77,7 +77,8 @@ void require_loopback() {
     socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
     int error = 0;
-    if (bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 || getsockname(server.id(), any, &size) != 0) error = errno;
+    if (server.id() < 0 || client.id() < 0) error = errno;
+    else if (bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 || getsockname(server.id(), any, &size) != 0) error = errno;
     else if (connect(client.id(), any, size) != 0) {
         if (errno != EINPROGRESS) error = errno;
         else {
@@ -112,6 +113,7 @@ ReservedPort::~ReservedPort() { close(holder_); }
 
 bool ReservedPort::listening() const {
     const Descriptor probe(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (probe.id() < 0) return false;
     const sockaddr_in address = loopback(number_);
     if (connect(probe.id(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return true;
     if (errno != EINPROGRESS) return false;

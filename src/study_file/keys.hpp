@@ -368,7 +368,8 @@ inline constexpr struct StudyKeys {
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
                   "added to every command as they are"};
     Key strategy{"strategy", is::either<is::name, is::keyed<keys::strategy>>, "how to search (bayesian)"};
-    Key knowledge{"knowledge", is::list_of<is::keyed<keys::knowledge>>, "what `bayesian` believes before anything is measured (nothing)"};
+    Key knowledge{"knowledge", is::list_of<is::keyed<keys::knowledge>>,
+                  "what `bayesian` believes before anything is measured (`[{cost_model: {}}]` unless the study is simulated)"};
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};

@@ -181,6 +181,7 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
                                                                          : measured_table(study, choice.path, space);
         if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
             throw UsageError("knowledge: " + source.text + " is there twice; it would be believed twice");
+        if (choice.by_default && !source.belief) continue;
         if (source.belief) sources.push_back(std::move(source.belief));
         result.texts.push_back(std::move(source.text));
     }

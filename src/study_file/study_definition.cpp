@@ -137,10 +137,11 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list) {
             if (workload.dataset.path.empty()) continue;
-            std::string text = "cannot be read";
+            std::string text;
             try {
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
-            } catch (const IoError&) {  // whoever sends the requests says so
+            } catch (const IoError&) {
+                text = "cannot be read";  // whoever sends the requests says so
             }
             result[of_later_versions + "data." + workload.name] = text;
         }
@@ -215,6 +216,11 @@ std::map<std::string, std::string> StudySetup::definition() const {
         }
     }
     for (std::size_t i = 0; i < knowledge.size(); ++i) result["knowledge[" + std::to_string(i) + "]"] = knowledge[i];
+    if (!suggestions->empty()) {
+        std::string all;
+        for (const Configuration& one : *suggestions) all += one.text() + "\n";
+        result["suggestions"] = std::to_string(suggestions->size()) + " (" + fingerprint_of(all).text() + ")";
+    }
     result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
     kind_of(file).define(*this, result);
     add_flags(*this, result);

@@ -172,8 +172,10 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
             model->check_keys(std::span<const Key>{});
             result.push_back({});
         }
-        if (const Yaml* study = item.find(keys::knowledge.study)) result.push_back({KnowledgeChoice::Kind::study, path_of(*study)});
-        if (const Yaml* table = item.find(keys::knowledge.table)) result.push_back({KnowledgeChoice::Kind::table, path_of(*table)});
+        if (const Yaml* study = item.find(keys::knowledge.study))
+            result.push_back({.kind = KnowledgeChoice::Kind::study, .path = path_of(*study)});
+        if (const Yaml* table = item.find(keys::knowledge.table))
+            result.push_back({.kind = KnowledgeChoice::Kind::table, .path = path_of(*table)});
     }
     return result;
 }
@@ -267,6 +269,8 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (bayesian == nullptr || bayesian->find(keys::bayesian.per) == nullptr)
         study.strategy.bayesian.per_second = std::isfinite(study.budget.wall_clock_seconds) || study.budget_until.has_value();
     if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
+    else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers
+        study.knowledge.push_back({.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
     if (const Yaml* published = root.find(keys::study.published)) {
         published->check_keys(keys::published);
         read(*published, keys::published.document, study.document);

@@ -5,6 +5,7 @@
 #include "servetune/io/secrets.hpp"
 #include "servetune/study_file/knowledge.hpp"
 #include "servetune/study_file/study_file.hpp"
+#include "servetune/study_file/suggestions.hpp"
 #include "strategies.hpp"
 
 namespace servetune {
@@ -48,6 +49,7 @@ BayesianOptions StudySetup::bayesian_options() const {
     BayesianOptions options = file.strategy.bayesian;
     options.trials = file.budget.trials;
     options.beliefs = beliefs;
+    options.suggestions = suggestions;
     options.learning.seed = file.seed;
     return options;
 }
@@ -65,6 +67,9 @@ StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder, co
         GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);
         setup.knowledge = std::move(knowledge.texts);
+        for (const std::filesystem::path& suggested : file.suggestions)
+            for (Configuration& one : read_suggestions(suggested, *file.composition, setup.problem->space))
+                setup.suggestions->push_back(std::move(one));
     }
     setup.file = std::move(file);
     setup.strategy = strategy_kind(setup.file.strategy.name).make(setup);

@@ -166,6 +166,19 @@ TEST_CASE("ask-tell: what was measured before is told by its configuration, and 
     CHECK(program.process().end() == 0);
 }
 
+TEST_CASE("ask-tell: a suggestion is tried once three trials of ten may be suggested") {
+    const TemporaryFolder folder;
+    Program program(folder, with_budget(10));
+    CHECK(program({{"suggest", {{"method", "ngram"}, {"guesses", 4}, {"share", 0.6}}}}) == Json{{"suggested", 1}});
+    for (int trial = 0; trial < 3; ++trial) program.tell(program.ask());
+    const Json suggested = program.ask();
+    CHECK(suggested["configuration"] == Json{{"guesses", 4}, {"machine", 8}, {"method", "ngram"}, {"seqs", 256}, {"share", 0.6}});
+    CHECK(suggested["why"].get<std::string>().starts_with("suggested"));
+
+    Program other(folder, with_budget(10), {"--strategy", "random"});
+    CHECK(other({{"suggest", Json::object()}})["error"] == "the strategy 'random' takes no suggestions, 'bayesian' does");
+}
+
 TEST_CASE("ask-tell: bad lines are answered and change nothing") {
     const TemporaryFolder folder;
     Program program(folder, with_budget(10));
@@ -179,11 +192,15 @@ TEST_CASE("ask-tell: bad lines are answered and change nothing") {
         {R"({"ask": true} {"ask": true})", "one JSON object"},
         {R"([{"ask": true}])", "a line is a JSON object"},
         {"null", "a line is a JSON object"},
-        {"{}", "exactly one of: ask, tell, recommend"},
+        {"{}", "exactly one of: ask, tell, suggest, recommend"},
         {R"({"ask": true, "recommend": true})", "exactly one of"},
         {R"({"aks": true})", "known: ask,"},
         {R"({"ask": 1})", "'ask' is true, got 1"},
         {R"({"recommend": false})", "'recommend' is true"},
+        {R"({"suggest": 3})", "configuration"},
+        {R"({"suggest": {"sequences": 64}})", "sequences"},
+        {R"({"suggest": {"seqs": 3}})", "seqs"},
+        {R"({"suggest": {"method": "draft", "seqs": 1024}})", "they do not fit"},
         {R"({"tell": 3})", "'tell' is a JSON object"},
         {R"({"tell": {"trial": 0}})", "exactly one of: metrics, value, failed"},
         {R"({"tell": {"value": 1}})", "exactly one of: trial, configuration"},

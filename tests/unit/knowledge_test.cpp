@@ -154,6 +154,7 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
     CHECK(unknown.definition().at("knowledge[0]").starts_with("the cost model knows nothing here: "));
     const StudySetup none = ready(folder, vllm_study("[]"));
     CHECK(none.definition().count("knowledge[0]") == 0);
+    CHECK(none.beliefs.size() == 0);
 
     MemoryPlan plan;
     plan.device_bytes = 100;
@@ -166,6 +167,32 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
     CHECK(memory_margin(plan, 10) == Approx(-1.2));
     plan.missing_bytes = 90;
     CHECK(memory_margin(plan, 10) == -3);
+}
+
+TEST_CASE("knowledge: the cost model is asked by default, unless it would be asked for its own answers") {
+    const TemporaryFolder folder;
+    const auto without_key = [&](std::string text, const std::string& measured, const std::string& by) {
+        text.resize(text.find("knowledge:"));
+        const auto at = text.find(measured);
+        return ready(folder, text.replace(at, measured.size(), by));
+    };
+    const std::string replay = "evaluator: {replay: t.csv}";
+    const StudySetup usual = without_key(vllm_study(""), replay, replay);
+    const StudySetup asked_for = ready(folder, vllm_study("[{cost_model: {}}]"));
+    REQUIRE(usual.beliefs.size() == 1);
+    CHECK(usual.knowledge == asked_for.knowledge);
+    const Configuration some = usual.problem->space.default_configuration();
+    CHECK(usual.beliefs[0].belief(some).log_value == asked_for.beliefs[0].belief(some).log_value);
+
+    // What nobody asked for, and nobody gets, is not spoken of.
+    const StudySetup unknown_model = without_key(vllm_study("", "org/nobody-knows"), replay, replay);
+    CHECK(unknown_model.beliefs.size() == 0);
+    CHECK(unknown_model.knowledge.empty());
+    const StudySetup no_hardware = without_key(vllm_study(""), "hardware: h100-sxm\n", "");
+    CHECK(no_hardware.knowledge.empty());
+    const StudySetup simulated = without_key(vllm_study(""), replay, "evaluator: {simulate: {}}");
+    CHECK(simulated.beliefs.size() == 0);
+    CHECK(simulated.knowledge.empty());
 }
 
 TEST_CASE("knowledge: an earlier study is matched by concept and by name, what it does not know makes no difference") {

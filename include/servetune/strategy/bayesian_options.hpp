@@ -7,13 +7,16 @@
 #include "servetune/base/option_check.hpp"
 #include "servetune/model/hyperparameter_search.hpp"
 #include "servetune/model/prior_mean.hpp"
+#include "servetune/space/configuration.hpp"
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace servetune {
 
@@ -65,6 +68,10 @@ struct BayesianOptions {
     LearningOptions learning{};
     CandidateOptions candidates{};
     Beliefs beliefs{};
+    /// What a person or a program suggests, feasible; null: nothing. At most three of ten trials follow it, the best by
+    /// the models first; what they believe to fail or to be worse than the best waits until they believe otherwise.
+    /// Whoever holds the list may add to it between asks.
+    std::shared_ptr<const std::vector<Configuration>> suggestions{};
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {

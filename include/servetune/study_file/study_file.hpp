@@ -41,6 +41,7 @@ struct KnowledgeChoice {
     enum class Kind { cost_model, study, table };
     Kind kind = Kind::cost_model;
     std::filesystem::path path{};  ///< of a study its folder or its journal, of a table its file
+    bool by_default = false;       ///< nobody asked for it: where it knows nothing, nothing is said of it
 };
 
 /// The processes that a study's trials start.
@@ -63,8 +64,9 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only
-    MeasuringChoice measuring;               ///< what measures
+    std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only; the cost model unless the file says otherwise
+    std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
+    MeasuringChoice measuring;                         ///< what measures
     Budget budget;
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
@@ -123,6 +125,7 @@ struct StudySetup {
     std::unique_ptr<Strategy> strategy;
     std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
     Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
+    std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();  ///< the strategy's too
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to (parameters, flags,
