@@ -130,8 +130,8 @@ std::vector<Configuration> Bayesian::Search::untried_suggestions(std::span<const
     return result;
 }
 
-/// What is believed best, once; then a suggestion if one is due; then a few changes of the default; where all those were
-/// tried, what is farthest from everything.
+/// What is believed best, once; then a suggestion if one is due; then a few changes of the default; where all those
+/// were tried, what is farthest from everything.
 std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
                                                 const std::vector<ConfigurationEvidence>& evidence,
                                                 const std::vector<Configuration>& suggestions) const {
