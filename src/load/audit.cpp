@@ -338,9 +338,10 @@ private:
         }
         const auto input = counters.input_tokens ? counters.input_tokens : r_.input_tokens;
         if (!counters.prefix_hit_tokens || !input || c_.prefix_cache_intended.value_or(false)) return;
-        if (*input > 0 && *counters.prefix_hit_tokens > prefix_hits_most * *input)
+        const double sent = present(input);
+        if (sent > 0 && *counters.prefix_hit_tokens > prefix_hits_most * sent)
             find(Verdict::suspect, "server", shown(*counters.prefix_hit_tokens) + " prompt tokens came from the prefix cache",
-                 "at most " + share_text(prefix_hits_most) + " of " + shown(*input),
+                 "at most " + share_text(prefix_hits_most) + " of " + shown(sent),
                  "cache contamination: an earlier run left these prompts in the prefix cache");
     }
 

@@ -77,8 +77,9 @@ void require_loopback() {
     socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
     int error = 0;
-    if (server.id() < 0 || client.id() < 0) error = errno;
-    else if (bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 || getsockname(server.id(), any, &size) != 0) error = errno;
+    if (server.id() < 0 || client.id() < 0 || bind(server.id(), any, size) != 0 || listen(server.id(), 1) != 0 ||
+        getsockname(server.id(), any, &size) != 0)
+        error = errno;
     else if (connect(client.id(), any, size) != 0) {
         if (errno != EINPROGRESS) error = errno;
         else {
