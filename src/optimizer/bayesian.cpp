@@ -255,7 +255,7 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models&
 }
 
 /// The best of those that may work and of which it is not all but sure (two standard deviations) that the best so far
-/// is better.
+/// is better. With several goals nothing is sure of that: what is worse in one may be better in another.
 std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const Models& models, const Candidates& all,
                                                                           std::vector<Configuration> suggestions) const {
     std::vector<EncodedPoint> points;
@@ -266,11 +266,13 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const 
     }
     const std::vector<CandidateScore> scores = models.scores(points, beliefs);
     const auto incumbent = models.learned.incumbent();
+    const bool one_goal = models.learned.tradeoff() == nullptr;
     std::optional<Choice> best;
     for (std::size_t i = 0; i < scores.size(); ++i) {
         const Prediction& objective = scores[i].objective;
         if (scores[i].log_works < std::log(options_.least_chance)) continue;
-        if (incumbent && objective.mean + 2 * std::sqrt(objective.variance) < models.learned.at_evidence()[*incumbent].mean) continue;
+        if (one_goal && incumbent && objective.mean + 2 * std::sqrt(objective.variance) < models.learned.at_evidence()[*incumbent].mean)
+            continue;
         if (!best || scores[i].total() > best->score.total()) best = Choice{std::move(suggestions[i]), scores[i]};
     }
     return best;
