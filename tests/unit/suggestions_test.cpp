@@ -7,6 +7,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
+#include "support/two_goal_task.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -78,6 +79,21 @@ TEST_CASE("suggestions: what is believed to be far worse is not tried, what may 
     list->push_back(of(40));
     CHECK(ask().configuration == of(40));
     CHECK(ask().why.starts_with("suggested: ln gain "));
+}
+
+TEST_CASE("suggestions: with several goals what is worse in the leading one is tried, for it may be on the front") {
+    const Problem problem(SearchSpace({Parameter::integer("n", 1, 64)}), TwoGoalTask::objective(), {});
+    const auto of = [&](std::int64_t n) { return problem.space.completed({{"n", n}}); };
+    std::vector<Trial> history;
+    for (const std::int64_t n : {1, 2, 4, 5, 8, 12, 16, 20, 24, 32})
+        history.push_back(
+            {history.size(), of(n), "", 0, "",
+             Measurement{{{TwoGoalTask::rate, {100.0 * static_cast<double>(n)}}, {TwoGoalTask::wait, {static_cast<double>(n)}}}}});
+    Bayesian::Options options;
+    options.trials = 20;
+    options.suggestions = std::make_shared<const std::vector<Configuration>>(std::vector<Configuration>{of(3)});
+    Rng rng(1);
+    CHECK(std::get<Proposal>(Bayesian(options).ask(problem, history, rng)).configuration == of(3));
 }
 
 TEST_CASE("suggestions: a file names parameters as a study does, and a bad one says where") {
