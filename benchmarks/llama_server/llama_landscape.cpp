@@ -2,6 +2,7 @@
 // The two ends of scripts/benchmark-llama-server: makes the model that is served, and a table of what was measured.
 //   llama_landscape model FILE      a model of random weights, 76 MB
 //   llama_landscape table FOLDER... CSV of the studies' journals, one run of all configurations each
+#include "convergence/sample.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/io/files.hpp"
@@ -73,13 +74,9 @@ void print_table(const std::vector<std::string>& folders) {
             std::printf("%s,,%zu,\n", runs.failures.front().c_str(), runs.failures.size());
             continue;
         }
-        const auto n = static_cast<double>(runs.rates.size());
-        double mean = 0;
-        for (const double rate : runs.rates) mean += rate / n;
-        double squares = 0;
-        for (const double rate : runs.rates) squares += (rate - mean) * (rate - mean);
-        const double cv = n > 1 ? std::sqrt(squares / (n - 1)) / mean : 0;
-        std::printf("ok,%.2f,%zu,%.4f\n", mean, runs.rates.size(), cv);
+        const double mean = convergence::mean(runs.rates);
+        const double of_one_run = convergence::standard_error(runs.rates) * std::sqrt(static_cast<double>(runs.rates.size()));
+        std::printf("ok,%.2f,%zu,%.4f\n", mean, runs.rates.size(), of_one_run / mean);
     }
 }
 

@@ -3,6 +3,7 @@
 #include "clocks.hpp"
 #include "commands.hpp"
 #include "output.hpp"
+#include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -205,8 +206,7 @@ private:
     }
 
     OrderedJson suggest(const OrderedJson& suggested) {
-        if (setup_.file.strategy.name != "bayesian")
-            throw UsageError("the strategy '" + setup_.file.strategy.name + "' takes no suggestions, 'bayesian' does");
+        check_takes_suggestions(setup_.file);
         Configuration configuration = configuration_in(suggested, setup_.problem->space);
         const auto violations = setup_.problem->space.violations(configuration);
         if (!violations.empty()) throw SpaceError(violations.front());

@@ -28,9 +28,13 @@ void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::pat
         file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study, .path = earlier});
 }
 
+void check_takes_suggestions(const StudyFile& file) {
+    if (file.strategy.name != "bayesian")
+        throw UsageError("the strategy '" + file.strategy.name + "' takes no suggestions, 'bayesian' does");
+}
+
 void add_suggestions(StudyFile& file, const std::vector<std::filesystem::path>& suggest) {
-    if (!suggest.empty() && file.strategy.name != "bayesian")
-        throw UsageError("--suggest: the strategy '" + file.strategy.name + "' takes no suggestions, 'bayesian' does");
+    if (!suggest.empty()) check_takes_suggestions(file);
     file.suggestions = suggest;
 }
 

@@ -18,7 +18,10 @@ servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const 
 /// learn.
 void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::filesystem::path>& learn_from);
 
-/// The files of `--suggest`. Throws UsageError for a strategy that takes no suggestions.
+/// Throws UsageError for a strategy that takes no suggestions.
+void check_takes_suggestions(const servetune::StudyFile& file);
+
+/// The files of `--suggest`. Throws as check_takes_suggestions.
 void add_suggestions(servetune::StudyFile& file, const std::vector<std::filesystem::path>& suggest);
 
 }  // namespace autotune

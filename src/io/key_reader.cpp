@@ -60,7 +60,8 @@ void read_as(const KeyType& type, const Yaml& node, Value& into) {
 }
 
 const KeyType& alternative(const KeyType& type, const Yaml& node) {
-    if (type.form != Form::either) return type;  // NOLINT(bugprone-return-const-ref-from-parameter): rows of tables stay
+    // Rows of tables stay.
+    if (type.form != Form::either) return type;  // NOLINT(bugprone-return-const-ref-from-parameter)
     const KeyType& first = alternative(*type.element, node);
     return fits(first, node) ? first : alternative(*type.other, node);
 }

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <set>
@@ -48,6 +49,8 @@ private:
                                                  const std::set<Configuration>& seen, bool explore);
     void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
                std::vector<Choice>& choices) const;
+    [[nodiscard]] std::vector<Choice> choices_of(const Models& models, const Candidates& candidates,
+                                                 std::vector<Configuration> configurations) const;
     [[nodiscard]] std::optional<Choice> best_suggestion(const Models& models, const Candidates& candidates,
                                                         std::vector<Configuration> suggestions) const;
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const PendingAwareModel& model);
@@ -254,26 +257,33 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models&
     return best == choices.end() ? std::nullopt : std::optional<Choice>(*best);
 }
 
-/// The best of those that may work and of which it is not all but sure (two standard deviations) that the best so far
-/// is better. With several goals nothing is sure of that: what is worse in one may be better in another.
-std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const Models& models, const Candidates& all,
-                                                                          std::vector<Configuration> suggestions) const {
+std::vector<Bayesian::Search::Choice> Bayesian::Search::choices_of(const Models& models, const Candidates& all,
+                                                                   std::vector<Configuration> configurations) const {
     std::vector<EncodedPoint> points;
     std::vector<std::vector<PriorBelief>> beliefs;
-    for (const Configuration& one : suggestions) {
+    for (const Configuration& one : configurations) {
         points.push_back(all.geometry().encode(one));
         beliefs.push_back(options_.beliefs.of(one));
     }
     const std::vector<CandidateScore> scores = models.scores(points, beliefs);
+    std::vector<Choice> result;
+    for (std::size_t i = 0; i < scores.size(); ++i) result.push_back({std::move(configurations[i]), scores[i]});
+    return result;
+}
+
+/// The best of those that may work and of which it is not all but sure (two standard deviations) that the best so far
+/// is better. With several goals nothing is sure of that: what is worse in one may be better in another.
+std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const Models& models, const Candidates& all,
+                                                                          std::vector<Configuration> suggestions) const {
     const auto incumbent = models.learned.incumbent();
     const bool one_goal = models.learned.tradeoff() == nullptr;
     std::optional<Choice> best;
-    for (std::size_t i = 0; i < scores.size(); ++i) {
-        const Prediction& objective = scores[i].objective;
-        if (scores[i].log_works < std::log(options_.least_chance)) continue;
+    for (Choice& choice : choices_of(models, all, std::move(suggestions))) {
+        const Prediction& objective = choice.score.objective;
+        if (choice.score.log_works < std::log(options_.least_chance)) continue;
         if (one_goal && incumbent && objective.mean + 2 * std::sqrt(objective.variance) < models.learned.at_evidence()[*incumbent].mean)
             continue;
-        if (!best || scores[i].total() > best->score.total()) best = Choice{std::move(suggestions[i]), scores[i]};
+        if (!best || choice.score.total() > best->score.total()) best = std::move(choice);
     }
     return best;
 }
@@ -303,14 +313,8 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
                 if (scored.insert(neighbour).second) fresh.push_back(std::move(neighbour));
         }
         if (fresh.empty()) return;
-        std::vector<EncodedPoint> points;
-        std::vector<std::vector<PriorBelief>> beliefs;
-        for (const Configuration& configuration : fresh) {
-            points.push_back(all.geometry().encode(configuration));
-            beliefs.push_back(options_.beliefs.of(configuration));
-        }
-        const std::vector<CandidateScore> scores = models.scores(points, beliefs);
-        for (std::size_t i = 0; i < fresh.size(); ++i) choices.push_back({std::move(fresh[i]), scores[i]});
+        std::vector<Choice> found = choices_of(models, all, std::move(fresh));
+        std::move(found.begin(), found.end(), std::back_inserter(choices));
     }
 }
 

@@ -64,7 +64,7 @@ struct StudyFile {
     Decision decision;
     std::string audit = "enforce";
     StrategyChoice strategy;
-    std::vector<KnowledgeChoice> knowledge;  ///< used by the strategy `bayesian` only; the cost model unless the file says otherwise
+    std::vector<KnowledgeChoice> knowledge;            ///< of `bayesian`; the cost model unless the file says otherwise
     std::vector<std::filesystem::path> suggestions{};  ///< files of `--suggest` (suggestions.hpp)
     MeasuringChoice measuring;                         ///< what measures
     Budget budget;
@@ -125,7 +125,8 @@ struct StudySetup {
     std::unique_ptr<Strategy> strategy;
     std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
     Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
-    std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();  ///< the strategy's too
+    /// The strategy holds them too: what is added here, its next ask sees.
+    std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here
 
     /// Everything that decides what the study does, as `path -> text`: what the file's keys come to (parameters, flags,
