@@ -255,6 +255,7 @@ TEST_CASE("bayesian: beside what is under way, the best of the candidates that m
         const auto models = fitted_models(problem, standings, evidence, candidates.geometry(), {});
         const PendingAwareModel model = learned_from(problem, standings, models, evidence, {});
         REQUIRE(model.under_way() > 0);
+        CHECK(model.scores({}, {}).empty());
         const CandidateRanking ranking(*models, candidates, 0.15);
         for (const bool explore : {false, true}) {
             const Eigen::VectorXf scores = ranking.scores(model, explore);

@@ -82,7 +82,7 @@ public:
         const Eigen::VectorXd latent = (prior_mean() + margins.array()).matrix() + cross.transpose() * gradient_;
         Eigen::VectorXd result(m);
         Eigen::MatrixXd half;
-        if (!points_.empty()) half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
+        if (!points_.empty() && m > 0) half = factor_.triangularView<Eigen::Lower>().solve(root_weights_.asDiagonal() * cross);
         for (Eigen::Index j = 0; j < m; ++j) {
             const double prior = prior_variance() + margin_variance() * margins(j) * margins(j);
             const double variance = std::max(prior - (points_.empty() ? 0 : half.col(j).squaredNorm()), 0.0);

@@ -206,6 +206,7 @@ private:
     }
 
     [[nodiscard]] Eigen::MatrixXd half_solve(const Eigen::MatrixXd& right) const {
+        if (right.cols() == 0) return right;  // no points: Eigen would refer to the first number of none
         return factor_.triangularView<Eigen::Lower>().solve(right);
     }
     [[nodiscard]] Eigen::VectorXd solve(const Eigen::VectorXd& right) const {
