@@ -1,73 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests that are read from files: ShareGPT's conversations, prompts, traces, and what is wrong with a file.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
-#include "servetune/base/rng.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/load/dataset.hpp"
 #include "servetune/study_file/catalogue.hpp"
+#include "support/planned_texts.hpp"
 #include "support/shipped.hpp"
+#include "support/tokenize_server.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <set>
-#include <sstream>
+#include <string>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
 
 namespace {
-
-std::vector<std::string> words_of(const std::string& text) {
-    std::istringstream stream(text);
-    std::vector<std::string> words;
-    for (std::string word; stream >> word;) words.push_back(word);
-    return words;
-}
-
-template <class Sequence>
-std::size_t common_start(const Sequence& a, const Sequence& b) {
-    const std::size_t n = std::min(a.size(), b.size());
-    return static_cast<std::size_t>(std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(n), b.begin()).first - a.begin());
-}
-
-/// The longest common start, in words, of any two of these texts: of neighbours in sorted order.
-std::size_t longest_common_start(const std::vector<std::string>& texts) {
-    std::vector<std::vector<std::string>> all;
-    for (const std::string& text : texts) all.push_back(words_of(text));
-    std::sort(all.begin(), all.end());
-    std::size_t most = 0;
-    for (std::size_t i = 1; i < all.size(); ++i) most = std::max(most, common_start(all[i - 1], all[i]));
-    return most;
-}
-
-std::vector<std::string> texts_of(const Plan& plan) {
-    std::vector<std::string> texts;
-    for (const PlannedRequest& request : plan.requests) texts.push_back(request.text);
-    return texts;
-}
-
-/// A server: 11 tokens around a text, one a word but for these, which are two.
-struct TokenizeServer {
-    std::set<std::string> long_words{};
-    std::int64_t around = 11;
-    int asked = 0;
-    std::int64_t operator()(const std::string& text) {
-        ++asked;
-        std::int64_t tokens = around;
-        for (const std::string& word : words_of(text)) tokens += long_words.contains(word) ? 2 : 1;
-        return tokens;
-    }
-};
-
-Calibration calibrated(TokenizeServer& server) {
-    return calibrate([&](const std::string& text) { return server(text); });
-}
-
-Workload random_workload(std::int64_t requests, std::int64_t input, std::int64_t output, double range_ratio = 0) {
-    return {.name = "w", .dataset = {.input_tokens = input, .output_tokens = output, .range_ratio = range_ratio}, .requests = requests};
-}
 
 Workload file_workload(Dataset::Kind kind, const std::filesystem::path& file, std::optional<std::int64_t> requests = std::nullopt) {
     return {.name = "w", .dataset = {.kind = kind, .path = file.string()}, .requests = requests};
@@ -93,194 +49,7 @@ std::string failure(const TemporaryFolder& folder, const Action& action) {
     return message;
 }
 
-void same_lengths(const Plan& a, const Plan& b) {
-    REQUIRE(a.requests.size() == b.requests.size());
-    for (std::size_t i = 0; i < a.requests.size(); ++i) {
-        CHECK(a.requests[i].input_tokens == b.requests[i].input_tokens);
-        CHECK(a.requests[i].output_tokens == b.requests[i].output_tokens);
-        CHECK(a.requests[i].at_seconds == b.requests[i].at_seconds);
-        CHECK(words_of(a.requests[i].text).size() == words_of(b.requests[i].text).size());
-        CHECK(a.requests[i].text != b.requests[i].text);
-    }
-    CHECK(a.fingerprint == b.fingerprint);
-}
-
 }  // namespace
-
-TEST_CASE("calibration finds what a server counts around a text, in four questions") {
-    TokenizeServer server;
-    const Calibration calibration = calibrated(server);
-    CHECK(calibration.exact);
-    CHECK(calibration.overhead_tokens == 11);
-    CHECK(calibration.left_out.empty());
-    CHECK(calibration.tokens_per_word == 1);
-    CHECK(server.asked == 4);
-}
-
-TEST_CASE("calibration leaves out the words that a server does not count as one token") {
-    TokenizeServer server{.long_words = {"the", "school", "away"}};
-    const Calibration calibration = calibrated(server);
-    CHECK(calibration.left_out.size() == 3);
-    CHECK(server.asked <= 64);
-    TokenizeServer other{.long_words = {"school", "away"}};
-    const Calibration fine = calibrated(other);
-    CHECK(fine.exact);
-    CHECK(fine.overhead_tokens == 11);
-    const Plan plan = plan_requests(random_workload(20, 100, 10), {.calibration = fine});
-    for (const PlannedRequest& request : plan.requests) CHECK(other(request.text) == 100);
-}
-
-TEST_CASE("calibration gives up exactness where many words are long, and refuses counts that make no sense") {
-    TokenizeServer server;
-    const Plan all = plan_requests(random_workload(1, 4000, 1));
-    const std::vector<std::string> words = words_of(all.requests[0].text);
-    for (std::size_t i = 0; i < words.size(); i += 2) server.long_words.insert(words[i]);
-    const Calibration calibration = calibrated(server);
-    CHECK_FALSE(calibration.exact);
-    CHECK(calibration.tokens_per_word > 1.5);
-    CHECK(server.asked <= 64);
-    Plan plan = plan_requests(random_workload(50, 1000, 1), {.calibration = calibration});
-    CHECK_FALSE(plan.lengths_exact);
-    for (const PlannedRequest& request : plan.requests) CHECK(static_cast<double>(server(request.text)) == Approx(1000).epsilon(0.1));
-    CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 7; }); }) ==
-          "calibration: a text of 256 more words is at least as many more tokens, the server counted 0; does it report usage.prompt_tokens "
-          "of "
-          "the whole prompt?");
-    CHECK(message_of<UsageError>([] { (void)calibrate([](const std::string&) { return 0; }); }).find("at least 1 token wanted") !=
-          std::string::npos);
-}
-
-TEST_CASE("token estimates of known texts") {
-    CHECK(estimated_tokens("") == 0);
-    CHECK(estimated_tokens("the cat sat") == 3);
-    CHECK(estimated_tokens("2023-11-16") == 6);  // cl100k: 202 3 - 11 - 16
-    // cl100k and o200k count 10 and 10.
-    CHECK(estimated_tokens("The quick brown fox jumps over the lazy dog.") == Approx(10));
-    // cl100k 37, o200k 25; Chinese.
-    CHECK(estimated_tokens("这是一个测试句子,用来估计中文文本的词元数量。我们希望误差不要太大。") == Approx(31).margin(6));
-    CHECK(estimated_tokens("\xff\xfe\xe4") > 0);  // not UTF-8, and cut off: still a number
-}
-
-TEST_CASE("random: a server counts exactly the lengths asked for") {
-    TokenizeServer server;
-    const Plan plan = plan_requests(random_workload(50, 128, 16, 0.5), {.salt = 3, .calibration = calibrated(server)});
-    REQUIRE(plan.requests.size() == 50);
-    CHECK(plan.lengths_exact);
-    std::set<std::int64_t> lengths;
-    for (const PlannedRequest& request : plan.requests) {
-        CHECK(server(request.text) == request.input_tokens);
-        CHECK(request.input_tokens >= 64);
-        CHECK(request.input_tokens <= 192);
-        CHECK(request.output_tokens >= 8);
-        CHECK(request.output_tokens <= 24);
-        lengths.insert(request.input_tokens);
-    }
-    CHECK(lengths.size() > 20);
-    CHECK(*plan.mean_input_tokens == Approx(128).margin(25));
-    const Plan equal = plan_requests(random_workload(5, 128, 16), {.calibration = calibrated(server)});
-    CHECK(*equal.mean_input_tokens == 128);
-    CHECK(*equal.mean_output_tokens == 16);
-    CHECK(equal.description == "random words; lengths as the server counts them");
-    CHECK(plan_requests(random_workload(5, 128, 16)).description == "random words; lengths estimated, the server was not asked");
-}
-
-TEST_CASE("random: the plan is a function of the seed, the salt changes the start of texts and nothing else") {
-    Workload workload = random_workload(100, 64, 8, 0.3);
-    const Plan one = plan_requests(workload, {.salt = 1});
-    CHECK(texts_of(one) == texts_of(plan_requests(workload, {.salt = 1})));
-    const Plan two = plan_requests(workload, {.salt = 2});
-    same_lengths(one, two);
-    const auto a = words_of(one.requests[7].text);
-    const auto b = words_of(two.requests[7].text);
-    CHECK(std::equal(a.begin() + 9, a.end(), b.begin() + 9));
-    CHECK(one.fingerprint.text() == "d66a457b62d51572");
-    workload.seed = 43;
-    CHECK(plan_requests(workload, {.salt = 1}).fingerprint != one.fingerprint);
-    CHECK(plan_requests(random_workload(100, 64, 9, 0.3)).fingerprint != one.fingerprint);
-}
-
-TEST_CASE("random: no two prompts of any runs begin alike") {
-    std::vector<std::string> texts;
-    for (std::uint64_t salt = 0; salt < 5; ++salt)
-        for (const std::string& text : texts_of(plan_requests(random_workload(400, 40, 8), {.salt = salt}))) texts.push_back(text);
-    // 2000 prompts have 2 million pairs; the header's 8 words are a bijection of the salt, so 9 words never agree, and
-    // 5 by luck rarely.
-    CHECK(longest_common_start(texts) <= 5);
-    CHECK(longest_common_start(texts) >= 1);  // the first word is always the same
-}
-
-TEST_CASE("random: prompts of token ids stay within what every vocabulary has") {
-    const Workload workload = random_workload(200, 32, 8);
-    const Plan plan = plan_requests(workload, {.salt = 1, .token_ids = true});
-    CHECK(plan.lengths_exact);
-    std::vector<std::vector<std::int32_t>> all;
-    for (const PlannedRequest& request : plan.requests) {
-        CHECK(request.text.empty());
-        CHECK(request.token_ids.size() == 32);
-        CHECK(request.input_tokens == 32);
-        for (const std::int32_t id : request.token_ids) CHECK((id >= 1000 && id < 32'000));
-        all.push_back(request.token_ids);
-    }
-    std::sort(all.begin(), all.end());
-    for (std::size_t i = 1; i < all.size(); ++i) CHECK(common_start(all[i - 1], all[i]) <= 2);
-    const Plan other = plan_requests(workload, {.salt = 2, .token_ids = true});
-    CHECK(other.fingerprint == plan.fingerprint);
-    CHECK(other.requests[0].token_ids != plan.requests[0].token_ids);
-}
-
-TEST_CASE("shared_prefix: groups share their prefix and nothing else, in one run") {
-    Workload workload{
-        .name = "w",
-        .dataset = {.kind = Dataset::Kind::shared_prefix, .input_tokens = 20, .output_tokens = 4, .prefix_tokens = 50, .prefix_groups = 3},
-        .requests = 30};
-    const Plan plan = plan_requests(workload, {.salt = 1});
-    std::map<std::vector<std::string>, std::vector<std::vector<std::string>>> groups;
-    for (const PlannedRequest& request : plan.requests) {
-        const std::vector<std::string> words = words_of(request.text);
-        REQUIRE(words.size() == 70);
-        CHECK(request.input_tokens == 70);
-        groups[{words.begin(), words.begin() + 50}].push_back({words.begin() + 50, words.end()});
-    }
-    REQUIRE(groups.size() == 3);
-    std::vector<std::vector<std::string>> prefixes;
-    for (auto& [prefix, rests] : groups) {
-        CHECK(rests.size() == 10);
-        std::sort(rests.begin(), rests.end());
-        for (std::size_t i = 1; i < rests.size(); ++i) CHECK(common_start(rests[i - 1], rests[i]) <= 3);
-        prefixes.push_back(prefix);
-    }
-    for (std::size_t i = 1; i < prefixes.size(); ++i) CHECK(common_start(prefixes[i - 1], prefixes[i]) <= 3);
-    const Plan other = plan_requests(workload, {.salt = 2});
-    same_lengths(plan, other);
-    CHECK(common_start(words_of(plan.requests[0].text), words_of(other.requests[0].text)) <= 3);
-}
-
-TEST_CASE("multi_turn: a turn follows the one before, in a closed loop as many conversations go on as there are places") {
-    Workload workload{.name = "w",
-                      .dataset = {.kind = Dataset::Kind::multi_turn, .input_tokens = 16, .output_tokens = 8, .turns = 3},
-                      .requests = 14,
-                      .arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 2}};
-    const auto conversations = [](const Plan& plan) {
-        std::vector<std::size_t> of(plan.requests.size());
-        std::size_t next = 0;
-        for (std::size_t i = 0; i < of.size(); ++i) {
-            if (plan.requests[i].follows) CHECK(*plan.requests[i].follows < i);
-            of[i] = plan.requests[i].follows ? of[*plan.requests[i].follows] : next++;
-        }
-        return of;
-    };
-    const Plan plan = plan_requests(workload, {.salt = 1});
-    CHECK(conversations(plan) == std::vector<std::size_t>{0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 4, 4});
-    CHECK(plan.requests[0].input_tokens == 16);
-    CHECK(plan.requests[2].input_tokens == 0);  // counts the answer before it: not known
-    CHECK(*plan.mean_input_tokens == 16);
-    const Plan other = plan_requests(workload, {.salt = 2});
-    CHECK(other.fingerprint == plan.fingerprint);
-    CHECK(other.requests[0].text != plan.requests[0].text);
-    CHECK(other.requests[2].text == plan.requests[2].text);  // comes after a salted turn
-    workload.arrival = {};
-    CHECK(conversations(plan_requests(workload)) == std::vector<std::size_t>{0, 1, 2, 3, 4, 0, 1, 2, 3, 4, 0, 1, 2, 3});
-}
 
 TEST_CASE("sharegpt: the usual filters, a sample by the seed, again from those kept where there are too few") {
     const TemporaryFolder folder;
@@ -496,26 +265,6 @@ TEST_CASE("trace: other names and times, and what is none") {
     CHECK(message_of<UsageError>([&] {
               (void)plan(huge, Arrival::Kind::all_at_once);
           }).find("prompts of at most 500000000 tokens together wanted") != std::string::npos);
-}
-
-TEST_CASE("workloads that say too little or too much") {
-    const auto error = [](const Workload& workload, const PlanOptions& options = {}) {
-        return message_of<UsageError>([&] { (void)plan_requests(workload, options); });
-    };
-    Workload workload = random_workload(3, 8, 8);
-    CHECK(error(workload, {.calibration = {.overhead_tokens = 12, .exact = true}}) ==
-          "workload 'w': input_tokens 8: the server counts 12 tokens around any text, so at least 13 wanted");
-    workload.requests.reset();
-    CHECK(error(workload) == "workload 'w': how many requests wanted ('requests:')");
-    CHECK(error(random_workload(2'000'000, 8, 8)) == "workload 'w': 'requests': an integer in [1, 1000000] wanted, got 2000000");
-    CHECK(error(random_workload(3, 1'000'000'000, 8)) == "workload 'w': input_tokens: an integer in [1, 16777216] wanted, got 1000000000");
-    CHECK(error(random_workload(1'000'000, 10'000, 8)).find("at most 500000000 tokens together") != std::string::npos);
-    workload = random_workload(3, 8, 8);
-    workload.dataset.kind = Dataset::Kind::shared_prefix;
-    CHECK(error(workload) == "workload 'w': a data set of this kind needs prefix_tokens");
-    workload = random_workload(3, 8, 8);
-    workload.arrival.kind = Arrival::Kind::trace;
-    CHECK(error(workload).find("time stamps wanted") != std::string::npos);
 }
 
 TEST_CASE("workloads from YAML: what is needed, burstiness inf, files beside the file") {

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+// A made-up server that counts the tokens of a text, to be calibrated against.
+
+#include "servetune/load/calibration.hpp"
+
+#include <cstdint>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace servetune::test {
+
+inline std::vector<std::string> words_of(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    return words;
+}
+
+/// A server: 11 tokens around a text, one a word but for these, which are two.
+struct TokenizeServer {
+    std::set<std::string> long_words{};
+    std::int64_t around = 11;
+    int asked = 0;
+    std::int64_t operator()(const std::string& text) {
+        ++asked;
+        std::int64_t tokens = around;
+        for (const std::string& word : words_of(text)) tokens += long_words.contains(word) ? 2 : 1;
+        return tokens;
+    }
+};
+
+inline Calibration calibrated(TokenizeServer& server) {
+    return calibrate([&](const std::string& text) { return server(text); });
+}
+
+}  // namespace servetune::test
