@@ -1,175 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The watch over the machine: a script in nvidia-smi's place, a folder in /proc's.
+// The watch over the GPUs, and the wait until their memory is free: a script in nvidia-smi's place.
 #include "support/test.hpp"
 
-#include "../src/machine/cpu_use.hpp"
+#include "servetune/machine/gpu_memory.hpp"
 #include "servetune/machine/machine_watch.hpp"
-#include "servetune/process/process.hpp"
 #include "support/waiting.hpp"
+#include "support/watched_machine.hpp"
 
-#include <sched.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdlib>
-#include <iterator>
-#include <map>
-#include <thread>
+#include <filesystem>
+#include <string>
 
 using namespace servetune;
 using namespace servetune::test;
 using namespace std::chrono_literals;
 namespace fs = std::filesystem;
-
-namespace {
-
 using Clock = std::chrono::steady_clock;
-using Words = std::vector<std::string>;
-
-const std::string event_reasons = "clocks_event_reasons.active";
-
-struct Gpu {
-    int index = 0;
-    std::string used = "20480";
-    std::string reasons = "0x0000000000000004";  // its own power limit, as under any load
-    std::string sm_mhz = "1755";
-    std::string celsius = "64";
-};
-
-std::string uuid(int index) { return "GPU-" + std::to_string(index) + "a571b1-79ee-1016-8ea3-c1fff3f1c1d2"; }
-
-std::string row(const Gpu& gpu) {
-    return std::to_string(gpu.index) + ", " + uuid(gpu.index) + ", " + gpu.used + ", 81559, " + gpu.sm_mhz + ", 1980, " + gpu.celsius +
-           ", " + gpu.reasons + "\n";
-}
-
-std::string app(int process, int gpu, const std::string& mib) { return std::to_string(process) + ", " + uuid(gpu) + ", " + mib + "\n"; }
-
-/// What nvidia-smi answers: `gpus` and `apps`, for the n-th question about GPUs `gpus.n` where it is there; with `old`
-/// it knows only the old field's name, with `hang` it never ends, with `code` it ends with that where GPUs are asked
-/// for.
-class FakeSmi {
-public:
-    FakeSmi() {
-        folder_.write("nvidia-smi", "#!/bin/sh\ncd " + folder_.path().string() +
-                                        "\n"
-                                        "case \"$1\" in\n"
-                                        "--query-gpu=*event_reasons*) [ -f old ] && {\n"
-                                        "  echo 'Field \"clocks_event_reasons.active\" is not a valid field to query.'; exit 2; };;\n"
-                                        "esac\n"
-                                        "echo \"$*\" >> calls\n"
-                                        "[ -f hang ] && exec sleep 100\n"
-                                        "case \"$1\" in\n"
-                                        "--query-gpu=*) n=$(grep -c query-gpu calls); if [ -f gpus.$n ]; then cat gpus.$n; else cat gpus; "
-                                        "fi; [ -f code ] && exit $(cat code);;\n"
-                                        "*) cat apps;;\n"
-                                        "esac\n"
-                                        "exit 0\n");
-        fs::permissions(program(), fs::perms::owner_all);
-        say("apps", "");
-        say("gpus", row({}));
-        unsetenv("CUDA_VISIBLE_DEVICES");
-    }
-
-    [[nodiscard]] std::string program() const { return (folder_.path() / "nvidia-smi").string(); }
-    /// In one step: a question meanwhile reads the old words or the new ones.
-    void say(const std::string& name, const std::string& words) const {
-        folder_.write(name + ".new", words);
-        fs::rename(folder_.path() / (name + ".new"), folder_.path() / name);
-    }
-    [[nodiscard]] Words calls(const std::string& with) const {
-        std::ifstream stream(folder_.path() / "calls");
-        Words result;
-        for (std::string line; std::getline(stream, line);)
-            if (line.find(with) != std::string::npos) result.push_back(line);
-        return result;
-    }
-    /// Until it was asked about GPUs so many more times, and the last answer is over.
-    [[nodiscard]] bool asked(std::size_t more) const {
-        const std::size_t enough = calls("query-gpu").size() + more + 1;
-        return comes_true([&] { return calls("query-gpu").size() >= enough; });
-    }
-
-private:
-    TemporaryFolder folder_;
-};
-
-/// A folder as /proc.
-class FakeProc {
-public:
-    FakeProc() { process(getpid(), 1, getpgrp(), "tests"); }
-
-    [[nodiscard]] const fs::path& path() const { return folder_.path(); }
-    void process(int id, int parent, int group, const std::string& name, std::uint64_t own = 0, std::uint64_t children = 0,
-                 const std::string& environment = "") const {
-        const std::string folder = std::to_string(id);
-        fs::create_directories(folder_.path() / folder);
-        const std::string half = std::to_string(own / 2) + " " + std::to_string(own - own / 2) + " ";
-        folder_.write(folder + "/stat", folder + " (" + name + ") S " + std::to_string(parent) + " " + std::to_string(group) +
-                                            " 1 0 -1 4194304 1 1 1 1 " + half + std::to_string(children) + " 0 20 0 1 0 " +
-                                            std::to_string(1000 + id) + " 1 1\n");
-        folder_.write(folder + "/environ", environment);
-    }
-    void may_run_on(int id, const std::string& cores) const {
-        folder_.write(std::to_string(id) + "/status", "Name:\tx\nCpus_allowed_list:\t" + cores + "\n");
-    }
-    struct Core {
-        std::uint64_t user = 0, idle = 0, stolen = 0;
-    };
-    void cores(const std::vector<Core>& cores) const {
-        Core all;
-        std::string lines;
-        const auto line = [](const std::string& name, const Core& core) {
-            return name + " " + std::to_string(core.user) + " 0 0 " + std::to_string(core.idle) + " 0 0 0 " + std::to_string(core.stolen) +
-                   " 0 0\n";
-        };
-        for (const Core& core : cores) {
-            lines += line("cpu" + std::to_string(&core - cores.data()), core);
-            all.user += core.user;
-            all.idle += core.idle;
-            all.stolen += core.stolen;
-        }
-        folder_.write("stat", line("cpu ", all) + lines + "intr 1 2 3\n");
-    }
-
-private:
-    TemporaryFolder folder_;
-};
-
-constexpr int engine_process = 400'100;  // beyond any process number that is usual, so no fixture has this process's own
-
-struct Scene {
-    FakeSmi smi;
-    FakeProc proc;
-    Words said{};
-    MachineWatchOptions options{};
-
-    Scene() {
-        options.nvidia_smi = smi.program();
-        options.every_seconds = 0.01;
-        options.nvidia_smi_within_seconds = 30;
-        options.proc = proc.path();
-        options.say = [this](const std::string& line) { said.push_back(line); };
-        proc.cores({{0, 0, 0}});
-        proc.process(engine_process, getpid(), engine_process, "vllm serve");
-    }
-    [[nodiscard]] MachineWatch watch() const { return MachineWatch({engine_process, "study-7"}, options); }
-    /// What three samples and more find.
-    std::vector<Finding> found() {
-        MachineWatch machine({engine_process, "study-7"}, options);
-        REQUIRE(smi.asked(3));
-        return machine.findings();
-    }
-};
-
-Words ids(const std::vector<Finding>& findings) {
-    Words result;
-    for (const Finding& one : findings) result.push_back(one.id);
-    return result;
-}
-
-}  // namespace
 
 TEST_CASE("machine watch: a GPU of one's own at its power limit is undisturbed") {
     Scene scene;
@@ -408,119 +258,6 @@ TEST_CASE("machine watch: nonsense is said and no finding, without an nvidia-smi
     none.options.nvidia_smi = "no-such-nvidia-smi";
     CHECK(none.watch().findings().empty());
     CHECK(none.said.empty());
-}
-
-TEST_CASE("machine watch: time given to other virtual machines is found") {
-    Scene scene;
-    scene.options.nvidia_smi = "none";
-    const auto after = [&](const FakeProc::Core& core) {
-        scene.proc.cores({{1000, 1000, 50}, {1000, 1000, 50}});
-        MachineWatch machine = scene.watch();
-        scene.proc.cores({{1000 + core.user, 1000 + core.idle, 50 + core.stolen}, {1000, 1000 + core.user + core.idle + core.stolen, 50}});
-        return machine.findings();
-    };
-    const auto findings = after({.user = 400, .idle = 500, .stolen = 100});
-    REQUIRE(ids(findings) == Words{"cpu_stolen"});
-    CHECK(findings.front().left == "20 % of the time that the cores had work was given away");
-    CHECK(findings.front().right == "at most 2.0 %");
-    CHECK(after({.user = 990, .idle = 0, .stolen = 10}).empty());  // 1 %
-    CHECK(after({.user = 40, .idle = 956, .stolen = 4}).empty());  // nothing that could be counted
-    CHECK(after({.user = 10, .idle = 40, .stolen = 40}).empty());  // less than a second
-    CHECK(after({.user = 0, .idle = 0, .stolen = 0}).empty());
-}
-
-TEST_CASE("machine watch: cores that are with others are found, cores that are with us are not") {
-    Scene scene;
-    scene.options.nvidia_smi = "none";
-    constexpr int other = 4711;
-    struct Ticks {
-        std::uint64_t engine = 0, ended_child = 0, self = 0, other = 0, idle = 0;
-    };
-    const auto after = [&](const Ticks& ticks) {
-        const auto now = [&](const Ticks& add) {
-            scene.proc.process(engine_process, getpid(), engine_process, "vllm serve", 70 + add.engine, 30 + add.ended_child);
-            scene.proc.process(getpid(), 1, 1, "tests", 200 + add.self);
-            scene.proc.process(other, 1, other, "cc1plus", 500 + add.other);
-            const std::uint64_t busy = add.engine + add.ended_child + add.self + add.other;
-            scene.proc.cores({{busy / 2, add.idle / 2}, {busy - busy / 2, add.idle - add.idle / 2}});
-        };
-        now({});
-        MachineWatch machine = scene.watch();
-        now(ticks);
-        return machine.findings();
-    };
-    const auto findings = after({.engine = 600, .ended_child = 100, .self = 100, .other = 1200});
-    REQUIRE(ids(findings) == Words{"cpu_shared"});
-    CHECK(findings.front().left == "the cores 100 % busy, 60 % of their time with other processes");
-    CHECK(findings.front().right == "below 90 % busy, or at most 5.0 % with others");
-    CHECK(findings.front().cause == "other processes had cores that were needed here; most had cc1plus (12.0 s)");
-    CHECK(after({.engine = 1500, .ended_child = 300, .self = 150, .other = 50}).empty());  // ours
-    CHECK(after({.engine = 100, .other = 1600, .idle = 300}).empty());                     // a core was free at times
-    CHECK(after({.engine = 40, .other = 100}).empty());                                    // 0.7 s
-    CHECK(scene.said.empty());
-}
-
-TEST_CASE("machine watch: an engine pinned to cores is judged by these") {
-    Scene scene;
-    scene.options.nvidia_smi = "none";
-    scene.options.cores = {1};
-    const auto after = [&](std::uint64_t of_engine, std::uint64_t of_self, const std::vector<FakeProc::Core>& cores) {
-        const auto now = [&](std::uint64_t one, std::uint64_t self, const std::vector<FakeProc::Core>& all) {
-            scene.proc.process(engine_process, getpid(), engine_process, "vllm serve", one);
-            scene.proc.process(getpid(), 1, 1, "tests", self);
-            scene.proc.cores(all);
-        };
-        now(0, 0, {{}, {}});
-        MachineWatch machine = scene.watch();
-        now(of_engine, of_self, cores);
-        return ids(machine.findings());
-    };
-    CHECK(after(500, 500, {{1000, 0, 0}, {500, 500, 0}}).empty());
-    CHECK(after(1000, 0, {{900, 0, 100}, {1000, 0, 0}}).empty());
-    CHECK(after(900, 0, {{0, 1000, 0}, {900, 0, 100}}) == Words{"cpu_stolen"});
-    CHECK(after(500, 500, {{1000, 0, 0}, {1000, 0, 0}}).empty());  // this process may run there too, as far as is known
-    scene.proc.may_run_on(getpid(), "0,2-7");
-    CHECK(after(500, 500, {{1000, 0, 0}, {1000, 0, 0}}) == Words{"cpu_shared"});
-    scene.proc.may_run_on(getpid(), "0-3");
-    CHECK(after(500, 500, {{1000, 0, 0}, {1000, 0, 0}}).empty());
-    CHECK(scene.said.empty());
-    scene.options.cores = {1, 7};
-    CHECK(after(1000, 0, {{1000, 0, 0}, {1000, 0, 0}}).empty());
-    CHECK(scene.said == Words{"the CPU cannot be watched: " + (scene.proc.path() / "stat").string() + " does not tell of cores 1, 7"});
-}
-
-TEST_CASE("machine watch: this machine as it is") {
-    const Process spinner({.argv = {"sh", "-c", "sh -c 'while :; do :; done' & wait"}, .mark = "study-8"});
-    Words said;
-    MachineWatchOptions options;
-    options.nvidia_smi = "none";
-    options.say = [&](const std::string& line) { said.push_back(line); };
-    MachineWatch machine({spinner.id(), "study-8"}, options);
-    OurProcesses processes("/proc", spinner.id(), "");
-    processes.look();
-    const std::uint64_t before = processes.ticks(false);
-    REQUIRE(comes_true([&] {
-        processes.look();
-        return processes.ticks(false) > before + 50;  // of its child, half a second
-    }));
-    CHECK(processes.ours(spinner.id()));
-    CHECK(processes.ours(getpid()));
-    CHECK(processes.seen(1));
-    CHECK_FALSE(processes.ours(1));
-    std::this_thread::sleep_for(600ms);
-    for (const Finding& one : machine.findings()) {  // others may be at work here
-        CHECK((one.id == "cpu_shared" || one.id == "cpu_stolen"));
-        CHECK_FALSE(one.left.empty());
-    }
-    CHECK(said.empty());
-    const auto times = cpu_times("/proc", {});
-    REQUIRE(times);
-    CHECK(times->cores >= 1);
-    CHECK(times->busy > 0);
-    cpu_set_t allowed;
-    REQUIRE(sched_getaffinity(0, sizeof allowed, &allowed) == 0);
-    for (int core = 0; core < 64; ++core)
-        CHECK(may_run_on("/proc", getpid(), {core}) == static_cast<bool>(CPU_ISSET(static_cast<std::size_t>(core), &allowed)));
 }
 
 TEST_CASE("gpu memory: it is waited for until it is free") {
