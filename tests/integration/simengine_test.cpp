@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// simengine from outside: each engine's dialect, its cache and counters, its ends, and every way to misbehave.
+// simengine from outside: each engine's dialect, its cache and counters, its ends.
 #include "support/simengine.hpp"
+#include "support/http.hpp"
+#include "support/process.hpp"
+#include "support/simengine_commands.hpp"
 #include "support/test.hpp"
 #include "support/waiting.hpp"
 
@@ -14,10 +17,16 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
-#include <future>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -25,83 +34,15 @@ using Json = nlohmann::json;
 
 namespace {
 
-using Words = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
-const std::string model = "Qwen/Qwen3-8B";
-const std::string program = SIMENGINE_PROGRAM;
-
-Words joined(Words words, const Words& more) {
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-}
-
-const Words vllm{"vllm", "serve", model, "--port", "0"};
-const Words sglang{"python3", "-m", "sglang.launch_server", "--model-path", model, "--port", "0"};
-const Words trtllm{"trtllm-serve", model, "--port", "0"};
-const Words llama{"llama-server", "-m", model, "--port", "0", "-c", "16384"};
 const std::vector<Words> all{vllm, sglang, trtllm, llama};
-
-/// Fast enough that no test waits for it.
-Words fast(const Words& engine, const Words& own = {}) {
-    return joined(joined({"--start-scale", "100000", "--time-scale", "100"}, own), engine);
-}
-Words misbehaving(const std::string& word, const Words& engine = vllm) { return fast(engine, {"--misbehave", word}); }
-
-Json chat_body(std::int64_t tokens, const std::string& text = "hello there, how are you?") {
-    return {{"model", model}, {"messages", {{{"role", "user"}, {"content", text}}}}, {"max_tokens", tokens}, {"ignore_eos", true}};
-}
-
-std::string words_text(std::size_t count, const std::string& first = "the") {
-    std::string text = first;
-    for (std::size_t i = 1; i < count; ++i) text += " of";
-    return text;
-}
-
-struct EndedProgram {
-    int code;
-    std::string err;
-};
-
-EndedProgram ended(const Words& words) {
-    SimEngine engine(program, words);
-    const auto code = engine.process().wait_at_most(std::chrono::seconds(20));
-    return {code.value_or(-1), engine.process().err()};
-}
-
-std::vector<PlannedRequest> plan_of(std::size_t requests, std::int64_t tokens) {
-    std::vector<PlannedRequest> plan(requests);
-    for (std::size_t i = 0; i < requests; ++i) {
-        plan[i].text = words_text(20, "request" + std::to_string(i));
-        plan[i].output_tokens = tokens;
-    }
-    return plan;
-}
-
-LoadRun load(const SimEngine& engine, std::size_t requests, std::int64_t tokens, std::int64_t in_flight, const LoadOptions& options = {}) {
-    return generate_load({engine.url(), model}, plan_of(requests, tokens), {.kind = Arrival::Kind::concurrency, .in_flight = in_flight},
-                         options);
-}
-
-std::size_t succeeded(const LoadRun& run) {
-    return static_cast<std::size_t>(
-        std::count_if(run.records.begin(), run.records.end(), [](const RequestRecord& record) { return record.succeeded(); }));
-}
 
 /// Waits until the status says so; false after ten seconds.
 bool comes_true(const SimEngine& engine, const char* key, double value) {
     for (int i = 0; i < 2000; ++i) {
         if (const HttpAnswer status = engine.get("/simengine"); status.status == 200 && Json::parse(status.body).at(key) == value)
             return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-    return false;
-}
-
-/// Waits until the log says so; false after ten seconds.
-bool says(SimEngine& engine, const std::string& text) {
-    for (int i = 0; i < 2000; ++i) {
-        if (engine.process().err().find(text) != std::string::npos) return true;
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return false;
@@ -450,113 +391,6 @@ TEST_CASE("simengine: llama-server answers 503 while it loads, the others refuse
     REQUIRE(says(refusing, "\n"));
     CHECK(http(port, "/health").status == 0);  // it says what it loads, and does not listen yet
     CHECK(refusing.wait_until_ready());
-}
-
-TEST_CASE("simengine misbehaves: starts that do not end well") {
-    SimEngine never(program, misbehaving("never_ready"));
-    CHECK_FALSE(never.wait_until_listening(0.5));
-    CHECK_FALSE(never.process().wait_at_most(std::chrono::milliseconds(1)));
-
-    CHECK(ended(misbehaving("exit_at_once")).code == 1);
-    CHECK(ended(misbehaving("exit_at_once=3")).code == 3);
-    CHECK(ended(misbehaving("exit_at_load")).code == 137);
-
-    SimEngine memory(program, misbehaving("oom_then_hang"));
-    CHECK(says(memory, "CUDA out of memory"));
-    CHECK_FALSE(memory.wait_until_listening(0.3));
-
-    SimEngine late(program, misbehaving("listen_late=2"));
-    CHECK(says(late, "Application startup complete"));
-    CHECK_FALSE(late.wait_until_listening(0.1));
-    CHECK(late.wait_until_ready());
-
-    SimEngine busy(program, misbehaving("answer_503=1.5"));
-    REQUIRE(busy.wait_until_listening());
-    CHECK(busy.get("/health").status == 503);
-    CHECK(busy.post("/v1/chat/completions", chat_body(2).dump()).status == 503);
-    CHECK(busy.wait_until_ready());
-}
-
-TEST_CASE("simengine misbehaves: under load") {
-    SimEngine dying(program, misbehaving("die_at_requests=5"));
-    REQUIRE(dying.wait_until_ready());
-    CHECK(succeeded(load(dying, 12, 4, 1)) == 4);
-    CHECK(dying.process().wait_at_most(std::chrono::seconds(5)) == 1);
-    CHECK(dying.process().err().find("EngineCore encountered a fatal error") != std::string::npos);
-
-    SimEngine spent(program, misbehaving("die_at_tokens=30", sglang));
-    REQUIRE(spent.wait_until_ready());
-    CHECK(succeeded(load(spent, 12, 8, 1)) == 3);
-    CHECK(spent.process().wait_at_most(std::chrono::seconds(5)) == 1);
-    CHECK(spent.process().err().find("Scheduler hit an exception") != std::string::npos);
-
-    SimEngine stalling(program, misbehaving("stall_mid_stream=20"));
-    REQUIRE(stalling.wait_until_ready());
-    const LoadRun stalled = load(stalling, 4, 15, 2, {.stall_timeout_seconds = 0.4});
-    CHECK(std::any_of(stalled.records.begin(), stalled.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::stalled; }));
-    CHECK(stalling.get("/health").status == 200);
-
-    SimEngine restarting(program, misbehaving("restart_mid_run=6"));
-    REQUIRE(restarting.wait_until_ready());
-    const LoadRun broken = load(restarting, 12, 400, 3);
-    // Which answers had begun is a matter of timing; libcurl sends the others again. Slowed down by a sanitizer, none
-    // may have.
-    if (!sanitized)
-        CHECK(std::any_of(broken.records.begin(), broken.records.end(), [](const RequestRecord& r) { return r.end == RequestEnd::reset; }));
-    CHECK(succeeded(broken) >= 9);
-    CHECK(restarting.get("/metrics").body.find("vllm:prompt_tokens_total{engine=\"0\",model_name=\"Qwen/Qwen3-8B\"} ") !=
-          std::string::npos);
-}
-
-TEST_CASE("simengine misbehaves: answers") {
-    SimEngine other(program, misbehaving("wrong_model=somebody/else"));
-    REQUIRE(other.wait_until_ready());
-    CHECK(served_models({other.url(), ""}) == std::vector<std::string>{"somebody/else"});
-    CHECK(Json::parse(other.post("/v1/chat/completions", chat_body(2).dump()).body)["model"] == "somebody/else");
-
-    SimEngine garbled(program, misbehaving("wrong_json"));
-    REQUIRE(garbled.wait_until_ready());
-    CHECK(Json::parse(garbled.post("/v1/chat/completions", chat_body(2).dump()).body, nullptr, false).is_discarded());
-    CHECK(load(garbled, 2, 4, 1).records.front().end == RequestEnd::malformed);
-
-    SimEngine miscounting(program, misbehaving("bad_usage"));
-    REQUIRE(miscounting.wait_until_ready());
-    const LoadRun counted = load(miscounting, 2, 8, 1, {.ignore_eos = true});
-    CHECK(counted.records.front().end == RequestEnd::wrong_length);
-    CHECK(counted.records.front().chunks == 8);
-}
-
-TEST_CASE("simengine misbehaves: ends and leftovers") {
-    SimEngine stubborn(program, misbehaving("ignore_term"));
-    REQUIRE(stubborn.wait_until_ready());
-    stubborn.process().signal(SIGTERM);
-    CHECK_FALSE(stubborn.process().wait_at_most(std::chrono::milliseconds(300)));
-    CHECK(stubborn.get("/health").status == 200);
-
-    SimEngine slow(program, misbehaving("stop_slowly=1"));
-    REQUIRE(slow.wait_until_ready());
-    slow.process().signal(SIGTERM);
-    CHECK_FALSE(slow.process().wait_at_most(std::chrono::milliseconds(200)));
-    CHECK(slow.process().wait_at_most(std::chrono::seconds(5)) == 0);
-
-    SimEngine noisy(program, misbehaving("flood_log=10000000"));
-    REQUIRE(noisy.wait_until_ready());
-    CHECK(says(noisy, std::string(99'999, '#') + "\n" + std::string(99'999, '#')));
-    CHECK(noisy.get("/health").status == 200);
-
-    SimEngine parent(program, misbehaving("grandchild_keeps_port"));
-    REQUIRE(parent.wait_until_ready());
-    const std::uint16_t port = parent.port();
-    parent.process().signal(SIGTERM);
-    CHECK(parent.process().wait_at_most(std::chrono::seconds(5)) == 0);
-    CHECK(ended(fast({"vllm", "serve", model, "--port", std::to_string(port)})).err.find("Address already in use") != std::string::npos);
-    const std::string said = parent.process().out();
-    const auto at = said.find("simengine: process ");
-    REQUIRE(at != std::string::npos);
-    const pid_t grandchild = std::atoi(said.c_str() + at + 19);
-    CHECK(kill(grandchild, SIGTERM) == 0);
-    CHECK(kill(grandchild, 0) == 0);  // it does not care
-    CHECK(kill(grandchild, SIGKILL) == 0);
 }
 
 TEST_CASE("simengine: a load test of it measures what the simulator predicts") {
