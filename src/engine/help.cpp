@@ -84,13 +84,14 @@ std::string refusal(const RanCommand& ran, const HelpLimits& limits, const std::
 
 }  // namespace
 
-std::set<std::string> flags_in_help(std::string_view text) {
+std::set<std::string> flags_in_help(std::string_view text, const std::vector<std::string>& of_removed) {
     std::set<std::string> flags;
     for_each_line(text, [&](std::string_view line) {
         // argparse and click indent flags by 2, llama.cpp by none; all indent the lines of a description by 24 or more.
         if (line.starts_with("         ")) return;
-        // llama.cpp still lists what it refuses since, with these words behind it.
-        if (line.find("the argument has been removed") != std::string_view::npos) return;
+        if (std::any_of(of_removed.begin(), of_removed.end(),
+                        [&](const std::string& words) { return line.find(words) != std::string_view::npos; }))
+            return;
         for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
             const std::string_view flag = flag_at_front(rest);
             flags.emplace(flag);
@@ -116,7 +117,7 @@ InstalledFlags installed_flags(const Engine& engine, const HelpLimits& limits) {
         result.command = fmt::format("{}", fmt::join(argv, " "));
         argv.front() = file.string();
         const RanCommand ran = run_command(argv, limits.time, limits.output_bytes);
-        std::set<std::string> flags = flags_in_help(ran.output);
+        std::set<std::string> flags = flags_in_help(ran.output, engine.help_of_removed);
         const std::string why = refusal(ran, limits, flags, expected);
         if (why.empty()) return {result.command, std::move(flags), ""};
         result.why_not = fmt::format("'{}' {}: it was not consulted", result.command, why);

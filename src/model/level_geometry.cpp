@@ -37,7 +37,7 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
             embed_real(dimension);
         } else if (first.ordered()) embed_ordered(dimension);
         else embed_categories(dimension);
-        fill_table(dimension);
+        fill_table(dimension, first.ordered() && !has_positions(first) ? roughness : 1);
     }
 }
 
@@ -133,12 +133,12 @@ void LevelGeometry::embed_real(Dimension& dimension) const {
     dimension.coordinates.row(dimension.inactive) << 0.5, 0.5, 0, 0;
 }
 
-void LevelGeometry::fill_table(Dimension& dimension) {
+void LevelGeometry::fill_table(Dimension& dimension, double power) {
     const Eigen::Index levels = dimension.coordinates.rows();
     dimension.table.resize(levels, levels);
     for (Eigen::Index a = 0; a < levels; ++a)
         for (Eigen::Index b = 0; b < levels; ++b)
-            dimension.table(a, b) = (dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm();
+            dimension.table(a, b) = std::pow((dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm(), power);
 }
 
 EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {

@@ -2,6 +2,7 @@
 #include "servetune/strategy/bayesian.hpp"
 
 #include "servetune/base/normal.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/optimizer/model_cache.hpp"
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
@@ -53,7 +54,11 @@ private:
                                                  std::vector<Configuration> configurations) const;
     [[nodiscard]] std::optional<Choice> best_suggestion(const Models& models, const Candidates& candidates,
                                                         std::vector<Configuration> suggestions) const;
+    [[nodiscard]] std::optional<Proposal> far_away(const PendingAwareModel& model, const Problem& problem, const Candidates& candidates,
+                                                   const std::set<Configuration>& seen);
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const PendingAwareModel& model);
+    [[nodiscard]] std::optional<Answer> not_worth_it(const Models& models, const Problem& problem, const Candidates& candidates,
+                                                     std::span<const Trial> history, const std::set<Configuration>& seen);
 
     const Options options_;
     ModelCache kept_{};
@@ -84,7 +89,8 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
     if (used_up && !problem.replicates_inform) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     std::vector<Configuration> suggestions = untried_suggestions(history, seen);
-    if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials))
+    const std::size_t by_knowledge = options_.beliefs.size() > 0 ? 1 : 0;  // its trial takes none from the design's
+    if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials) + by_knowledge)
         if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
             return *proposal;
 
@@ -99,6 +105,9 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
         if (std::any_of(history.begin(), history.end(), under_way)) return Waiting{};
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
     }
+    if (options_.serves_seconds)
+        if (auto answer = not_worth_it(models, problem, all, history, seen)) return *answer;
+    if (auto proposal = far_away(model, problem, all, seen)) return *proposal;
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
     const std::optional<Choice> suggested = best_suggestion(models, all, std::move(suggestions));
     const std::optional<Choice> choice = suggested ? suggested : best_new(models, problem, all, seen, explore);
@@ -133,8 +142,8 @@ std::vector<Configuration> Bayesian::Search::untried_suggestions(std::span<const
     return result;
 }
 
-/// What is believed best, once; then a suggestion if one is due; then a few changes of the default; where all those
-/// were tried, what is farthest from everything.
+/// What is believed best, once; then each engine's own defaults; then a suggestion if one is due; then a few changes of
+/// the default; where all those were tried, what is farthest from everything.
 std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Candidates& all,
                                                 const std::vector<ConfigurationEvidence>& evidence,
                                                 const std::vector<Configuration>& suggestions) const {
@@ -162,6 +171,8 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     const auto may_work = [&](const Configuration& one) {
         return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
     };
+    auto own = options_.own_defaults ? own_default(problem.space, evidence, may_work, options_.learning.seed) : std::nullopt;
+    if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), may_work); found != suggestions.end())
         return Proposal{*found, "suggested"};
     auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, options_.learning.seed);
@@ -178,6 +189,72 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
     if (seen(configuration)) return std::nullopt;
     return Proposal{std::move(configuration), "far from all that was tried"};
+}
+
+/// What is farthest from all that was tried, by its chance to work, at every other ask once `patience` new
+/// configurations in a row gained less than `min_gain`. A model that has seen a plateau only believes in nothing else,
+/// and its own most uncertain candidates lie beside it.
+std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& model, const Problem& problem, const Candidates& all,
+                                                   const std::set<Configuration>& seen) {
+    if (options_.patience == 0 || problem.objective.several() || !model.incumbent()) return std::nullopt;
+    const double sign = problem.objective.leading().direction == Direction::maximize ? 1 : -1;
+    std::size_t without_gain = 0;
+    std::optional<double> best;  // ln of it, more is better
+    std::vector<EncodedPoint> tried;
+    for (const ConfigurationEvidence& entry : model.evidence()) {
+        tried.push_back(entry.point);
+        ++without_gain;
+        if (!entry.measured() || !entry.passes) continue;
+        const double value = sign * std::log(entry.means.front());
+        if (best && value <= *best + std::log1p(problem.decision.min_gain)) continue;
+        best = value;
+        without_gain = 0;
+    }
+    if (without_gain < options_.patience || (without_gain - options_.patience) % 2 != 0) return std::nullopt;
+    const Eigen::VectorXf& log_chances = kept_.ranking(options_.first_chance).log_chances();
+    std::vector<double> chances(static_cast<std::size_t>(log_chances.size()));
+    std::transform(log_chances.begin(), log_chances.end(), chances.begin(),
+                   [](float log_chance) { return std::exp(static_cast<double>(log_chance)); });
+    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
+    if (seen.contains(configuration)) return std::nullopt;
+    return Proposal{std::move(configuration),
+                    "far from all that was tried: the last " + std::to_string(without_gain) + " configurations gained too little"};
+}
+
+/// The end of a search whose best further trial, of a new configuration or of one again, gains less serving time than
+/// it takes: E[gain of ln y] serves_seconds < E[seconds] (the rule of Xie et al., Cost-aware Stopping for Bayesian
+/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Before it, as many trials in a row as a budget keeps
+/// for that confirm the best. Nothing: another trial is worth it, or no trial has told what it took.
+std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const Problem& problem, const Candidates& all,
+                                                     std::span<const Trial> history, const std::set<Configuration>& seen) {
+    const PendingAwareModel& model = models.learned;
+    if (problem.objective.several() || !model.incumbent()) return std::nullopt;
+    const TrialCost cost(all.geometry(), model.evidence(), options_.learning.search);
+    double gained = 0;
+    double taken = 0;
+    bool worth_it = false;
+    const auto look = [&](double log_gain, const EncodedPoint& point) {
+        const std::optional<double> seconds = cost.seconds(point);
+        const double serving = std::exp(log_gain) * model.scale().spread() * *options_.serves_seconds;
+        worth_it = worth_it || !seconds || serving >= *seconds;
+        if (!seconds || (taken > 0 && serving / *seconds <= gained / taken)) return;
+        gained = serving;
+        taken = *seconds;
+    };
+    if (const auto choice = best_new(models, problem, all, seen, false))
+        look(choice->score.total() + choice->score.log_seconds, all.geometry().encode(choice->configuration));
+    if (const auto replicate = best_replicate(model); replicate && problem.replicates_inform)
+        look(replicate->second, model.evidence()[replicate->first].point);
+    if (worth_it || taken <= 0) return std::nullopt;
+    if (std::any_of(history.begin(), history.end(), [](const Trial& trial) { return !trial.told(); })) return Waiting{};
+
+    std::set<Configuration> before;
+    std::size_t repeats = 0;  // in a row, at the end
+    for (const Trial& trial : history) repeats = before.insert(trial.configuration).second ? 0 : repeats + 1;
+    if (problem.replicates_inform && repeats < reserve())
+        if (auto proposal = confirmation(model, problem)) return *proposal;
+    return Finished{"not worth another trial: the best one is expected to gain " + seconds_text(gained) + " in " +
+                    significant_text(*options_.serves_seconds / 86400, 3) + " days of serving, and to take " + seconds_text(taken)};
 }
 
 /// The default and the three best posterior means that pass, of several goals the front: the one with the fewest

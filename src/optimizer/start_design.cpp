@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/optimizer/start_design.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <string>
 
 namespace servetune {
 
@@ -12,8 +14,66 @@ std::size_t start_trials(std::size_t dimensions, std::size_t budget) {
     return std::max<std::size_t>(4, std::min(by_dimensions, budget / 3));
 }
 
+namespace {
+
+bool depends_on(const Parameter& parameter, const std::string& parent) {
+    return std::any_of(parameter.active_when.begin(), parameter.active_when.end(),
+                       [&](const Condition& condition) { return condition.parent == parent; });
+}
+
+/// The own default of a level with one parameter that depends on it at another of its values, categories first.
+std::optional<Configuration> with_another_part(const SearchSpace& space, const std::string& parent, const Configuration& own,
+                                               const std::vector<ConfigurationEvidence>& tried,
+                                               const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
+    for (const bool categories : {true, false})
+        for (const std::size_t index : ordered_by(seed, space.parameters().size())) {
+            const Parameter& part = space.parameters()[index];
+            const Value* here = own.find(part.name);
+            if (here == nullptr || part.continuous() || part.ordered() == categories || !depends_on(part, parent)) continue;
+            for (std::size_t level = 0; level < part.level_count(); ++level) {
+                if (part.level(level) == *here) continue;
+                Assignment changed = own.assignment();
+                changed[part.name] = part.level(level);
+                Configuration candidate = space.completed(changed);
+                const bool known = std::any_of(tried.begin(), tried.end(),
+                                               [&](const ConfigurationEvidence& entry) { return entry.configuration == candidate; });
+                if (!known && space.feasible(candidate) && may_work(candidate)) return candidate;
+            }
+        }
+    return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Configuration> own_default(const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
+                                         const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
+    for (const std::size_t index : ordered_by(seed, space.parameters().size())) {
+        const Parameter& parameter = space.parameters()[index];
+        const auto below = std::count_if(space.parameters().begin(), space.parameters().end(),
+                                         [&](const Parameter& other) { return depends_on(other, parameter.name); });
+        if (static_cast<std::size_t>(below) < large_subtree || parameter.continuous()) continue;
+        for (std::size_t level = 0; level < parameter.level_count(); ++level) {
+            const Value value = parameter.level(level);
+            std::size_t with = 0;
+            bool works = false;
+            for (const ConfigurationEvidence& entry : tried) {
+                const Value* there = entry.configuration.find(parameter.name);
+                if (there == nullptr || *there != value) continue;
+                ++with;
+                works = works || entry.works;
+            }
+            if (works || with > 1) continue;
+            Configuration own = space.completed({{parameter.name, value}});
+            if (with == 0 && own.find(parameter.name) != nullptr && space.feasible(own) && may_work(own)) return own;
+            if (with == 1)
+                if (auto other = with_another_part(space, parameter.name, own, tried, may_work, seed)) return other;
+        }
+    }
+    return std::nullopt;
+}
+
 std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
-                     const std::vector<double>& chances, std::uint64_t seed) {
+                     const std::vector<double>& chances, std::uint64_t seed, std::size_t looked_at) {
     const std::size_t dimensions = geometry.dimensions();
     std::vector<std::set<std::uint32_t>> seen(dimensions);
     for (const EncodedPoint& point : tried)
@@ -21,8 +81,9 @@ std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, c
     std::size_t best = 0;
     double best_score = -std::numeric_limits<double>::infinity();
     const std::size_t from = seed == 0 || pool.size() == 0 ? 0 : Rng(seed).index(pool.size());
-    for (std::size_t k = 0; k < pool.size(); ++k) {
-        const std::size_t i = (from + k) % pool.size();
+    Rng draws(derive_seed(seed, tried.size()));
+    for (std::size_t k = 0; k < std::min(pool.size(), looked_at); ++k) {
+        const std::size_t i = pool.size() > looked_at ? draws.index(pool.size()) : (from + k) % pool.size();
         const EncodedPoint candidate = pool.point(i);
         double fresh = 0;
         for (std::size_t d = 0; d < dimensions; ++d) fresh += seen[d].contains(candidate.levels[d]) ? 0 : 1;

@@ -83,6 +83,7 @@ Engine read_engine(const Yaml& file) {
         if (engine.started_as[i].empty()) file.at(table.started_as).items()[i].fail("a command begins with at least one word");
     read(file, table.aliases, engine.aliases);
     read(file, table.help, engine.help);
+    read(file, table.help_of_removed, engine.help_of_removed);
     read_word<keys::flag_styles>(file, table.flag_style, engine.flag_style);
     read(file, table.options_flag, engine.options_flag);
     if (const Yaml* ready = file.find(table.ready)) {

@@ -34,6 +34,7 @@ inline constexpr Words<EngineTraits::FractionOf, 4> memory_fractions{{{EngineTra
                                                                       {EngineTraits::FractionOf::none, "none"}}};
 inline constexpr Words<bool, 2> others_words{{{true, "search"}, {false, "default"}}};
 inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}};
+inline constexpr Words<bool, 2> stop_words{{{false, "at_its_end"}, {true, "when_not_worth_it"}}};
 inline constexpr Words<bool, 2> comparisons{{{false, "incumbent"}, {true, "baseline"}}};
 inline constexpr Words<bool, 2> unmeasured_words{{{false, "fail"}, {true, "exclude"}}};
 inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};

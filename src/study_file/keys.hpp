@@ -127,6 +127,8 @@ inline constexpr struct EngineKeys {
                 "other spelling of a flag -> the parameter it sets, or {model}; for the audit, beside the spellings in the versions files"};
     Key help{"help", is::list_of<is::list_of<is::word>>,
              "behind the program, what makes it list its flags: tried in turn until all are there ([[--help]])"};
+    Key help_of_removed{"help_of_removed", is::list_of<is::text>,
+                        "words by which a line of that list names a flag that the program no longer takes"};
     Key flag_style{"flag_style", is::one_of<flag_styles>, "how a flag takes its value: --flag=value or --flag value"};
     Key options_flag{"options_flag", is::text, "the flag that takes the engine's options file"};
     Key ready{"ready", is::keyed<keys::ready>, "how the engine says that it serves"};
@@ -235,6 +237,8 @@ inline constexpr struct BayesianKeys {
     Key failures{"failures", is::one_of<failure_models>,
                  "what a failed trial teaches: that alike ones fail, a bad value, or both (classifier)"};
     Key additive{"additive", is::boolean, "parameters act one by one rather than together (false)"};
+    Key patience{"patience", is::integer_from<0>,
+                 "new configurations without a gain before every other one is far from all that was tried; 0: never (8)"};
     Key explore_every{"explore_every", is::integer_from<0>, "one trial in so many goes where least is known; 0: none (12)"};
     Key per{"per", is::one_of<gain_units>, "of what the most is to be gained (second where the budget has a `wall_clock` or `until`)"};
 } bayesian{};
@@ -266,6 +270,9 @@ inline constexpr struct BudgetKeys {
         "until", is::time_of_day,
         "local time, the next that comes: no trial starts that would not be over by then, as far as earlier ones tell, of report workloads "
         "neither"};
+    Key stop{"stop", is::one_of<stop_words>,
+             "when_not_worth_it: also once the best further trial is expected to gain less serving time than it takes (at_its_end)"};
+    Key serves{"serves", is::positive_duration, "how long the result will serve, for `when_not_worth_it` (30d)"};
 } budget{};
 
 inline constexpr struct ReplayKeys {

@@ -118,6 +118,7 @@ void read_bayesian(const Yaml& node, BayesianOptions& options) {
     read_word<failure_models>(node, table.failures, options.learning.failures);
     read(node, table.additive, options.learning.additive);
     read(node, table.explore_every, options.explore_every);
+    read(node, table.patience, options.patience);
     read_word<keys::gain_units>(node, table.per, options.per_second);
 }
 
@@ -260,6 +261,8 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
         read(*budget, keys::budget.trials, study.budget.trials);
         read(*budget, keys::budget.wall_clock, study.budget.wall_clock_seconds);
         if (const Yaml* until = budget->find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
+        read_word<keys::stop_words>(*budget, keys::budget.stop, study.budget.when_not_worth_it);
+        read(*budget, keys::budget.serves, study.budget.serves_seconds);
     }
     read(root, keys::study.seed, study.seed);
     read(root, keys::study.notes, study.notes);

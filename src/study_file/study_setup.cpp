@@ -41,6 +41,13 @@ void check_strategy(const StudyFile& file) {
         throw UsageError(
             file.file.string() + ": 'objective': the strategy " + name +
             " compares one number, and there are several goals; these take several: " + listed(strategies_for_several_goals()));
+    if (!file.budget.when_not_worth_it) return;
+    if (name != "bayesian")
+        throw UsageError(file.file.string() + ": 'budget.stop': only the strategy bayesian knows what is left to gain, and this is " +
+                         name);
+    if (file.objective.several())
+        throw UsageError(file.file.string() +
+                         ": 'budget.stop': what a front gains has no worth in time; give one goal or a budget of trials");
 }
 
 }  // namespace
@@ -48,6 +55,7 @@ void check_strategy(const StudyFile& file) {
 BayesianOptions StudySetup::bayesian_options() const {
     BayesianOptions options = file.strategy.bayesian;
     options.trials = file.budget.trials;
+    if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;
     options.suggestions = suggestions;
     options.learning.seed = file.seed;

@@ -27,8 +27,9 @@ std::string script(const TemporaryFolder& folder, const std::string& name, const
 }
 
 InstalledFlags asked_for_help(const std::string& program, const HelpLimits& limits = {},
-                              std::vector<std::vector<std::string>> help = {{"--help"}}) {
+                              std::vector<std::vector<std::string>> help = {{"--help"}}, std::vector<std::string> of_removed = {}) {
     Engine engine{"e"};
+    engine.help_of_removed = std::move(of_removed);
     engine.launch = {program, "--model", "{model}", "--port", "{port}"};
     engine.help = std::move(help);
     return installed_flags(engine, limits);
@@ -76,8 +77,10 @@ TEST_CASE("help: llama.cpp pads short spellings with blanks and lists the negati
                         "--gone N                                the argument has been removed. use the respective\n"
                         "--part-*-of it\n"
                         "--types none,one,two                    a list, -y\n"
-                        "--tab N\twide, --not-that\n") == Flags{"-fa", "--flash-attn", "-kvu", "--kv-unified", "-no-kvu", "--no-kv-unified",
-                                                                "-h", "--help", "--usage", "--types", "--tab"});
+                        "--tab N\twide, --not-that\n",
+                        {"has been deleted", "the argument has been removed"}) == Flags{"-fa", "--flash-attn", "-kvu", "--kv-unified",
+                                                                                        "-no-kvu", "--no-kv-unified", "-h", "--help",
+                                                                                        "--usage", "--types", "--tab"});
     CHECK(flags_in_help("").empty());
     CHECK(flags_in_help("-").empty());
 }
@@ -90,6 +93,7 @@ TEST_CASE("an installed engine is asked for its flags, in other words until it l
     CHECK(whole.command == groups + " --help=all");
     CHECK(whole.flags == Flags{"--model", "--port", "--seats"});
     CHECK(whole.why_not.empty());
+    CHECK(asked_for_help(groups, {}, {{"--help=all"}}, {"seats S"}).flags == Flags{"--model", "--port"});
     const InstalledFlags part = asked_for_help(groups);
     CHECK(part.flags.empty());
     CHECK(part.why_not == "'" + groups + " --help' does not list --model, so not all flags: it was not consulted");

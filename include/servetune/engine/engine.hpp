@@ -81,6 +81,8 @@ struct Engine {
     std::map<std::string, std::string> aliases{};
     /// What makes the program list its flags; the answers are tried in turn until one is whole (engine/help.hpp).
     std::vector<std::vector<std::string>> help{{"--help"}};
+    /// Words by which a line of that help names a flag that the program no longer takes.
+    std::vector<std::string> help_of_removed{};
     FlagStyle flag_style = FlagStyle::equals;
     std::string options_flag{};  ///< takes the options file; empty: the engine has none
     std::string ready_path{};    ///< answers 200 once the engine serves

@@ -8,12 +8,14 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace servetune {
 
 /// The flags that a help text lists, as argparse, click and llama.cpp write it: on lines that begin with one, all
-/// spellings up to the description (`--foo FOO, -f FOO`, `--on / --off`, `-fa,   --flash-attn [on|off|auto]`).
-std::set<std::string> flags_in_help(std::string_view text);
+/// spellings up to the description (`--foo FOO, -f FOO`, `--on / --off`, `-fa,   --flash-attn [on|off|auto]`). Lines
+/// with one of `of_removed` (`Engine::help_of_removed`) are left out.
+std::set<std::string> flags_in_help(std::string_view text, const std::vector<std::string>& of_removed = {});
 
 /// What an engine is given to answer.
 struct HelpLimits {

@@ -24,13 +24,13 @@ struct LogNormal {
 
 /// What is believed of the parameters of a Gaussian process over standardised values before they are seen.
 ///
-/// Lengths: ln l_d ~ N(ln 0.4 + 0.5 ln D + 0.5 ln t_d, 0.75^2). Distances in D dimensions grow like sqrt(D), so must
+/// Lengths: ln l_d ~ N(ln 0.8 + 0.5 ln D + 0.5 ln t_d, 1.5^2). Distances in D dimensions grow like sqrt(D), so must
 /// lengths, or nothing would be correlated with anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization
 /// Performs Great in High Dimensions, ICML 2024). t_d is the dimension's typical distance: neighbours on a long scale
-/// are nearer to each other than two categories. Shorter (ln t_d) or longer (0) ones lost to this on ordered or on
-/// unordered parameters (docs/explanation/performance-appendix.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values
-/// are standardised and the regressors take a part. Noise: around what is assumed or has been measured, in units of the
-/// values.
+/// are nearer to each other than two categories. Wide: most of an engine's flags change next to nothing and a few
+/// change everything, and a narrow prior gives up neither belief in time (docs/explanation/performance-appendix.md).
+/// Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part. Noise: around
+/// what is assumed or has been measured, in units of the values.
 struct HyperparameterPriors {
     std::vector<LogNormal> lengths{};  ///< one for each dimension
     LogNormal product_variance{-0.6931471805599453, 1};
@@ -42,7 +42,7 @@ struct HyperparameterPriors {
         HyperparameterPriors priors;
         const auto dimensions = static_cast<double>(geometry.dimensions());
         for (std::size_t d = 0; d < geometry.dimensions(); ++d)
-            priors.lengths.push_back({std::log(0.4) + 0.5 * std::log(dimensions * geometry.typical_distance(d)), 0.75});
+            priors.lengths.push_back({std::log(0.8) + 0.5 * std::log(dimensions * geometry.typical_distance(d)), 1.5});
         return priors;
     }
 };

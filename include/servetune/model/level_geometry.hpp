@@ -33,9 +33,10 @@ struct EncodedPoint {
 /// idea that each engine has under a name of its own): what one engine has taught of many sequences holds for the other
 /// until it is told otherwise.
 ///
-/// - Numbers and ordered choices: T[a, b] = 0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2, u the position on the scale
+/// - Numbers and ordered choices: T[a, b] = (0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2)^0.75, u the position on the scale
 ///   (logarithmic where the domain is, and for lists of positive numbers that span a factor of 4 or more), r the rank
-///   among the levels; both in [0, 1].
+///   among the levels; both in [0, 1]. A power below 1 of squared Euclidean distances is such again (Schoenberg 1938).
+///   It sets neighbours on a long scale farther apart: measured tables are rougher than the squares would have them.
 /// - Others: 1 between two different values.
 /// - `Unset`, where it is known what the engine then does: at that value, lifted by `unset_lift` on an axis of its own.
 ///   Elsewhere as inactive, on an axis of its own.
@@ -44,8 +45,9 @@ struct EncodedPoint {
 ///   0, so what is common to them is learned once.
 class LevelGeometry {
 public:
-    /// T[unset, the same value set] = 0.01: alike, unless told otherwise.
+    /// T[unset, the same value set] = 0.01, on a scale 0.03: alike, unless told otherwise.
     static constexpr double unset_lift = 0.1;
+    static constexpr double roughness = 0.75;  ///< the power of a scale's distances; 1: smooth
 
     explicit LevelGeometry(SearchSpace space);
 
@@ -103,7 +105,7 @@ private:
     void embed_ordered(Dimension& dimension) const;
     void embed_categories(Dimension& dimension) const;
     void embed_real(Dimension& dimension) const;
-    static void fill_table(Dimension& dimension);
+    static void fill_table(Dimension& dimension, double power);
 
     SearchSpace space_;
     std::vector<Dimension> dimensions_;

@@ -4,11 +4,13 @@
 #include "servetune/acquisition/candidate_pool.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/model/level_geometry.hpp"
+#include "servetune/optimizer/evidence.hpp"
 #include "servetune/space/search_space.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -21,13 +23,24 @@ namespace servetune {
 /// small budget cannot pay.
 [[nodiscard]] std::size_t start_trials(std::size_t dimensions, std::size_t budget);
 
+/// What a performance engineer does first: the default with one parameter at another level and everything below it at
+/// its own default, for each level that nothing was tried with yet, of parameters that at least `large_subtree` others
+/// depend on (an engine, a method of speculation). A failure of it says something of that level. Changed together with
+/// a back end, a refused back end cost a whole engine (observed: of 40 trials none came back to it). Where the only
+/// trial with a level failed, once more with one parameter below it changed, categories first: so a failure that comes
+/// from such a part is not held against the whole. `may_work`: what need not be tried; `seed`: the order of parameters.
+/// Nothing where no such level is left. O(levels tried + the children of one level).
+[[nodiscard]] std::optional<Configuration> own_default(const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
+                                                       const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed = 0);
+inline constexpr std::size_t large_subtree = 3;
+
 /// The next point of a start: the default with a few parameters changed, those of which least is known, so that after
 /// `trials` of them each has been touched once. A trial that changes all at once, as a design that fills the space
 /// does, mostly tells that something was bad and not what; engines' defaults are chosen with care, and what few changes
 /// cost is small (observed on a synthetic engine of 8 parameters: start points of maximin reached 33 to 55 % of the
 /// best value, the default 70 %, and the search stayed beside the default for ten trials more).
 ///
-/// Greedy: one change after the other, categories that nothing tried has before numbers, of which a quarter of the
+/// Greedy: one change after the other, categories that nothing tried has before numbers, of which a sixth of the
 /// scale from all that was tried is far enough; of several the level nearest to the default, of equals the parameter
 /// that `seed` puts first. `may_work`: what need not be tried. Nothing where every such point was tried. O(changes
 /// levels tried).
@@ -94,9 +107,9 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
 
 /// The next point of a design that fills the space: the candidate that brings most levels that nothing tried has, then
 /// the farthest from what was tried (maximin; Johnson, Moore, Ylvisaker 1990), by the mean distance over the
-/// dimensions, weighted by its chance to work. `chances`: one for each candidate. Ties: the first, from a place on that
-/// `seed` draws. O(candidates tried D).
+/// dimensions, weighted by its chance to work. `chances`: one for each candidate. Of more than `looked_at` candidates
+/// so many are drawn. Ties: the first, from a place on that `seed` draws. O(looked_at tried D).
 [[nodiscard]] std::size_t farthest(const LevelGeometry& geometry, const CandidatePool& pool, const std::vector<EncodedPoint>& tried,
-                                   const std::vector<double>& chances, std::uint64_t seed = 0);
+                                   const std::vector<double>& chances, std::uint64_t seed = 0, std::size_t looked_at = 20'000);
 
 }  // namespace servetune

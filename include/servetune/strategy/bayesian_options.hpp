@@ -13,6 +13,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -58,8 +59,15 @@ struct BayesianOptions {
     double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
     std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
     bool per_second = false;         ///< the largest gain a second of trials, not a trial
+    /// How long the result will serve on a machine like this one: the search ends once a trial is expected to gain less
+    /// of it than the trial takes. Nothing: it ends with its budget. One goal only.
+    std::optional<double> serves_seconds{};
+    bool own_defaults = true;        ///< the start tries each engine at its own defaults first (start_design.hpp)
     std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
-    std::size_t rescored = 256;      ///< of the ranking's best, scored by all experts in double
+    /// Once so many new configurations in a row gained less than `Decision::min_gain`, every other one is far from all
+    /// that was tried; 0: never. Of one goal only: with several, little is a gain in none.
+    std::size_t patience = 8;
+    std::size_t rescored = 256;  ///< of the ranking's best, scored by all experts in double
     /// Of a space that is only sampled: from so many of the best at once steps of one parameter are tried. A place of
     /// vLLM's whole space has some 190 neighbours, and each costs O(n^2): of more than `learning.search.many` told
     /// configurations fewer places are enough.
@@ -80,6 +88,7 @@ struct BayesianOptions {
             .at_least("trials", trials, 1)
             .within("least_chance", least_chance, 0, 1)
             .within("first_chance", first_chance, 0, 1)
+            .seconds("serves_seconds", serves_seconds.value_or(1))
             .at_least("rescored", rescored, 1)
             .at_least("places", places, 1)
             .at_least("places_of_many", places_of_many, 1)

@@ -22,11 +22,19 @@ struct Budget {
     /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then,
     /// were it as long as the longest so far, of report workloads neither.
     double until = std::numeric_limits<double>::infinity();
+    /// Whether a search also ends once the best further trial is expected to gain less serving time than it takes. Only
+    /// a strategy that models what is left to gain can tell.
+    bool when_not_worth_it = false;
+    double serves_seconds = 30 * 86400.0;  ///< how long the result will serve on a machine like this one: what a gain is worth
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
         constexpr double never = std::numeric_limits<double>::infinity();
-        return OptionCheck().within("wall_clock_seconds", wall_clock_seconds, 0, never).within("until", until, 0, never).text();
+        return OptionCheck()
+            .within("wall_clock_seconds", wall_clock_seconds, 0, never)
+            .within("until", until, 0, never)
+            .seconds("serves_seconds", serves_seconds)
+            .text();
     }
 };
 
