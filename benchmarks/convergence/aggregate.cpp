@@ -112,6 +112,29 @@ std::string behind(const Regrets& regrets, std::size_t trials, const std::string
     return rows + fmt::format("| {} | {} of {} pairs | | |\n", trials, found, looked);
 }
 
+/// How often the intervals of models hold what was measured.
+std::string coverage(const ByTask& runs) {
+    std::string rows;
+    for (const auto& [contender, tasks] : runs) {
+        double predicted = 0;
+        double half = 0;
+        double most = 0;
+        for (const auto& [task, seeds] : tasks)
+            for (const auto& [seed, run] : seeds) {
+                predicted += static_cast<double>(run->predicted);
+                half += static_cast<double>(run->in_half);
+                most += static_cast<double>(run->in_nine_tenths);
+            }
+        if (predicted > 0)
+            rows += fmt::format("| {} | {:.0f} | {:.1f} % | {:.1f} % |\n", contender, predicted, 100 * half / predicted,
+                                100 * most / predicted);
+    }
+    if (rows.empty()) return "";
+    return "Predictive intervals, each measured configuration predicted from all others of its run (leave one out):\n\n"
+           "| contender | predicted | in their 50 % intervals | in their 90 % intervals |\n|---|---:|---:|---:|\n" +
+           rows + "\n";
+}
+
 }  // namespace
 
 std::string aggregate_of(const std::vector<Run>& runs, const std::string& reference) {
@@ -187,6 +210,7 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
         text += fmt::format(
             "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | behind | by |\n|---:|---|---|---:|\n{}\n",
             reference, losses);
+        text += coverage(by_task);
     }
     return text;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "contender.hpp"
 
+#include "servetune/optimizer/pending_aware_model.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/local_search.hpp"
 #include "servetune/strategy/quasi_random.hpp"
@@ -17,16 +18,17 @@ namespace {
 using Belief = std::shared_ptr<const PriorMean>;
 using Maker = std::function<std::unique_ptr<Strategy>(const Problem&, const Belief&, std::size_t budget, std::uint64_t seed)>;
 
-Maker bayesian(FailureModel failures, bool additive) {
-    return [=](const Problem&, const Belief&, std::size_t budget, std::uint64_t seed) {
+/// As it ships but for what `change` does to its options.
+Maker bayesian(std::function<void(Bayesian::Options&)> change) {
+    return [change = std::move(change)](const Problem&, const Belief&, std::size_t budget, std::uint64_t seed) {
         Bayesian::Options options;
         options.trials = budget;
         options.learning.seed = seed;
-        options.learning.failures = failures;
-        options.learning.additive = additive;
+        change(options);
         return std::make_unique<Bayesian>(options);
     };
 }
+void nothing(Bayesian::Options& /*options*/) {}
 
 /// What a cost model says, or what a wrong one would say in its place.
 enum class Told { as_it_is, flipped, constant, garbage };
@@ -72,20 +74,17 @@ const std::map<std::string, Maker>& makers() {
          [](const Problem&, const Belief&, std::size_t, std::uint64_t seed) { return std::make_unique<QuasiRandom>(seed); }},
         {"local_search", [](const Problem&, const Belief&, std::size_t, std::uint64_t) { return std::make_unique<LocalSearch>(); }},
         {"staged", [](const Problem& problem, const Belief&, std::size_t, std::uint64_t) { return staged_over(problem.space); }},
-        {"bayesian",
-         [](const Problem& problem, const Belief& belief, std::size_t budget, std::uint64_t seed) {
-             const Bayesian::Options shipped;
-             return bayesian(shipped.learning.failures, shipped.learning.additive)(problem, belief, budget, seed);
-         }},
-        {knows_memory, bayesian(Bayesian::Options().learning.failures, Bayesian::Options().learning.additive)},
+        {"bayesian", bayesian(nothing)},
+        {knows_memory, bayesian(nothing)},
         {"bayesian_knowing", knowing(Told::as_it_is)},
         {"bayesian_misled", knowing(Told::flipped)},
         {"bayesian_told_nothing", knowing(Told::constant)},
         {"bayesian_told_garbage", knowing(Told::garbage)},
-        {"bayesian_hybrid", bayesian(FailureModel::hybrid, false)},
-        {"bayesian_classifier", bayesian(FailureModel::classifier, false)},
-        {"bayesian_penalty", bayesian(FailureModel::penalty, false)},
-        {"bayesian_additive", bayesian(Bayesian::Options().learning.failures, true)},
+        {"bayesian_hybrid", bayesian([](Bayesian::Options& options) { options.learning.failures = FailureModel::hybrid; })},
+        {"bayesian_penalty", bayesian([](Bayesian::Options& options) { options.learning.failures = FailureModel::penalty; })},
+        {"bayesian_additive", bayesian([](Bayesian::Options& options) { options.learning.additive = true; })},
+        {"bayesian_patient", bayesian([](Bayesian::Options& options) { options.patience = 0; })},
+        {"bayesian_mixed_start", bayesian([](Bayesian::Options& options) { options.own_defaults = false; })},
     };
     return map;
 }
@@ -113,6 +112,14 @@ public:
         const Answer answer = strategy_->ask(*problem_, history, rng);
         if (const auto* proposal = std::get_if<Proposal>(&answer)) return {proposal->configuration, proposal->why};
         return {};
+    }
+
+    [[nodiscard]] std::vector<double> leave_one_out_chances(std::span<const Trial> history) const override {
+        const auto* bayesian = dynamic_cast<const Bayesian*>(strategy_.get());
+        if (bayesian == nullptr) return {};
+        const Standings standings(history, problem_->objective, problem_->decision);
+        const LevelGeometry geometry(problem_->space);
+        return bayesian->learned(*problem_, standings, geometry).objective().leave_one_out_chances();
     }
 
 private:

@@ -28,6 +28,9 @@ public:
     /// The history's last trial was told since the last ask. It is never empty: trial 0 is the default, whatever the
     /// contender.
     virtual Asked ask(std::span<const Trial> history) = 0;
+    /// Of each measured configuration the chance that its model gives to less than what was measured, from all other
+    /// measurements (`Surrogate::leave_one_out_chances`). Nothing of a contender without such a model.
+    [[nodiscard]] virtual std::vector<double> leave_one_out_chances(std::span<const Trial> /*history*/) const { return {}; }
 };
 
 /// `NAME`: one of `own_contenders()`. `NAME=program words...`: a peer. Throws UsageError.

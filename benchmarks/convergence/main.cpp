@@ -27,14 +27,16 @@ constexpr const char* usage =
     "convergence summary --results FILE     prints tables; --against NAME: the reference of the paired differences\n"
     "convergence aggregate --results FILE   all tasks together; --against NAME: whose losses are listed (bayesian)\n"
     "convergence plot    --results FILE --out FOLDER   one picture for each task and noise\n"
-    "options: --results FILE  --tables FOLDER  --study FILE  --landscapes FILE  --cache FOLDER  --half development|test  --tasks A,B  "
+    "options: --results FILE  --tables FOLDER (again)  --study FILE  --landscapes FILE  --cache FOLDER  --half development|test  --tasks "
+    "A,B  "
     "--contenders A,B  --peer NAME=COMMAND (again; "
     "NAME~=COMMAND: it looks at its budget)\n"
     "         --noise 0.01,0.03  --budgets 20,40  --seeds N  --first-seed N  --jobs N\n";
 
 struct Options {
     std::string command;
-    fs::path results = "convergence.csv", tables, study, landscapes, cache = ".", out = ".";
+    fs::path results = "convergence.csv", study, landscapes, cache = ".", out = ".";
+    std::vector<fs::path> tables;
     std::vector<std::string> tasks, contenders, peers;
     std::vector<double> noises{0.03};
     std::vector<std::size_t> budgets{20, 40};
@@ -83,7 +85,7 @@ Options options_of(int argc, char** argv) {
         const std::string name = argv[i];
         const std::string value = argv[i + 1];
         if (name == "--results") options.results = value;
-        else if (name == "--tables") options.tables = value;
+        else if (name == "--tables") options.tables.emplace_back(value);
         else if (name == "--study") options.study = value;
         else if (name == "--landscapes") options.landscapes = value;
         else if (name == "--half") options.half = half_of(value);
@@ -110,8 +112,8 @@ Options options_of(int argc, char** argv) {
 
 std::vector<std::unique_ptr<Task>> tasks_of(const Options& options) {
     std::vector<Task::Definition> definitions = synthetic_tasks();
-    if (!options.tables.empty())
-        for (Task::Definition& definition : table_tasks(options.tables)) definitions.push_back(std::move(definition));
+    for (const fs::path& folder : options.tables)
+        for (Task::Definition& definition : table_tasks(folder)) definitions.push_back(std::move(definition));
     const auto wanted = [&](const std::string& name) {
         return options.tasks.empty() || std::find(options.tasks.begin(), options.tasks.end(), name) != options.tasks.end();
     };

@@ -10,15 +10,31 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <set>
 
 namespace servetune::convergence {
 namespace {
 
-const std::vector<std::string> columns{
-    "task",       "contender",   "noise_cv",         "budget",  "seed",  "trials",           "crashes",           "repeats",
-    "infeasible", "ask_seconds", "last_ask_seconds", "arrived", "trace", "regret_best_mean", "regret_recommended"};
+const std::vector<std::string> columns{"task",
+                                       "contender",
+                                       "noise_cv",
+                                       "budget",
+                                       "seed",
+                                       "trials",
+                                       "crashes",
+                                       "repeats",
+                                       "infeasible",
+                                       "ask_seconds",
+                                       "last_ask_seconds",
+                                       "arrived",
+                                       "predicted",
+                                       "in_half",
+                                       "in_nine_tenths",
+                                       "trace",
+                                       "regret_best_mean",
+                                       "regret_recommended"};
 
 char letter_of(const std::string& why, bool repeated) {
     if (repeated) return 'r';
@@ -71,6 +87,14 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
         looked.back().key.budget = budget;
         looked.back().trials = history.size();
         looked.back().last_ask_seconds = median_of_last(asks, 5);
+        const std::vector<double> chances = contender.leave_one_out_chances(history);
+        const auto within = [&](double share) {
+            const auto inside = [&](double chance) { return std::abs(chance - 0.5) <= share / 2; };
+            return static_cast<std::size_t>(std::count_if(chances.begin(), chances.end(), inside));
+        };
+        looked.back().predicted = chances.size();
+        looked.back().in_half = within(0.5);
+        looked.back().in_nine_tenths = within(0.9);
     };
     while (history.size() < key.budget) {
         if (looked.size() < looks.size() && history.size() == looks[looked.size()]) look(history.size());
@@ -123,9 +147,12 @@ std::vector<Run> read_runs(const std::filesystem::path& file) {
         run.ask_seconds = real(9);
         run.last_ask_seconds = real(10);
         run.arrived = whole(11);
-        run.trace = row.cells[12];
-        run.regret_best_mean = split(row.cells[13]);
-        run.regret_recommended = split(row.cells[14]);
+        run.predicted = whole(12);
+        run.in_half = whole(13);
+        run.in_nine_tenths = whole(14);
+        run.trace = row.cells[15];
+        run.regret_best_mean = split(row.cells[16]);
+        run.regret_recommended = split(row.cells[17]);
         runs.push_back(std::move(run));
     }
     return runs;
@@ -138,7 +165,8 @@ void append_run(const std::filesystem::path& file, const Run& run) {
     out << csv_line({run.key.task, run.key.contender, text_of(run.key.noise_cv), std::to_string(run.key.budget),
                      std::to_string(run.key.seed), std::to_string(run.trials), std::to_string(run.crashes), std::to_string(run.repeats),
                      std::to_string(run.infeasible), fmt::format("{:.6g}", run.ask_seconds), fmt::format("{:.6g}", run.last_ask_seconds),
-                     std::to_string(run.arrived), run.trace, joined(run.regret_best_mean), joined(run.regret_recommended)});
+                     std::to_string(run.arrived), std::to_string(run.predicted), std::to_string(run.in_half),
+                     std::to_string(run.in_nine_tenths), run.trace, joined(run.regret_best_mean), joined(run.regret_recommended)});
     out.flush();
     if (!out) throw IoError("cannot write " + file.string());
 }

@@ -34,6 +34,9 @@ struct Run {
     std::vector<double> regret_best_mean{};    ///< after each trial: of the configuration with the best mean among those that pass
     std::vector<double> regret_recommended{};  ///< after each trial: by the program's own rule (study/recommendation.hpp)
     std::size_t arrived = 0;                   ///< the first trial after which the best mean is truly good; 0: never
+    /// Measured configurations that the model predicted from all others, at the look, and how many of them lay in their
+    /// 50 % and in their 90 % intervals; 0 of contenders without a model.
+    std::size_t predicted = 0, in_half = 0, in_nine_tenths = 0;
     std::string trace{};  ///< one letter a trial: d default, s start, g gain, l to learn, r again, p a peer's; capital: it crashed
 };
 
