@@ -354,6 +354,7 @@ TEST_CASE("expressions: precedence, types and the unknown") {
 
 TEST_CASE("expressions: errors name the column and what was wanted") {
     const auto error = [](const std::string& text) { return message_of<ParseError>([&] { (void)parse_expression(text); }); };
+    CHECK(error(std::string("a == 'x\0y'", 10)) == "an expression has no zero bytes");
     CHECK(error("a >") == "'a >': column 4: a number, a 'string', a name or '(' wanted, got the end");
     CHECK(error("(a > 1") == "'(a > 1': column 7: ')' wanted, got the end");
     CHECK(error("a > 1 b") == "'a > 1 b': column 7: an operator or the end wanted, got 'b'");

@@ -21,6 +21,8 @@ public:
     Expression parse() {
         if (text_.size() > longest)
             throw ParseError("an expression has at most " + std::to_string(longest) + " characters, got " + std::to_string(text_.size()));
+        // A message that quotes it would end there.
+        if (text_.find('\0') != std::string_view::npos) throw ParseError("an expression has no zero bytes");
         result_.root_ = disjunction();
         skip_space();
         if (at_ < text_.size()) fail("an operator or the end");
