@@ -113,17 +113,18 @@ std::string behind(const Regrets& regrets, std::size_t trials, const std::string
 }
 
 /// How often the intervals of models hold what was measured.
-std::string coverage(const ByTask& runs) {
+std::string coverage(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
     std::string rows;
     for (const auto& [contender, tasks] : runs) {
         double predicted = 0;
         double half = 0;
         double most = 0;
-        for (const auto& [task, seeds] : tasks)
-            for (const auto& [seed, run] : seeds) {
-                predicted += static_cast<double>(run->predicted);
-                half += static_cast<double>(run->in_half);
-                most += static_cast<double>(run->in_nine_tenths);
+        for (const auto& [task, of_task] : seeds)
+            for (const std::uint64_t seed : of_task) {
+                const Run& run = *tasks.at(task).at(seed);
+                predicted += static_cast<double>(run.predicted);
+                half += static_cast<double>(run.in_half);
+                most += static_cast<double>(run.in_nine_tenths);
             }
         if (predicted > 0)
             rows += fmt::format("| {} | {:.0f} | {:.1f} % | {:.1f} % |\n", contender, predicted, 100 * half / predicted,
@@ -210,7 +211,7 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
         text += fmt::format(
             "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | behind | by |\n|---:|---|---|---:|\n{}\n",
             reference, losses);
-        text += coverage(by_task);
+        text += coverage(by_task, seeds);
     }
     return text;
 }

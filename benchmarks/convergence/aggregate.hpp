@@ -16,8 +16,8 @@ namespace servetune::convergence {
 /// in each, of as many seeds, both with replacement, the same for every contender. Only tasks and seeds that every
 /// contender has run count. Then every task on which `reference` is behind another by more than two standard errors of
 /// the paired difference, with how much, and how many pairs were looked at. By chance alone 3.0 % of equal pairs look
-/// so at 20 seeds, 3.8 % at 10, 5.8 % at 5 (Student's t beyond 2, one side). At the end of the page the coverage of
-/// each model's predictive intervals.
+/// so at 20 seeds, 3.8 % at 10, 5.8 % at 5 (Student's t beyond 2, one side). Last, the coverage of each model's
+/// predictive intervals. One such part for each noise.
 std::string aggregate_of(const std::vector<Run>& runs, const std::string& reference = "bayesian");
 
 }  // namespace servetune::convergence

@@ -116,7 +116,8 @@ public:
 
     [[nodiscard]] std::vector<double> leave_one_out_chances(std::span<const Trial> history) const override {
         const auto* bayesian = dynamic_cast<const Bayesian*>(strategy_.get());
-        if (bayesian == nullptr) return {};
+        // Other models learn made-up values of what failed, too.
+        if (bayesian == nullptr || bayesian->options().learning.failures != FailureModel::classifier) return {};
         const Standings standings(history, problem_->objective, problem_->decision);
         const LevelGeometry geometry(problem_->space);
         return bayesian->learned(*problem_, standings, geometry).objective().leave_one_out_chances();

@@ -134,7 +134,8 @@ std::vector<Run> read_runs(const std::filesystem::path& file) {
     std::vector<Run> runs;
     if (!std::filesystem::exists(file)) return runs;
     const auto rows = parse_csv(read_file(file), file.string());
-    if (rows.empty() || rows.front().cells != columns) throw UsageError(file.string() + " has no results of `convergence run`");
+    if (rows.empty() || rows.front().cells != columns)
+        throw UsageError(file.string() + " has no results of `convergence run`, or of another version with other columns");
     for (const CsvRow& row : rows) {
         if (row.cells.size() != columns.size() || row.cells[0] == columns[0]) continue;  // a header, or a line cut short
         const auto whole = [&](std::size_t i) { return static_cast<std::size_t>(integer_of(row.cells[i]).value()); };

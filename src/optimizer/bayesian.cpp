@@ -46,6 +46,7 @@ private:
     };
     [[nodiscard]] std::vector<std::size_t> promising(const Models& models, const Candidates& candidates, double least_chance,
                                                      std::size_t most, bool explore);
+    [[nodiscard]] double least_chance_of(const PendingAwareModel& model) const;
     [[nodiscard]] std::optional<Choice> best_new(const Models& models, const Problem& problem, const Candidates& candidates,
                                                  const std::set<Configuration>& seen, bool explore);
     void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
@@ -107,9 +108,10 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     }
     if (options_.serves_seconds)
         if (auto answer = not_worth_it(models, problem, all, history, seen)) return *answer;
-    if (auto proposal = far_away(model, problem, all, seen)) return *proposal;
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
     const std::optional<Choice> suggested = best_suggestion(models, all, std::move(suggestions));
+    if (!suggested)
+        if (auto proposal = far_away(model, problem, all, seen)) return *proposal;
     const std::optional<Choice> choice = suggested ? suggested : best_new(models, problem, all, seen, explore);
     if (!choice) return Finished{"no new configuration is left"};
     if (problem.replicates_inform && !explore && !suggested)
@@ -171,7 +173,8 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     const auto may_work = [&](const Configuration& one) {
         return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
     };
-    auto own = options_.own_defaults ? own_default(problem.space, evidence, may_work, options_.learning.seed) : std::nullopt;
+    const bool half_left = 2 * evidence.size() < trials + 2;  // the rest of the start is the design's
+    auto own = options_.own_defaults && half_left ? own_default(problem.space, evidence, may_work, options_.learning.seed) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), may_work); found != suggestions.end())
         return Proposal{*found, "suggested"};
@@ -191,9 +194,9 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
     return Proposal{std::move(configuration), "far from all that was tried"};
 }
 
-/// What is farthest from all that was tried, by its chance to work, at every other ask once `patience` new
-/// configurations in a row gained less than `min_gain`. A model that has seen a plateau only believes in nothing else,
-/// and its own most uncertain candidates lie beside it.
+/// What is farthest from all that was tried, by its chance to work, at every other new configuration once `patience` of
+/// them in a row gained less than `min_gain`. A model that has seen a plateau only believes in nothing else, and its
+/// own most uncertain candidates lie beside it.
 std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& model, const Problem& problem, const Candidates& all,
                                                    const std::set<Configuration>& seen) {
     if (options_.patience == 0 || problem.objective.several() || !model.incumbent()) return std::nullopt;
@@ -211,10 +214,14 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
         without_gain = 0;
     }
     if (without_gain < options_.patience || (without_gain - options_.patience) % 2 != 0) return std::nullopt;
-    const Eigen::VectorXf& log_chances = kept_.ranking(options_.first_chance).log_chances();
+    // Far away the model knows little: what is not likely to work is left to the gains.
+    const Eigen::VectorXf& log_chances = kept_.ranking(least_chance_of(model)).log_chances();
     std::vector<double> chances(static_cast<std::size_t>(log_chances.size()));
-    std::transform(log_chances.begin(), log_chances.end(), chances.begin(),
-                   [](float log_chance) { return std::exp(static_cast<double>(log_chance)); });
+    std::transform(log_chances.begin(), log_chances.end(), chances.begin(), [&](float log_chance) {
+        const double chance = std::exp(static_cast<double>(log_chance));
+        return chance < options_.first_chance ? 0 : chance;
+    });
+    if (std::all_of(chances.begin(), chances.end(), [](double chance) { return chance <= 0; })) return std::nullopt;
     Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
     if (seen.contains(configuration)) return std::nullopt;
     return Proposal{std::move(configuration),
@@ -223,8 +230,9 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
 
 /// The end of a search whose best further trial, of a new configuration or of one again, gains less serving time than
 /// it takes: E[gain of ln y] serves_seconds < E[seconds] (the rule of Xie et al., Cost-aware Stopping for Bayesian
-/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Before it, as many trials in a row as a budget keeps
-/// for that confirm the best. Nothing: another trial is worth it, or no trial has told what it took.
+/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Before it ends, it measures the best again, with as
+/// many trials in a row as a budget reserves for that. Nothing: another trial is worth it, or no trial has told what it
+/// took.
 std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const Problem& problem, const Candidates& all,
                                                      std::span<const Trial> history, const std::set<Configuration>& seen) {
     const PendingAwareModel& model = models.learned;
@@ -304,12 +312,15 @@ std::vector<std::size_t> Bayesian::Search::promising(const Models& models, const
     return highest(scores, most);
 }
 
-std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models& models, const Problem& problem, const Candidates& all,
-                                                                   const std::set<Configuration>& seen, bool explore) {
-    const PendingAwareModel& model = models.learned;
+double Bayesian::Search::least_chance_of(const PendingAwareModel& model) const {
     const auto numbers = std::count_if(model.evidence().begin(), model.evidence().end(),
                                        [](const ConfigurationEvidence& entry) { return entry.measured(); });
-    const double least_chance = static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
+    return static_cast<std::size_t>(numbers) < options_.enough_numbers ? options_.first_chance : options_.least_chance;
+}
+
+std::optional<Bayesian::Search::Choice> Bayesian::Search::best_new(const Models& models, const Problem& problem, const Candidates& all,
+                                                                   const std::set<Configuration>& seen, bool explore) {
+    const double least_chance = least_chance_of(models.learned);
     const std::vector<std::size_t> order = promising(models, all, least_chance, options_.rescored + seen.size(), explore);
     std::vector<Configuration> configurations;
     std::vector<EncodedPoint> points;

@@ -16,28 +16,36 @@ std::size_t start_trials(std::size_t dimensions, std::size_t budget) {
 
 namespace {
 
-bool depends_on(const Parameter& parameter, const std::string& parent) {
-    return std::any_of(parameter.active_when.begin(), parameter.active_when.end(),
-                       [&](const Condition& condition) { return condition.parent == parent; });
+/// Whether `parameter` is active only where `parent` has a value for which `holds` is true.
+template <class Holds>
+bool depends_on(const Parameter& parameter, const std::string& parent, const Holds& holds) {
+    return std::any_of(parameter.active_when.begin(), parameter.active_when.end(), [&](const Condition& condition) {
+        return condition.parent == parent && std::any_of(condition.values.begin(), condition.values.end(), holds);
+    });
 }
 
-/// The own default of a level with one parameter that depends on it at another of its values, categories first.
+bool already_tried(const std::vector<ConfigurationEvidence>& tried, const Configuration& configuration) {
+    return std::any_of(tried.begin(), tried.end(),
+                       [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
+}
+
+/// The own default of a level with one parameter that depends on it at another of its values, unordered ones first.
 std::optional<Configuration> with_another_part(const SearchSpace& space, const std::string& parent, const Configuration& own,
                                                const std::vector<ConfigurationEvidence>& tried,
                                                const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
-    for (const bool categories : {true, false})
+    const Value& level_of_parent = *own.find(parent);
+    for (const bool ordered : {false, true})
         for (const std::size_t index : ordered_by(seed, space.parameters().size())) {
             const Parameter& part = space.parameters()[index];
             const Value* here = own.find(part.name);
-            if (here == nullptr || part.continuous() || part.ordered() == categories || !depends_on(part, parent)) continue;
+            if (here == nullptr || part.continuous() || part.ordered() != ordered) continue;
+            if (!depends_on(part, parent, [&](const Value& value) { return value == level_of_parent; })) continue;
             for (std::size_t level = 0; level < part.level_count(); ++level) {
                 if (part.level(level) == *here) continue;
                 Assignment changed = own.assignment();
                 changed[part.name] = part.level(level);
                 Configuration candidate = space.completed(changed);
-                const bool known = std::any_of(tried.begin(), tried.end(),
-                                               [&](const ConfigurationEvidence& entry) { return entry.configuration == candidate; });
-                if (!known && space.feasible(candidate) && may_work(candidate)) return candidate;
+                if (!already_tried(tried, candidate) && space.feasible(candidate) && may_work(candidate)) return candidate;
             }
         }
     return std::nullopt;
@@ -47,13 +55,20 @@ std::optional<Configuration> with_another_part(const SearchSpace& space, const s
 
 std::optional<Configuration> own_default(const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
                                          const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed) {
-    for (const std::size_t index : ordered_by(seed, space.parameters().size())) {
+    const auto below = [&](const Parameter& parent, const auto& holds) {
+        return static_cast<std::size_t>(std::count_if(space.parameters().begin(), space.parameters().end(),
+                                                      [&](const Parameter& other) { return depends_on(other, parent.name, holds); }));
+    };
+    const auto any = [](const Value&) { return true; };
+    std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
+    std::stable_sort(order.begin(), order.end(),
+                     [&](std::size_t a, std::size_t b) { return below(space.parameters()[a], any) > below(space.parameters()[b], any); });
+    for (const std::size_t index : order) {
         const Parameter& parameter = space.parameters()[index];
-        const auto below = std::count_if(space.parameters().begin(), space.parameters().end(),
-                                         [&](const Parameter& other) { return depends_on(other, parameter.name); });
-        if (static_cast<std::size_t>(below) < large_subtree || parameter.continuous()) continue;
+        if (parameter.continuous() || below(parameter, any) < large_subtree) continue;
         for (std::size_t level = 0; level < parameter.level_count(); ++level) {
             const Value value = parameter.level(level);
+            if (below(parameter, [&](const Value& one) { return one == value; }) < large_subtree) continue;
             std::size_t with = 0;
             bool works = false;
             for (const ConfigurationEvidence& entry : tried) {
@@ -62,11 +77,11 @@ std::optional<Configuration> own_default(const SearchSpace& space, const std::ve
                 ++with;
                 works = works || entry.works;
             }
-            if (works || with > 1) continue;
             Configuration own = space.completed({{parameter.name, value}});
-            if (with == 0 && own.find(parameter.name) != nullptr && space.feasible(own) && may_work(own)) return own;
-            if (with == 1)
-                if (auto other = with_another_part(space, parameter.name, own, tried, may_work, seed)) return other;
+            if (works || with > 1 || own.find(parameter.name) == nullptr) continue;
+            if (!already_tried(tried, own)) {
+                if (space.feasible(own) && may_work(own)) return own;
+            } else if (auto other = with_another_part(space, parameter.name, own, tried, may_work, seed)) return other;
         }
     }
     return std::nullopt;

@@ -82,7 +82,11 @@ std::string given_away_text(const ReportView& view) {
         text += "less than the " + plain_percent(problem.decision.min_gain) + " that a change is worth";
     else if (!gap.significant()) text += "it may be noise";
     else text += "not enough to decide for it";
-    text += result.keep_default ? "." : ", so the smaller command is recommended. That is what it gives away.";
+    const SearchSpace& space = problem.space;
+    text += result.keep_default ? "."
+            : is_reduction_of(space, result.recommended, best.configuration)
+                ? ", so the smaller command is recommended. That is what it gives away."
+                : ", so the configuration with the larger proven gain is recommended.";
     return text;
 }
 

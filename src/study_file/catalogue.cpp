@@ -84,6 +84,8 @@ Engine read_engine(const Yaml& file) {
     read(file, table.aliases, engine.aliases);
     read(file, table.help, engine.help);
     read(file, table.help_of_removed, engine.help_of_removed);
+    for (std::size_t i = 0; i < engine.help_of_removed.size(); ++i)
+        if (engine.help_of_removed[i].empty()) file.at(table.help_of_removed).items()[i].fail("no words are in every line");
     read_word<keys::flag_styles>(file, table.flag_style, engine.flag_style);
     read(file, table.options_flag, engine.options_flag);
     if (const Yaml* ready = file.find(table.ready)) {

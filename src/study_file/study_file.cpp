@@ -263,6 +263,8 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
         if (const Yaml* until = budget->find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
         read_word<keys::stop_words>(*budget, keys::budget.stop, study.budget.when_not_worth_it);
         read(*budget, keys::budget.serves, study.budget.serves_seconds);
+        if (const Yaml* serves = budget->find(keys::budget.serves); serves != nullptr && !study.budget.when_not_worth_it)
+            serves->fail("says nothing without stop: when_not_worth_it");
     }
     read(root, keys::study.seed, study.seed);
     read(root, keys::study.notes, study.notes);

@@ -100,7 +100,7 @@ TEST_CASE("effects: nothing is said of too few configurations, nor where nothing
     CHECK(few.main().empty());
     CHECK(few.pairs().empty());
     std::size_t learned = 0;
-    for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (std::uint64_t seed = 0; seed < 60; ++seed) {
         const auto history = TuningTask::searched(problem, Random(), 25, seed, [](const Configuration&, Rng& rng) -> Outcome {
             return Measurement{{{metric, {1000 * std::exp(0.01 * rng.normal())}}}};
         });
@@ -109,7 +109,7 @@ TEST_CASE("effects: nothing is said of too few configurations, nor where nothing
         learned += nothing.learned() ? 1 : 0;
         if (!nothing.learned()) CHECK(nothing.pairs().empty());
     }
-    CHECK(learned <= 10);  // 21 of 60: intervals of 95 % each, of some fifteen levels
+    CHECK(learned <= 27);  // 21: intervals hold with 95 % each, not the fifteen of them together
     const std::vector<Trial> none;
     CHECK_FALSE(Effects(problem, none, bayesian, beliefs).floor().enough());
 }

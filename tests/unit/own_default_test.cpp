@@ -73,6 +73,20 @@ TEST_CASE("own defaults: an engine that fails is tried once more with another ba
     CHECK(of_b == 2);
 }
 
+TEST_CASE("own defaults: a failure with a part changed is not taken for one of the own default") {
+    const SearchSpace space = three_engines();
+    const auto evidence = [&](const Assignment& changed, bool works) {
+        ConfigurationEvidence entry;
+        entry.configuration = space.completed(changed);
+        entry.works = works;
+        return entry;
+    };
+    const std::vector<ConfigurationEvidence> tried{evidence({}, true), evidence({{"engine", "b"}, {"b.backend", "second"}}, false)};
+    CHECK(own_default(space, tried, anything_works) == space.completed({{"engine", "b"}}));
+    const std::vector<ConfigurationEvidence> works{evidence({}, true), evidence({{"engine", "b"}, {"b.backend", "second"}}, true)};
+    CHECK(own_default(space, works, anything_works) == space.completed({{"engine", "c"}}));
+}
+
 TEST_CASE("own defaults: an engine whose first back end is refused is found to be the best") {
     const Problem problem(three_engines(), {metric}, {});
     Bayesian::Options options;

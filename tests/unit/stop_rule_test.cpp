@@ -98,7 +98,8 @@ TEST_CASE("stop rule: the study file says it, and refuses it where nothing can t
         return set_up(std::move(file), folder.path()).bayesian_options().serves_seconds;
     };
     CHECK_FALSE(options(study("{trials: 9}")));
-    CHECK_FALSE(options(study("{trials: 9, stop: at_its_end, serves: 7d}")));
+    CHECK_FALSE(options(study("{trials: 9, stop: at_its_end}")));
+    CHECK_THROWS_WITH(options(study("{trials: 9, serves: 7d}")), Catch::Matchers::Contains("says nothing without stop: when_not_worth_it"));
     CHECK(options(study("{trials: 9, stop: when_not_worth_it}")) == 30 * day);
     CHECK(options(study("{trials: 9, stop: when_not_worth_it, serves: 7d}")) == 7 * day);
     CHECK_THROWS_WITH(options(study("{stop: when_not_worth_it}", "random")),

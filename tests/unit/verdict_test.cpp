@@ -271,6 +271,30 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
     CHECK(none.headline.given_away.empty());
 }
 
+TEST_CASE("verdict: the largest proven gain wins, not the best average of one lucky run") {
+    const std::string head = "seqs,eager,status,total_tokens_per_second\n";
+    const std::string space = "{seqs: {choice: [8, 16]}, eager: {choice: [false, true]}}";
+    const auto rows = [](const std::string& configuration, std::initializer_list<int> values) {
+        std::string text;
+        for (const int value : values) text += configuration + ",ok," + std::to_string(value) + "\n";
+        return text;
+    };
+    // With 3 % noise one run at +15 % proves less than five at +14 %.
+    const std::string proven = head + rows("8,false", {970, 1030, 1000, 985, 1015}) + rows("16,false", {1110, 1170, 1140, 1125, 1155});
+    const Verdicts lucky(proven + "8,true,ok,1150\n", "noise_cv: 3%\n", space);
+    CHECK(lucky.result.conclusion == Conclusion::recommended);
+    CHECK(lucky.result.recommended.number("seqs") == 16);
+    CHECK(lucky.result.best != lucky.result.recommended);
+    CHECK(has(lucky.headline.given_away, ", so the configuration with the larger proven gain is recommended."));
+    // A single run does not stand for less of a command, as many runs do.
+    const std::string large = head + rows("8,false", {970, 1030, 1000, 985, 1015}) + rows("16,true", {1140, 1200, 1170, 1155, 1185});
+    const Verdicts single(large + "16,false,ok,1150\n", "noise_cv: 3%\n", space);
+    CHECK(single.result.best == single.result.recommended);
+    const Verdicts measured(large + rows("16,false", {1130, 1190, 1160, 1145, 1175}), "noise_cv: 3%\n", space);
+    CHECK(measured.result.best != measured.result.recommended);
+    CHECK(has(measured.headline.given_away, "so the smaller command is recommended"));
+}
+
 TEST_CASE("verdict: nothing measured, nothing passing") {
     const Verdicts broken("seqs,status,total_tokens_per_second,message\n8,out_of_memory,,no room\n16,out_of_memory,,no room\n32,ok,-1,\n");
     CHECK(broken.result.conclusion == Conclusion::nothing_passes);

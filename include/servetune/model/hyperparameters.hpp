@@ -28,9 +28,9 @@ struct LogNormal {
 /// lengths, or nothing would be correlated with anything (Hvarfner, Hellsten, Nardi, Vanilla Bayesian Optimization
 /// Performs Great in High Dimensions, ICML 2024). t_d is the dimension's typical distance: neighbours on a long scale
 /// are nearer to each other than two categories. Wide: most of an engine's flags change next to nothing and a few
-/// change everything, and a narrow prior gives up neither belief in time (docs/explanation/performance-appendix.md).
-/// Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and the regressors take a part. Noise: around
-/// what is assumed or has been measured, in units of the values.
+/// change everything, and a narrow prior needs too many trials to learn either
+/// (docs/explanation/performance-appendix.md). Variances: ln s_p^2 ~ N(ln 0.5, 1), for the values are standardised and
+/// the regressors take a part. Noise: around what is assumed or has been measured, in units of the values.
 struct HyperparameterPriors {
     std::vector<LogNormal> lengths{};  ///< one for each dimension
     LogNormal product_variance{-0.6931471805599453, 1};

@@ -24,7 +24,7 @@ public:
     /// `told` and `candidates` must outlive it. `least_chance`: of working; below, a candidate comes behind all others.
     CandidateRanking(const FittedModels& told, const Candidates& candidates, double least_chance);
 
-    /// ln P(works) + sum_j ln P(limit j is kept) of all, by what was told.
+    /// ln P(works) + sum_j ln P(limit j is kept) of all, by what was told; 1000 less where P(works) is below the least.
     [[nodiscard]] const Eigen::VectorXf& log_chances() const { return chances_; }
     /// Of all. `model`: what was told and what is under way. `explore`: ranks for the most uncertain of those that may
     /// be best (its upper half deviation reaches the incumbent) instead.

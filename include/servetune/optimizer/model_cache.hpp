@@ -52,7 +52,10 @@ public:
 
     /// Of all candidates by what was learned last.
     const CandidateRanking& ranking(double least_chance) {
-        if (!ranking_) ranking_ = std::make_unique<const CandidateRanking>(*told_, *candidates_, least_chance);
+        if (!ranking_ || least_chance_ != least_chance) {
+            ranking_ = std::make_unique<const CandidateRanking>(*told_, *candidates_, least_chance);
+            least_chance_ = least_chance;
+        }
         return *ranking_;
     }
 
@@ -76,6 +79,7 @@ private:
     std::vector<double> noises_{};
     std::shared_ptr<const FittedModels> told_{};
     std::unique_ptr<const CandidateRanking> ranking_{};
+    double least_chance_ = 0;  ///< of `ranking_`
 };
 
 }  // namespace servetune

@@ -24,12 +24,13 @@ namespace servetune {
 [[nodiscard]] std::size_t start_trials(std::size_t dimensions, std::size_t budget);
 
 /// What a performance engineer does first: the default with one parameter at another level and everything below it at
-/// its own default, for each level that nothing was tried with yet, of parameters that at least `large_subtree` others
-/// depend on (an engine, a method of speculation). A failure of it says something of that level. Changed together with
-/// a back end, a refused back end cost a whole engine (observed: of 40 trials none came back to it). Where the only
-/// trial with a level failed, once more with one parameter below it changed, categories first: so a failure that comes
-/// from such a part is not held against the whole. `may_work`: what need not be tried; `seed`: the order of parameters.
-/// Nothing where no such level is left. O(levels tried + the children of one level).
+/// its own default. This is done for each level that at least `large_subtree` other parameters depend on (an engine, a
+/// method of speculation) and that nothing was tried with yet; parameters with the most below them come first. A
+/// failure of such a trial says something of that level. When engine and back end changed together, a refused back end
+/// cost a whole engine (observed: in 40 trials the search never came back to it). If the only trial with a level
+/// failed, one more has one parameter below it changed, unordered ones first (a back end): so the failure of a part is
+/// not held against the whole. `may_work`: what need not be tried; `seed`: the order of equals. Nothing where no such
+/// level is left. O(parameters^2 + levels (tried + parameters)).
 [[nodiscard]] std::optional<Configuration> own_default(const SearchSpace& space, const std::vector<ConfigurationEvidence>& tried,
                                                        const std::function<bool(const Configuration&)>& may_work, std::uint64_t seed = 0);
 inline constexpr std::size_t large_subtree = 3;
@@ -40,10 +41,10 @@ inline constexpr std::size_t large_subtree = 3;
 /// cost is small (observed on a synthetic engine of 8 parameters: start points of maximin reached 33 to 55 % of the
 /// best value, the default 70 %, and the search stayed beside the default for ten trials more).
 ///
-/// Greedy: one change after the other, categories that nothing tried has before numbers, of which a sixth of the
-/// scale from all that was tried is far enough; of several the level nearest to the default, of equals the parameter
-/// that `seed` puts first. `may_work`: what need not be tried. Nothing where every such point was tried. O(changes
-/// levels tried).
+/// Greedy: one change after the other, categories that nothing tried has before numbers, of which a sixth of the scale
+/// from all that was tried is far enough (a quarter of a real one); of several the level nearest to the default, of
+/// equals the parameter that `seed` puts first. `may_work`: what need not be tried. Nothing where every such point was
+/// tried. O(changes levels tried).
 template <class MayWork>
 std::optional<Configuration> start_point(const SearchSpace& space, const LevelGeometry& geometry, const std::vector<EncodedPoint>& tried,
                                          std::size_t trials, const MayWork& may_work, std::uint64_t seed = 0) {

@@ -26,7 +26,7 @@ class Standings;
 /// best posterior mean, never over the best number seen. Measuring one of the best again competes with
 /// that; the last tenth of the budget does nothing else. With `per_second` the predicted length of the trial is taken
 /// off (trial_cost.hpp). One ask in `explore_every` looks where the model knows least among what may be best; after
-/// `patience` configurations without a gain every other ask looks far from all that was tried. A pure function of the
+/// `patience` configurations without a gain every other new one is far from all that was tried. A pure function of the
 /// history: what is kept from ask to ask (model_cache.hpp) changes its speed only. One object is asked
 /// from one thread at a time.
 class Bayesian : public Strategy {

@@ -65,7 +65,8 @@ struct BayesianOptions {
     bool own_defaults = true;        ///< the start tries each engine at its own defaults first (start_design.hpp)
     std::size_t explore_every = 12;  ///< one ask in so many learns where the model knows least; 0: never
     /// Once so many new configurations in a row gained less than `Decision::min_gain`, every other one is far from all
-    /// that was tried; 0: never. Of one goal only: with several, little is a gain in none.
+    /// that was tried; 0: never. One goal only: with several, nearly every
+    /// trial gains a little in one of them.
     std::size_t patience = 8;
     std::size_t rescored = 256;  ///< of the ranking's best, scored by all experts in double
     /// Of a space that is only sampled: from so many of the best at once steps of one parameter are tried. A place of

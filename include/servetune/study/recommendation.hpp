@@ -51,7 +51,7 @@ struct Recommendation {
     bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
     bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
-    Configuration recommended{};          ///< the smallest command that keeps the gain of `best`; the default when nothing beats it
+    Configuration recommended{};          ///< the smallest command that keeps the proven gain; the default where none is
     bool keep_default = true;             ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
     Doubt doubt = Doubt::none;  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
@@ -135,8 +135,10 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
     return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
 }
 
-/// The rule, for every strategy: the best passing configuration wins if it is worth having over the default; then every
-/// measured configuration that only drops settings from it and loses less than is worth having replaces it, fewest
+/// The rule, for every strategy. Of the passing configurations that are worth having over the default, the one with the
+/// largest proven gain wins (the best mean with several goals, with `published` or where the default does not pass).
+/// Then every measured configuration replaces it that only drops settings from it, loses less than is worth having and
+/// is known about as well, fewest
 /// settings first. A flag whose effect is not worth having is thus never recommended. Where the default's or the
 /// winner's measurements cannot be relied on, or hardly any can, the study is inconclusive and the default is kept
 /// (`Doubt`; with the audit enforced only).
@@ -206,12 +208,12 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
             most = proven;
         }
     } else if (result.default_passes && !over_default(*best)) winner = base;
-    constexpr double about_as_good = 1.5;  // of standard errors: 4 measurements against 9
+    constexpr double about_as_good = 1.51;  // of standard errors: 4 measurements against 9 are enough
     const Standing* smallest = winner;
     for (const Standing& candidate : standings.all()) {
         if (!candidate.passes() || !is_reduction_of(problem.space, candidate.configuration, winner->configuration)) continue;
         if (worth_having(*winner, candidate)) continue;
-        // Two single runs with 3 % noise can hide 8 %: what is known of a smaller one must be about as good.
+        // One run with 3 % noise against nine can hide 6 %: a smaller one must be known about as well.
         if (by_proof && candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error) continue;
         const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
         const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
