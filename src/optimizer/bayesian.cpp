@@ -59,7 +59,8 @@ private:
                                                    const std::set<Configuration>& seen);
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const PendingAwareModel& model);
     [[nodiscard]] std::optional<Answer> not_worth_it(const Models& models, const Problem& problem, const Candidates& candidates,
-                                                     std::span<const Trial> history, const std::set<Configuration>& seen);
+                                                     std::span<const Trial> history, const std::set<Configuration>& seen,
+                                                     double serves_seconds);
 
     const Options options_;
     ModelCache kept_{};
@@ -106,8 +107,8 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
         if (std::any_of(history.begin(), history.end(), under_way)) return Waiting{};
         return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
     }
-    if (options_.serves_seconds)
-        if (auto answer = not_worth_it(models, problem, all, history, seen)) return *answer;
+    if (const auto serves_seconds = options_.serves_seconds)
+        if (auto answer = not_worth_it(models, problem, all, history, seen, *serves_seconds)) return *answer;
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
     const std::optional<Choice> suggested = best_suggestion(models, all, std::move(suggestions));
     if (!suggested)
@@ -234,7 +235,8 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
 /// many trials in a row as a budget reserves for that. Nothing: another trial is worth it, or no trial has told what it
 /// took.
 std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const Problem& problem, const Candidates& all,
-                                                     std::span<const Trial> history, const std::set<Configuration>& seen) {
+                                                     std::span<const Trial> history, const std::set<Configuration>& seen,
+                                                     double serves_seconds) {
     const PendingAwareModel& model = models.learned;
     if (problem.objective.several() || !model.incumbent()) return std::nullopt;
     const TrialCost cost(all.geometry(), model.evidence(), options_.learning.search);
@@ -243,7 +245,7 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
     bool worth_it = false;
     const auto look = [&](double log_gain, const EncodedPoint& point) {
         const std::optional<double> seconds = cost.seconds(point);
-        const double serving = std::exp(log_gain) * model.scale().spread() * *options_.serves_seconds;
+        const double serving = std::exp(log_gain) * model.scale().spread() * serves_seconds;
         worth_it = worth_it || !seconds || serving >= *seconds;
         if (!seconds || (taken > 0 && serving / *seconds <= gained / taken)) return;
         gained = serving;
@@ -262,7 +264,7 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
     if (problem.replicates_inform && repeats < reserve())
         if (auto proposal = confirmation(model, problem)) return *proposal;
     return Finished{"not worth another trial: the best one is expected to gain " + seconds_text(gained) + " in " +
-                    significant_text(*options_.serves_seconds / 86400, 3) + " days of serving, and to take " + seconds_text(taken)};
+                    significant_text(serves_seconds / 86400, 3) + " days of serving, and to take " + seconds_text(taken)};
 }
 
 /// The default and the three best posterior means that pass, of several goals the front: the one with the fewest
