@@ -25,7 +25,7 @@ struct Budget {
     /// Whether a search also ends once the best further trial is expected to gain less serving time than it takes. Only
     /// a strategy that models what is left to gain can tell.
     bool when_not_worth_it = false;
-    double serves_seconds = 30 * 86400.0;  ///< how long the result will serve on a machine like this one: what a gain is worth
+    double serves_seconds = 30 * 86400.0;  ///< the result's life on a machine like this one: what a gain is worth
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {

@@ -51,7 +51,7 @@ struct Recommendation {
     bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
     bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
-    Configuration recommended{};          ///< the smallest command that keeps the proven gain; the default where none is
+    Configuration recommended{};          ///< the smallest command with the proven gain, or the default
     bool keep_default = true;             ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
     Doubt doubt = Doubt::none;  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
