@@ -76,7 +76,9 @@ std::string with_interval(const std::vector<Figures>& point, const std::vector<s
 /// Contender -> task -> seed.
 using ByTask = std::map<std::string, std::map<std::string, std::map<std::uint64_t, const Run*>>>;
 
-Regrets regrets_after(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, std::size_t trials) {
+/// `trials_of`: after how many trials a run is looked at.
+template <class TrialsOf>
+Regrets regrets_of(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds, const TrialsOf& trials_of) {
     Regrets result;
     for (const auto& [task, of_task] : seeds) result.tasks.push_back(task);
     for (const auto& [contender, tasks] : runs) {
@@ -84,7 +86,10 @@ Regrets regrets_after(const ByTask& runs, const std::map<std::string, std::vecto
         auto& rows = result.of.emplace_back();
         for (const auto& [task, of_task] : seeds) {
             auto& row = rows.emplace_back();
-            for (const std::uint64_t seed : of_task) row.push_back(at_trial(tasks.at(task).at(seed)->regret_best_mean, trials));
+            for (const std::uint64_t seed : of_task) {
+                const Run& run = *tasks.at(task).at(seed);
+                row.push_back(at_trial(run.regret_best_mean, trials_of(run)));
+            }
         }
     }
     return result;
@@ -110,6 +115,23 @@ std::string behind(const Regrets& regrets, std::size_t trials, const std::string
                                 100 * error);
         }
     return rows + fmt::format("| {} | {} of {} pairs | | |\n", trials, found, looked);
+}
+
+/// Task -> seconds of a trial, of all contenders.
+std::map<std::string, double> mean_lengths(const ByTask& runs, const std::map<std::string, std::vector<std::uint64_t>>& seeds) {
+    std::map<std::string, double> result;
+    for (const auto& [task, of_task] : seeds) {
+        double seconds = 0;
+        double trials = 0;
+        for (const auto& [contender, tasks] : runs)
+            for (const std::uint64_t seed : of_task) {
+                const Run& run = *tasks.at(task).at(seed);
+                seconds += run.seconds.empty() ? 0 : run.seconds.back();
+                trials += static_cast<double>(run.seconds.size());
+            }
+        result[task] = seconds / std::max(trials, 1.0);
+    }
+    return result;
 }
 
 /// How often the intervals of models hold what was measured.
@@ -178,10 +200,8 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
                 const std::size_t n = whole.seeds[draw.tasks.back()].size();
                 for (std::size_t i = 0; i < n; ++i) some.push_back(rng.index(n));
             }
-        std::string losses;
-        for (const std::size_t trials : looks) {
-            if (trials > budget) break;
-            const Regrets regrets = regrets_after(by_task, seeds, trials);
+        const auto table = [&](const std::string& when, const auto& trials_of) {
+            const Regrets regrets = regrets_of(by_task, seeds, trials_of);
             const std::vector<Figures> point = figures_of(regrets, whole);
             std::vector<std::vector<Figures>> draws;
             for (const Draw& draw : drawn) draws.push_back(figures_of(regrets, draw));
@@ -189,15 +209,15 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
             std::iota(order.begin(), order.end(), std::size_t{0});
             std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return point[a].rank < point[b].rank; });
             text += fmt::format(
-                "| after {} trials | mean rank | runs within 5 %, percent | mean regret, percent | crashes |\n"
+                "| {} | mean rank | runs within 5 %, percent | mean regret, percent | crashes |\n"
                 "|---|---:|---:|---:|---:|\n",
-                trials);
+                when);
             for (const std::size_t c : order) {
                 double crashes = 0;
                 for (const auto& [task, of_task] : seeds)
                     for (const std::uint64_t seed : of_task) {
-                        const std::string& trace = by_task.at(regrets.contenders[c]).at(task).at(seed)->trace;
-                        for (const char letter : trace.substr(0, trials)) crashes += letter >= 'A' && letter <= 'Z' ? 1 : 0;
+                        const Run& run = *by_task.at(regrets.contenders[c]).at(task).at(seed);
+                        for (const char letter : run.trace.substr(0, trials_of(run))) crashes += letter >= 'A' && letter <= 'Z' ? 1 : 0;
                     }
                 text += fmt::format("| {} | {} | {} | {} | {:.1f} |\n", regrets.contenders[c],
                                     with_interval(point, draws, c, 2, 1, [](const Figures& f) { return f.rank; }),
@@ -206,7 +226,18 @@ std::string aggregate_of(const std::vector<Run>& runs, const std::string& refere
                                     crashes / static_cast<double>(all));
             }
             text += "\n";
-            losses += behind(regrets, trials, reference);
+            return regrets;
+        };
+        std::string losses;
+        for (const std::size_t trials : looks) {
+            if (trials > budget) break;
+            losses += behind(table(fmt::format("after {} trials", trials), [&](const Run&) { return trials; }), trials, reference);
+        }
+        const std::map<std::string, double> lengths = mean_lengths(by_task, seeds);
+        for (const std::size_t trials : looks) {
+            if (3 * trials > 2 * budget) break;  // runs of short trials end before their time
+            table(fmt::format("after the time of {} mean trials", trials),
+                  [&](const Run& run) { return trials_within(run, static_cast<double>(trials) * lengths.at(run.key.task)); });
         }
         text += fmt::format(
             "Where {} is behind, in points of regret, paired over seeds:\n\n| trials | task | behind | by |\n|---:|---|---|---:|\n{}\n",

@@ -83,6 +83,7 @@ const std::map<std::string, Maker>& makers() {
         {"bayesian_hybrid", bayesian([](Bayesian::Options& options) { options.learning.failures = FailureModel::hybrid; })},
         {"bayesian_penalty", bayesian([](Bayesian::Options& options) { options.learning.failures = FailureModel::penalty; })},
         {"bayesian_additive", bayesian([](Bayesian::Options& options) { options.learning.additive = true; })},
+        {"bayesian_per_second", bayesian([](Bayesian::Options& options) { options.per_second = true; })},
         {"bayesian_patient", bayesian([](Bayesian::Options& options) { options.patience = 0; })},
         {"bayesian_mixed_start", bayesian([](Bayesian::Options& options) { options.own_defaults = false; })},
     };

@@ -17,24 +17,10 @@
 namespace servetune::convergence {
 namespace {
 
-const std::vector<std::string> columns{"task",
-                                       "contender",
-                                       "noise_cv",
-                                       "budget",
-                                       "seed",
-                                       "trials",
-                                       "crashes",
-                                       "repeats",
-                                       "infeasible",
-                                       "ask_seconds",
-                                       "last_ask_seconds",
-                                       "arrived",
-                                       "predicted",
-                                       "in_half",
-                                       "in_nine_tenths",
-                                       "trace",
-                                       "regret_best_mean",
-                                       "regret_recommended"};
+const std::vector<std::string> columns{
+    "task",       "contender",        "noise_cv",          "budget",  "seed",      "trials",  "crashes",        "repeats",
+    "infeasible", "ask_seconds",      "last_ask_seconds",  "arrived", "predicted", "in_half", "in_nine_tenths", "trace",
+    "seconds",    "regret_best_mean", "regret_recommended"};
 
 char letter_of(const std::string& why, bool repeated) {
     if (repeated) return 'r';
@@ -82,6 +68,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
     std::vector<Trial> history;
     std::set<Configuration> seen;
     std::vector<Run> looked;
+    double clock = 0;  // seconds, of trials
     const auto look = [&](std::size_t budget) {
         looked.push_back(result);
         looked.back().key.budget = budget;
@@ -112,6 +99,10 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
         const bool crashed = std::holds_alternative<Failure>(outcome);
         const bool repeated = !seen.insert(*asked.configuration).second;
         trial.outcome = outcome;
+        trial.started_at = clock;
+        clock += task.seconds(*asked.configuration);
+        trial.told_at = clock;
+        result.seconds.push_back(clock);
         const char letter = history.empty() ? 'd' : letter_of(asked.why, repeated);
         result.trace += crashed ? static_cast<char>(std::toupper(letter)) : letter;
         result.crashes += crashed ? 1 : 0;
@@ -128,6 +119,10 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
 
 double at_trial(const std::vector<double>& curve, std::size_t trial) {
     return curve.empty() || trial == 0 ? 1 : curve[std::min(trial, curve.size()) - 1];
+}
+
+std::size_t trials_within(const Run& run, double seconds) {
+    return static_cast<std::size_t>(std::upper_bound(run.seconds.begin(), run.seconds.end(), seconds) - run.seconds.begin());
 }
 
 std::vector<Run> read_runs(const std::filesystem::path& file) {
@@ -152,8 +147,9 @@ std::vector<Run> read_runs(const std::filesystem::path& file) {
         run.in_half = whole(13);
         run.in_nine_tenths = whole(14);
         run.trace = row.cells[15];
-        run.regret_best_mean = split(row.cells[16]);
-        run.regret_recommended = split(row.cells[17]);
+        run.seconds = split(row.cells[16]);
+        run.regret_best_mean = split(row.cells[17]);
+        run.regret_recommended = split(row.cells[18]);
         runs.push_back(std::move(run));
     }
     return runs;
@@ -167,7 +163,8 @@ void append_run(const std::filesystem::path& file, const Run& run) {
                      std::to_string(run.key.seed), std::to_string(run.trials), std::to_string(run.crashes), std::to_string(run.repeats),
                      std::to_string(run.infeasible), fmt::format("{:.6g}", run.ask_seconds), fmt::format("{:.6g}", run.last_ask_seconds),
                      std::to_string(run.arrived), std::to_string(run.predicted), std::to_string(run.in_half),
-                     std::to_string(run.in_nine_tenths), run.trace, joined(run.regret_best_mean), joined(run.regret_recommended)});
+                     std::to_string(run.in_nine_tenths), run.trace, joined(run.seconds), joined(run.regret_best_mean),
+                     joined(run.regret_recommended)});
     out.flush();
     if (!out) throw IoError("cannot write " + file.string());
 }

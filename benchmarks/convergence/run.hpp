@@ -33,6 +33,7 @@ struct Run {
     double last_ask_seconds = 0;               ///< median of the last five asks
     std::vector<double> regret_best_mean{};    ///< after each trial: of the configuration with the best mean among those that pass
     std::vector<double> regret_recommended{};  ///< after each trial: by the program's own rule (study/recommendation.hpp)
+    std::vector<double> seconds{};             ///< after each trial: what all trials took until then, the asks not counted
     std::size_t arrived = 0;                   ///< the first trial after which the best mean is truly good; 0: never
     /// Measured configurations that the model predicted from all others, at the look, and how many of them lay in their
     /// 50 % and in their 90 % intervals; 0 of contenders without a model.
@@ -47,6 +48,9 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
 
 /// After `trial` trials, or after the last of a run that ended sooner; 1 where there is none.
 double at_trial(const std::vector<double>& curve, std::size_t trial);
+
+/// How many trials had ended after so many seconds of trials.
+std::size_t trials_within(const Run& run, double seconds);
 
 std::vector<Run> read_runs(const std::filesystem::path& file);
 /// Appends and flushes: what is in the file is finished.

@@ -51,9 +51,10 @@ public:
         for (const auto& [name, value] : row.values) result.metrics.emplace(names_[name], Metric{value, {}});
         return result;
     }
-    /// Keeps the outcome and answers its line in the file.
-    std::string add(const Configuration& configuration, const Outcome& outcome) {
-        std::string line = fmt::format("{:016x}", key_of(configuration));
+    [[nodiscard]] double seconds(const Configuration& configuration) const { return rows_.at(key_of(configuration)).seconds; }
+    /// Keeps the outcome and answers its line in the file. `seconds`: of the trial.
+    std::string add(const Configuration& configuration, const Outcome& outcome, double seconds) {
+        std::string line = fmt::format("{:016x} {:.4g}", key_of(configuration), seconds);
         if (const auto* failure = std::get_if<Failure>(&outcome)) line += fmt::format(" failed {}", name_in(failure_kinds, failure->kind));
         else {
             const auto& measurement = std::get<Measurement>(outcome);
@@ -71,7 +72,10 @@ public:
         std::istringstream words(line);
         std::string key, kind, name, number;
         Row row;
-        if (!(words >> key >> kind) || key.size() != 16) return false;
+        if (!(words >> key >> number >> kind) || key.size() != 16) return false;
+        const auto seconds = real_of(number);
+        if (!seconds) return false;
+        row.seconds = *seconds;
         if (kind == "failed") {
             words >> name;
             row.failure = named_in(failure_kinds, name);
@@ -95,6 +99,7 @@ private:
     struct Row {
         std::optional<FailureKind> failure{};
         Verdict verdict = Verdict::sound;
+        double seconds = 0;
         std::vector<std::pair<std::size_t, double>> values{};  ///< place in `names_`, value
     };
     static std::uint64_t key_of(const Configuration& configuration) { return fingerprint_of(configuration.text()).bits; }
@@ -115,6 +120,23 @@ std::string without_objective(const std::string& text) {
     for (std::string line; std::getline(lines, line);)
         if (!line.starts_with("objective:")) result += line + "\n";
     return result;
+}
+
+/// What a trial would take: the start, until it serves or is given up; the warm-up and the stop, together half a minute;
+/// the load, of all workloads, or half a minute of it where it dies.
+double trial_seconds(const SimulateEvaluator& evaluator, const Configuration& configuration, const Outcome& outcome) {
+    constexpr double beside = 30;
+    constexpr double until_death = 30;
+    const StartResult start = evaluator.started(configuration).start;
+    if (start.end != StartResult::End::serves) return start.seconds;
+    const auto* measurement = std::get_if<Measurement>(&outcome);
+    if (measurement == nullptr) return start.seconds + until_death;
+    double load = 0;
+    double all = 0;
+    for (const auto& [name, metric] : measurement->metrics)
+        if (name == "duration_seconds") all = metric.value;
+        else if (name.starts_with("duration_seconds@")) load += metric.value;
+    return start.seconds + beside + (load > 0 ? load : all);
 }
 
 /// What the cost model expects, asked when it is wanted. Keeps the study that it reads.
@@ -153,7 +175,8 @@ Task::Definition task_of(const std::filesystem::path& study, const std::set<std:
     }
     const SearchSpace part(task.parameters, task.constraints);
     auto truths = std::make_shared<Truths>(file->objective);
-    std::string header = "truth of " + fingerprint_of(without_objective(read_file(study))).text() + ", " + truths->metrics() + ", over";
+    std::string header =
+        "truth of " + fingerprint_of(without_objective(read_file(study))).text() + ", " + truths->metrics() + ", seconds, over";
     for (const Parameter& parameter : part.parameters()) header += " " + parameter.name + "(" + parameter.domain_text() + ")";
 
     const std::filesystem::path store = cache / (study.stem().string() + ".truth");
@@ -175,15 +198,18 @@ Task::Definition task_of(const std::filesystem::path& study, const std::set<std:
     for (std::size_t worker = 0; worker < threads; ++worker)
         workers.emplace_back([&, worker] {
             for (std::size_t i = worker; i < missing.size(); i += threads) {
-                const Outcome outcome = evaluator->predicted(whole.completed(missing[i].assignment()));
+                const Configuration completed = whole.completed(missing[i].assignment());
+                const Outcome outcome = evaluator->predicted(completed);
+                const double seconds = trial_seconds(*evaluator, completed, outcome);
                 const std::lock_guard lock(mutex);
-                out << truths->add(missing[i], outcome) << '\n';  // what is found is kept, whatever ends this
+                out << truths->add(missing[i], outcome, seconds) << '\n';  // what is found is kept, whatever ends this
             }
         });
     workers.clear();
     if (!out) throw IoError("cannot write " + store.string());
     task.belief = std::make_shared<Believed>(file, whole);
     task.truth = [truths](const Configuration& configuration) { return truths->at(configuration); };
+    task.seconds = [truths](const Configuration& configuration) { return truths->seconds(configuration); };
     return task;
 }
 

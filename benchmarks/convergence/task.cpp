@@ -85,6 +85,13 @@ double Task::regret_of_default() const {
     return regret(SearchSpace(definition_.parameters, definition_.constraints).default_configuration());
 }
 
+double Task::seconds(const Configuration& configuration) const {
+    if (definition_.seconds) return definition_.seconds(configuration);
+    constexpr double measured = 180;
+    constexpr double failed = 60;
+    return std::holds_alternative<Failure>(definition_.truth(configuration)) ? failed : measured;
+}
+
 double Task::regret(const Configuration& configuration) const { return regret_of(definition_.truth(configuration)); }
 
 double Task::regret_of(const Outcome& outcome) const {

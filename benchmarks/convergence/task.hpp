@@ -28,7 +28,9 @@ public:
         std::vector<Constraint> constraints{};  ///< known to every optimizer
         Objective objective{};
         std::function<Outcome(const Configuration&)> truth{};  ///< without noise
-        std::shared_ptr<const PriorMean> belief{};             ///< what a cost model expects; null: there is none
+        /// What a trial takes, start to end, failures included. Null: 180 s, and 60 s where it fails.
+        std::function<double(const Configuration&)> seconds{};
+        std::shared_ptr<const PriorMean> belief{};  ///< what a cost model expects; null: there is none
         /// 0: a configuration is good within 5 % of the best; else: among this share of those that pass.
         double success_share = 0;
         bool own_default = false;  ///< the default is the task's own; otherwise each seed draws a passing one
@@ -59,6 +61,7 @@ public:
     /// One measurement: the truth times exp(cv * normal(seed, trial)). The same (seed, trial) has the same noise for
     /// every optimizer. What limits bound is told without noise, so that no configuration passes by luck.
     [[nodiscard]] Outcome measured(const Configuration& configuration, double noise_cv, std::uint64_t seed, std::uint64_t trial) const;
+    [[nodiscard]] double seconds(const Configuration& configuration) const;
     /// 1 - rate / best rate; 1 for one that does not pass.
     [[nodiscard]] double regret(const Configuration& configuration) const;
     [[nodiscard]] bool good(const Configuration& configuration) const { return regret(configuration) <= good_regret_; }

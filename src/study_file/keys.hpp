@@ -240,7 +240,7 @@ inline constexpr struct BayesianKeys {
     Key patience{"patience", is::integer_from<0>,
                  "new configurations without a gain before every other one is far from all that was tried; 0: never (8)"};
     Key explore_every{"explore_every", is::integer_from<0>, "one trial in so many goes where least is known; 0: none (12)"};
-    Key per{"per", is::one_of<gain_units>, "of what the most is to be gained (second where the budget has a `wall_clock` or `until`)"};
+    Key per{"per", is::one_of<gain_units>, "of what the most is to be gained (trial)"};
 } bayesian{};
 
 inline constexpr struct StrategyKeys {

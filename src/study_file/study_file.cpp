@@ -269,10 +269,6 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     read(root, keys::study.seed, study.seed);
     read(root, keys::study.notes, study.notes);
     study.strategy = read_strategy(root.find(keys::study.strategy), *study.composition, strategy);
-    const Yaml* named = root.find(keys::study.strategy);
-    const Yaml* bayesian = named != nullptr && named->is_mapping() ? named->find(keys::strategy.bayesian) : nullptr;
-    if (bayesian == nullptr || bayesian->find(keys::bayesian.per) == nullptr)
-        study.strategy.bayesian.per_second = std::isfinite(study.budget.wall_clock_seconds) || study.budget_until.has_value();
     if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
     else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers
         study.knowledge.push_back({.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
