@@ -122,8 +122,8 @@ std::string without_objective(const std::string& text) {
     return result;
 }
 
-/// What a trial would take: the start, until it serves or is given up; the warm-up and the stop, together half a minute;
-/// the load, of all workloads, or half a minute of it where it dies.
+/// What a trial would take: the start, until it serves or is given up; the warm-up and the stop, together half a
+/// minute; the load, of all workloads, or half a minute of it where it dies.
 double trial_seconds(const SimulateEvaluator& evaluator, const Configuration& configuration, const Outcome& outcome) {
     constexpr double beside = 30;
     constexpr double until_death = 30;

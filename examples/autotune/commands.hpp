@@ -12,7 +12,8 @@
 namespace autotune {
 
 /// What a program that calls `autotune` can rely on.
-/// `without_results`: a file that was to be read has none; the others were read.
+/// `without_results`: a file that was to be read has none; the others were read. `undecided`: a comparison would need
+/// more measurements.
 enum ExitCode {
     done = 0,
     answer_is_no = 1,
@@ -20,6 +21,7 @@ enum ExitCode {
     environment_error = 3,
     nothing_feasible = 4,
     without_results = 5,
+    undecided = 6,
     stopped = 130
 };
 
@@ -61,6 +63,17 @@ struct ExplainArguments : StudyArguments {
 
 struct RenderArguments : StudyArguments {
     std::vector<std::string> settings{};  ///< name=value
+};
+
+struct CompareArguments {
+    std::filesystem::path study;                   ///< A: its default
+    std::optional<std::filesystem::path> other{};  ///< B: its default
+    std::vector<std::string> settings{};           ///< B without a study of its own: name=value, on top of A
+    std::optional<std::filesystem::path> directory{};
+    std::size_t pairs = 10;
+    double margin = 0.01;
+    bool json = false;
+    bool quiet = false;
 };
 
 struct EnginesArguments {
@@ -135,6 +148,7 @@ int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);
 int explain(const ExplainArguments& arguments);
 int render(const RenderArguments& arguments);
+int compare(const CompareArguments& arguments);
 int engines(const EnginesArguments& arguments);
 int audit(const AuditArguments& arguments);
 int bench(const BenchArguments& arguments);

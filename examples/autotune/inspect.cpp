@@ -243,18 +243,7 @@ int report(const StudyArguments& arguments) {
 int render(const RenderArguments& arguments) {
     const StudyFile file = arguments.load();
     const SearchSpace space(file.composition->parameters(), file.composition->constraints());
-    Assignment settings;
-    for (const std::string& setting : arguments.settings) {
-        const auto equals = setting.find('=');
-        if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
-        const Parameter& parameter = space.at(file.composition->resolve(setting.substr(0, equals)));
-        const std::string text = setting.substr(equals + 1);
-        Value value = value_of(text);
-        if (const auto number = number_of(value); number && parameter.continuous()) value = *number;
-        if (!parameter.contains(value) && parameter.contains(text)) value = text;
-        settings[parameter.name] = value;
-    }
-    const Configuration configuration = space.changed(space.default_configuration(), settings);
+    const Configuration configuration = space.changed(space.default_configuration(), settings_of(file, space, arguments.settings));
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());
     const Command command = file.composition->render(configuration, {file.model, {}, 0});

@@ -137,6 +137,23 @@ int dispatch(int argc, char** argv) {
     CLI::App* render_command = add_study_command(app, "render", "The command of a configuration", render_arguments);
     render_command->add_option("--set", render_arguments.settings, "name=value; the rest keeps its default")->allow_extra_args(false);
 
+    CompareArguments compare_arguments;
+    CLI::App* compare_command = app.add_subcommand(
+        "compare", "Measure A against B in pairs until it is decided: exit code 1 when B is worse, 6 when it stays undecided");
+    compare_command->add_option("A", compare_arguments.study, "A study's YAML file: its default configuration is A")->required();
+    compare_command->add_option("B", compare_arguments.other, "Another one, whose default is B");
+    compare_command->add_option("--set", compare_arguments.settings, "name=value: what B changes of A, without another study")
+        ->allow_extra_args(false);
+    compare_command->add_option("--pairs", compare_arguments.pairs, "At most so many pairs of measurements")
+        ->check(whole_number(2))
+        ->capture_default_str();
+    compare_command->add_option("--margin", compare_arguments.margin, "A smaller difference is none, as a share: 0.01 is 1 %")
+        ->check(CLI::Range(0.0, 1.0))
+        ->capture_default_str();
+    compare_command->add_option("--directory", compare_arguments.directory, "Where the journals are kept (default: ./comparison)");
+    compare_command->add_flag("--json", compare_arguments.json, "Print one JSON object");
+    compare_command->add_flag("--quiet", compare_arguments.quiet, "No progress");
+
     EnginesArguments engines_arguments;
     CLI::App* engines_command = app.add_subcommand("engines", "The engines that are known, or one engine's parameters");
     engines_command->add_option("NAME", engines_arguments.name, "One engine");
@@ -209,6 +226,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("report")) return report(report_arguments);
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
+    if (app.got_subcommand("compare")) return compare(compare_arguments);
     if (app.got_subcommand("schema")) {
         put(stdout, "{}", servetune::json_schema(schema_kind));
         return done;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "clocks.hpp"
 #include "commands.hpp"
+#include "measuring_here.hpp"
 #include "output.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
@@ -10,16 +11,12 @@
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
-#include "servetune/process/process.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
-#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
-#include <memory>
 #include <optional>
 
 namespace autotune {
@@ -27,34 +24,6 @@ namespace autotune {
 using namespace servetune;
 
 namespace {
-
-/// The folder and its journal are the environment's, not the user's words: their troubles have an exit code of their
-/// own.
-std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, const StudySetup& setup, bool accept_changes) {
-    try {
-        return SqliteJournal::open(folder, {setup.file.name, setup.definition(), std::string(library_version)}, accept_changes);
-    } catch (const IoError& error) {
-        complain("autotune: {}", error.what());
-        return std::nullopt;
-    }
-}
-
-/// Processes of this study that a tuner left behind when it was killed. The journal's lock is ours: nobody else's trial
-/// is running.
-void end_what_was_left(const StudySetup& setup) {
-    const auto [mark, stop_within_seconds] = setup.file.processes();
-    for (const Leftover& left : leftovers(mark)) complain("autotune: ending what an earlier run left: {} ({})", left.id, left.command);
-    const std::chrono::duration<double> patience(stop_within_seconds);
-    for (const Leftover& left : end_leftovers(mark, std::chrono::ceil<std::chrono::milliseconds>(patience)))
-        complain("autotune: {} ({}) would not end", left.id, left.command);
-}
-
-/// Engines do not outlive this program, however it ends.
-std::shared_ptr<Watchdog> watchdog_for(double stop_within_seconds) {
-    constexpr double longest_seconds = 3600;  // nobody is there to end the watchdog itself
-    const std::chrono::duration<double> patience(std::min(stop_within_seconds, longest_seconds));
-    return std::make_shared<Watchdog>(std::chrono::ceil<std::chrono::milliseconds>(patience));
-}
 
 void print_conclusion(const StudySetup& setup, const Study& study, const Summary& summary, const std::filesystem::path& folder) {
     const Headline headline = headline_of(setup, study.trials());
@@ -97,6 +66,7 @@ int run(const RunArguments& arguments) {
 
     Study::Options options{setup.file.seed};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
+    options.default_again_every = setup.file.default_again_every();
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;
     {

@@ -28,6 +28,21 @@ void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::pat
         file.knowledge.push_back({.kind = KnowledgeChoice::Kind::study, .path = earlier});
 }
 
+Assignment settings_of(const StudyFile& file, const SearchSpace& space, const std::vector<std::string>& settings) {
+    Assignment result;
+    for (const std::string& setting : settings) {
+        const auto equals = setting.find('=');
+        if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
+        const Parameter& parameter = space.at(file.composition->resolve(setting.substr(0, equals)));
+        const std::string text = setting.substr(equals + 1);
+        Value value = servetune::value_of(text);
+        if (const auto number = number_of(value); number && parameter.continuous()) value = *number;
+        if (!parameter.contains(value) && parameter.contains(text)) value = text;
+        result[parameter.name] = value;
+    }
+    return result;
+}
+
 void check_takes_suggestions(const StudyFile& file) {
     if (file.strategy.name != "bayesian")
         throw UsageError("the strategy '" + file.strategy.name + "' takes no suggestions, 'bayesian' does");

@@ -5,6 +5,7 @@
 #include "servetune/study_file/study_file.hpp"
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace autotune {
@@ -17,6 +18,10 @@ servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const 
 /// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a strategy that cannot
 /// learn.
 void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::filesystem::path>& learn_from);
+
+/// What `--set name=value` says, with the names and values of a study's space. Throws UsageError, SpaceError.
+servetune::Assignment settings_of(const servetune::StudyFile& file, const servetune::SearchSpace& space,
+                                  const std::vector<std::string>& settings);
 
 /// Throws UsageError for a strategy that takes no suggestions.
 void check_takes_suggestions(const servetune::StudyFile& file);

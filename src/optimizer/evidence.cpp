@@ -84,6 +84,7 @@ std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Sta
                     }
             entry.margins.push_back(count > 0 ? std::optional<double>(sum / count) : std::nullopt);
         }
+        if (problem.decision.never_worse_than) entry.margins.push_back(standing.guard_margin);  // one limit more
         for (const Trial* trial : standing.trials)
             if (const Failure* failure = trial->failure()) {
                 entry.works = entry.works && !teaches(failure->kind);

@@ -56,6 +56,11 @@ std::string why_inconclusive(const ReportView& view) {
             return with_count("The default was measured while something else used the machine (" +
                               disturbance_of(view, result.default_configuration) + ")");
         case Doubt::winner_disturbed: return with_count("The best configuration was measured while something else used the machine");
+        case Doubt::machine_drifted:
+            return with_count(
+                fmt::format("The machine drifted by {:.1f} %: what looks like a gain is proven only as long as that is not "
+                            "taken off",
+                            100 * result.drift));
         case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
     }
     return "";
@@ -100,8 +105,20 @@ std::string noise_text(const ReportView& view) {
     const std::string noise = fmt::format("{:.1f} % per measurement", view.standings.noise() * 100);
     const std::size_t replicated = view.standings.replicated();
     if (replicated == 0) return noise + " (assumed: every configuration was measured once)";
-    return noise + fmt::format(" (from the repeated measurements of {} configuration{}, and the assumed {})", replicated,
-                               replicated == 1 ? "" : "s", plain_percent(view.setup.problem->decision.noise_cv));
+    const double assumed = view.setup.problem->decision.noise_cv;
+    return noise +
+           fmt::format(" (from the repeated measurements of {} configuration{}, {} the assumed {})", replicated, replicated == 1 ? "" : "s",
+                       assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and", plain_percent(assumed));
+}
+
+std::string drift_text(const Drift& drift) {
+    if (drift.checks() < Drift::least_checks) return "";
+    const std::string checks = fmt::format("by {} measurements of the default", drift.checks());
+    if (!drift.real()) return "none is known, " + checks;
+    return fmt::format(
+        "{}, the speed of the machine changed by {:.1f} % during the study (chance of as much without a drift: {:.1g} %). It is taken off "
+        "every figure that is judged here",
+        checks, 100 * drift.change(), 100 * drift.chance());
 }
 
 Metrics ReportView::means(const Configuration& configuration, std::string_view workload) const {
@@ -168,7 +185,10 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
             headline.reason = why_inconclusive(view);
-            headline.advice = result.disturbed > 0 && result.doubt != Doubt::default_unsound
+            headline.advice = result.doubt == Doubt::machine_drifted
+                                  ? "Keep the default for now; fix the clocks and the temperature, end what else runs, then run the study "
+                                    "again in a new folder, or go on with a larger budget."
+                              : result.disturbed > 0 && result.doubt != Doubt::default_unsound
                                   ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
                                   : "Keep the default for now; remove the cause, then run the study again in a new folder.";
             break;

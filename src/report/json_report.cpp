@@ -180,6 +180,8 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         object["recommended"] = recommended;
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
         object["noise"] = {{"value", view.standings.noise()}, {"repeated_configurations", view.standings.replicated()}};
+        const Drift& drift = view.standings.drift();
+        object["drift"] = {{"checks", drift.checks()}, {"chance", drift.chance()}, {"change", drift.change()}};
         object["best_observed"] =
             result.best ? OrderedJson{{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}} : OrderedJson(nullptr);
         object["not_distinguishable"] = OrderedJson::array();

@@ -120,6 +120,7 @@ private:
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
         if (result_.conclusion != Conclusion::inconclusive) line("Noise: {}.\n", noise_text(view_));
+        if (const std::string drift = drift_text(view_.standings.drift()); !drift.empty()) line("Drift: {}.\n", drift);
         if (!result_.tied.empty()) {
             line("Not distinguishable from it{} at that noise:\n", in_leading());
             for (const Configuration& tied : result_.tied)

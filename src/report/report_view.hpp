@@ -73,6 +73,8 @@ std::string plain_percent(double share);
 std::string interval_text(const Gain& gain);
 /// The noise of one measurement, and where it comes from.
 std::string noise_text(const ReportView& view);
+/// Whether the machine drifted, by the default that was measured again; empty: it was measured too seldom to tell.
+std::string drift_text(const Drift& drift);
 /// A configuration's figures that a limit judges, the worst of each workload over its measurements: workload -> value.
 std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit, const Decision& decision);
 

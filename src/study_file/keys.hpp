@@ -202,6 +202,11 @@ inline constexpr struct MachineKeys {
     Key count{"count", is::integer_from<1>, "how many of them a trial may take; without it layouts of one device only"};
 } machine{};
 
+inline constexpr struct GuardKeys {
+    static constexpr std::string_view called = "guard";
+    Key never_worse_than{"never_worse_than", is::share, "what each may lose against the default, in any goal", required};
+} guard{};
+
 inline constexpr struct ObjectiveKeys {
     static constexpr std::string_view called = "objective";
     Key maximize{"maximize", is::metrics, "the more the better; the first metric written leads"};
@@ -365,6 +370,7 @@ inline constexpr struct StudyKeys {
     Key report_workloads{"report_workloads", is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>,
                          "measured for the default and the recommendation only"};
     Key objective{"objective", is::keyed<keys::objective>, "what for", required};
+    Key guard{"guard", is::keyed<keys::guard>, "of several workloads: what none of them may lose, however much the others gain"};
     Key space{"space", is::mapping_of<is::either<is::value, is::keyed<keys::parameter>>>,
               "parameter -> fixed value, or what it is narrowed to"};
     Key load{"load", is::keyed<keys::load>, "levels of load to search: how much the server bears within the limits"};
@@ -380,6 +386,9 @@ inline constexpr struct StudyKeys {
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};
+    Key default_again{"default_again", is::integer_from<0>,
+                      "after so many trials of others the default is measured again, to see whether the machine drifts; 0: never (10 where "
+                      "something runs and the budget has 15 trials or more, else 0)"};
     Key audit{"audit", is::one_of<audits>, "whether unsound results may win"};
     Key budget{"budget", is::keyed<keys::budget>, "when to stop"};
     Key evaluator{"evaluator", is::keyed<keys::evaluator>, "who measures", required};

@@ -251,9 +251,15 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
 
     study.objective = read_objective(root.at(keys::study.objective));
+    if (const Yaml* guard = root.find(keys::study.guard)) {
+        guard->check_keys(keys::guard);
+        study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
+        if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
+    }
     read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule);
     read(root, keys::study.min_gain, study.decision.min_gain);
     read(root, keys::study.noise_cv, study.decision.noise_cv);
+    read(root, keys::study.default_again, study.default_again);
     read(root, keys::study.audit, study.audit);
     study.decision.enforce_audit = study.audit == "enforce";
     if (const Yaml* budget = root.find(keys::study.budget)) {
@@ -289,6 +295,13 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
 }
 
 }  // namespace
+
+std::size_t StudyFile::default_again_every() const {
+    if (default_again) return *default_again;
+    constexpr std::size_t usual = 10;
+    constexpr std::size_t least_trials = 15;  // of a smaller budget it would take too much
+    return measures() && decision.rule == Decision::Rule::significant && budget.trials >= least_trials ? usual : 0;
+}
 
 StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
     Redactor secrets;

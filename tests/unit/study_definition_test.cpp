@@ -97,6 +97,8 @@ Pieces simulate(const std::string& rest) {
 Pieces strategy(const std::string& name, const std::string& body) { return {{"strategy", "{" + name + ": {" + body + "}}"}}; }
 
 const std::string lengths = "input_tokens: 8, output_tokens: 8";
+const Pieces guarded_workloads{{"workloads", "[{workload: w, requests: 10, dataset: {kind: random, " + lengths +
+                                                 "}}, {workload: v, requests: 10, dataset: {kind: random, " + lengths + "}}]"}};
 const std::string server = "url: \"http://127.0.0.1:1\"";
 const std::string program = "run: [./measure, \"{config}\"]";
 
@@ -113,6 +115,9 @@ const std::vector<Row>& rows() {
         {"study.workloads", {}, workload("requests: 11, dataset: {kind: random, " + lengths + "}")},
         {"study.report_workloads", {}, {{"report_workloads", "[{workload: r, requests: 1, dataset: {kind: random, " + lengths + "}}]"}}},
         {"study.objective", {}, {{"objective", "{maximize: request_throughput}"}}},
+        {"study.guard", guarded_workloads, with(guarded_workloads, {{"guard", "{never_worse_than: 2%}"}})},
+        {"guard.never_worse_than", with(guarded_workloads, {{"guard", "{never_worse_than: 2%}"}}),
+         with(guarded_workloads, {{"guard", "{never_worse_than: 5%}"}})},
         {"study.space", {}, {{"space", "{seqs: {choice: [8, 32]}, mode: {choice: [engine, fast]}}"}}},
         {"study.load", {}, {{"load", "{concurrency: {choice: [1, 2]}}"}}},
         {"study.preset", {{"others", ""}, {"space", ""}}, {{"others", ""}, {"space", ""}, {"preset", "some.yaml"}}},
@@ -124,6 +129,7 @@ const std::vector<Row>& rows() {
         {"study.decision", {}, {{"decision", "published"}}},
         {"study.min_gain", {}, {{"min_gain", "2%"}}},
         {"study.noise_cv", {}, {{"noise_cv", "2%"}}},
+        {"study.default_again", {}, {{"default_again", "10"}}},
         {"study.audit", {}, {{"audit", "report"}}},
         {"study.budget", {}, {{"budget", "{trials: 99, wall_clock: 1h}"}}, true},
         {"study.evaluator", {}, {{"evaluator", "{replay: t.csv}"}}},
@@ -255,12 +261,12 @@ const std::vector<Row>& rows() {
 TEST_CASE("definition: every key of a study and its workloads either makes it another study or is known not to") {
     std::map<std::string, std::span<const Key>> groups;
     for (const KeyType& table :
-         {is::keyed<keys::study>,    is::keyed<keys::machine>,   is::keyed<keys::workload>,  is::keyed<keys::dataset>,
-          is::keyed<keys::arrival>,  is::keyed<keys::ramp>,      is::keyed<keys::objective>, is::keyed<keys::strategy>,
-          is::keyed<keys::bayesian>, is::keyed<keys::knowledge>, is::keyed<keys::staged>,    is::keyed<keys::stage>,
-          is::keyed<keys::budget>,   is::keyed<keys::evaluator>, is::keyed<keys::command>,   is::keyed<keys::load>,
-          is::keyed<keys::attach>,   is::keyed<keys::deploy>,    is::keyed<keys::simulate>,  is::keyed<keys::replay>,
-          is::keyed<keys::published>})
+         {is::keyed<keys::study>,    is::keyed<keys::machine>,  is::keyed<keys::workload>,  is::keyed<keys::dataset>,
+          is::keyed<keys::arrival>,  is::keyed<keys::ramp>,     is::keyed<keys::guard>,     is::keyed<keys::objective>,
+          is::keyed<keys::strategy>, is::keyed<keys::bayesian>, is::keyed<keys::knowledge>, is::keyed<keys::staged>,
+          is::keyed<keys::stage>,    is::keyed<keys::budget>,   is::keyed<keys::evaluator>, is::keyed<keys::command>,
+          is::keyed<keys::load>,     is::keyed<keys::attach>,   is::keyed<keys::deploy>,    is::keyed<keys::simulate>,
+          is::keyed<keys::replay>,   is::keyed<keys::published>})
         groups[std::string(table.table)] = table.keys();
     std::set<std::string> known;
     for (const auto& [group, all] : groups)

@@ -68,9 +68,10 @@ const std::string judged_rates = "seqs,status,total_tokens_per_second,verdict,fi
 TEST_CASE("verdict: rows of one configuration are replicates, whose spread is the noise") {
     const Verdicts study(rates + "8,ok,1000\n16,ok,700\n16,ok,1400\n");
     CHECK(study.result.conclusion == Conclusion::keep_default);
-    CHECK(study.json["noise"]["value"].get<double>() == Approx(std::sqrt((5 * 1e-4 + 2.0 / 9) / 6)));
+    CHECK(study.json["noise"]["value"].get<double>() == Approx(std::sqrt(2.0 / 9)));  // the assumed 1 % is contradicted
     CHECK(study.json["noise"]["repeated_configurations"] == 1);
-    CHECK(has(study.text, "Noise: 19.3 % per measurement (from the repeated measurements of 1 configuration, and the assumed 1 %)."));
+    CHECK(has(study.text,
+              "Noise: 47.1 % per measurement (from the repeated measurements of 1 configuration, which contradict the assumed 1 %)."));
     CHECK_FALSE(has(study.text, "measured once"));
     CHECK(has(study.text, "The highest figure measured is 1050.00 (seqs = 16), +5.00 % over the default (95 % interval -"));
     CHECK(has(study.text, "): it may be noise."));
@@ -102,9 +103,9 @@ TEST_CASE("verdict: a configuration whose runs spread more than all others is no
     }
     const Standings standings(history, {}, {});
     const double pooled = standings.noise();
-    CHECK(pooled == Approx(std::sqrt((5 * 1e-4 + 60 * 2 * 1e-6 + 2 * std::pow(500.0 / 1200, 2)) / (5 + 61))));
+    CHECK(pooled == Approx(std::sqrt((60 * 2 * 1e-6 + 2 * std::pow(500.0 / 1200, 2)) / 61)));
     CHECK(standings.all().front().estimate().relative_error == Approx(pooled / std::sqrt(2.0)));
-    const double own = std::sqrt((5 * pooled * pooled + 2 * std::pow(500.0 / 1200, 2)) / 6);
+    const double own = std::sqrt(2 * std::pow(500.0 / 1200, 2));
     CHECK(own > 3 * pooled);
     CHECK(standings.all().back().estimate().relative_error == Approx(own / std::sqrt(2.0)));
     CHECK(standings.all().back().estimate().replicates == 2);

@@ -16,17 +16,18 @@ namespace servetune {
 struct ConfigurationEvidence {
     Configuration configuration;
     EncodedPoint point;
-    std::vector<double> means{};                 ///< of each goal, the leading one first; empty: no number that may teach
-    double replicates = 0;                       ///< measurements in the leading mean, the runs behind one figure counted
-    std::vector<std::optional<double>> margins;  ///< for each limit: above 0 it is kept, ln(value / limit) or the logit's difference
-    bool works = true;                           ///< it gave a number, or its failure was not its own
-    bool ran_out = false;                        ///< of memory, and never gave a number
-    bool passes = false;                         ///< no limit broken, nothing refused
-    bool told = false;                           ///< a trial of it is
-    bool pending = false;                        ///< a trial of it is under way
-    std::vector<PriorBelief> beliefs{};          ///< one of each source
-    std::optional<double> seconds{};             ///< what its told trials took, their geometric mean; nothing: not known
-    std::size_t trials = 0;                      ///< asked, told or not
+    std::vector<double> means{};  ///< of each goal, the leading one first; empty: no number that may teach
+    double replicates = 0;        ///< measurements in the leading mean, the runs behind one figure counted
+    std::vector<std::optional<double>>
+        margins;                         ///< for each limit and the guard: above 0 it is kept, ln(value / limit) or the logit's difference
+    bool works = true;                   ///< it gave a number, or its failure was not its own
+    bool ran_out = false;                ///< of memory, and never gave a number
+    bool passes = false;                 ///< no limit broken, nothing refused
+    bool told = false;                   ///< a trial of it is
+    bool pending = false;                ///< a trial of it is under way
+    std::vector<PriorBelief> beliefs{};  ///< one of each source
+    std::optional<double> seconds{};     ///< what its told trials took, their geometric mean; nothing: not known
+    std::size_t trials = 0;              ///< asked, told or not
 
     [[nodiscard]] bool measured() const { return !means.empty(); }
     /// Nothing but what is expected of it can be learned yet.

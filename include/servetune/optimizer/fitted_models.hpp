@@ -42,7 +42,7 @@ public:
         scale_ = OutputScale(problem.objective.leading().direction == Direction::maximize, values,
                              2 * noise_cv);  // a spread of noise alone would make noise worth learning
         learn_objective(noise_cv, options, derive_seed(seed, 1));
-        learn_limits(problem.objective.limits.size(), options, derive_seed(seed, 2));
+        learn_limits(evidence_.empty() ? 0 : evidence_.front().margins.size(), options, derive_seed(seed, 2));
         learn_what_works(options);
         find_incumbent();
     }

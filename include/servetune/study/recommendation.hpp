@@ -35,7 +35,8 @@ enum class Doubt {
     default_unsound,    ///< the audit refuses all measurements of the default, or they failed for reasons that were not its own
     default_disturbed,  ///< something else used the machine in at least half of the default's measurements
     winner_disturbed,   ///< the same of the configuration that would be recommended
-    most_unreliable     ///< at least three quarters of all results are disturbed or unsound
+    most_unreliable,    ///< at least three quarters of all results are disturbed or unsound
+    machine_drifted     ///< a gain is proven only as long as the machine's drift is not taken off
 };
 
 /// One of several answers to several goals: none that passes is better in one of them without being worse in another,
@@ -58,6 +59,7 @@ struct Recommendation {
     std::size_t results = 0;    ///< measurements of the search
     std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;    ///< of these: the audit refuses them
+    double drift = 0;           ///< from the fastest to the slowest state of the machine; 0: none is proven (`Drift`)
     Gain gain{};                ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
     /// or nothing can be concluded.
@@ -135,6 +137,17 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
     return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
 }
 
+/// Whether a gain would be proven if nobody looked at the machine's drift.
+inline bool gains_without_drift(const Problem& problem, std::span<const Trial> history) {
+    Decision decision = problem.decision;
+    decision.correct_drift = false;
+    const Standings standings(history, problem.objective, decision);
+    const Standing* base = standings.find(problem.space.default_configuration());
+    return base != nullptr && std::any_of(standings.all().begin(), standings.all().end(), [&](const Standing& standing) {
+               return standing.passes() && &standing != base && worth_it(decision, judged_gain(problem, standings, standing, *base));
+           });
+}
+
 /// The rule, for every strategy. Of the passing configurations that are worth having over the default, the one with the
 /// largest proven gain wins (the best mean with several goals, with `published` or where the default does not pass).
 /// Then every measured configuration replaces it that only drops settings from it, loses less than is worth having and
@@ -172,6 +185,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const Standing* best = standings.best();
     if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
+    result.drift = standings.drift().change();
     const std::vector<Goal> goals = problem.objective.goals;
     if (problem.objective.several())
         for (const Standing* standing : standings.front()) {
@@ -226,6 +240,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) || mostly_disturbed(*winner, problem.decision)))
         return inconclusive(Doubt::winner_disturbed);
     if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
+    if (smallest == base && result.drift > 0 && gains_without_drift(problem, history)) return inconclusive(Doubt::machine_drifted);
 
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;

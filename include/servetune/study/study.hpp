@@ -7,8 +7,10 @@
 #include "servetune/study/ask_result.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/study/clocks.hpp"
+#include "servetune/study/default_again.hpp"
 #include "servetune/study/observer.hpp"
 #include "servetune/study/recommendation.hpp"
+#include "servetune/study/study_options.hpp"
 #include "servetune/study/summary.hpp"
 #include "servetune/study/trial_index.hpp"
 #include "servetune/trial/journal.hpp"
@@ -38,14 +40,7 @@ namespace servetune {
 /// so a killed study ends as any other. Problem, strategy and journal must outlive it (no temporary). Not thread safe.
 class Study {
 public:
-    struct Options {
-        std::uint64_t seed = 0;
-        std::vector<std::string> report_workloads{};  ///< measured for default and recommendation once the search is over
-        std::function<double()> now{};                ///< seconds since 1970 UTC; empty: the system's clock (`unix_seconds`)
-        /// Monotonic seconds, arbitrary epoch, for the lengths of a run and of its trials: setting the wall clock does
-        /// not change them. Empty: `now` if that is given, else the system's (`steady_seconds`).
-        std::function<double()> steady{};
-    };
+    using Options = StudyOptions;
 
     Study(const Problem& problem, const Strategy& strategy, Journal& journal) : Study(problem, strategy, journal, Options{}) {}
     Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
@@ -172,6 +167,8 @@ inline AskResult Study::next() {
     if (!unoffered_.empty()) return AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()]);
     const std::vector<Trial> history = search_history(problem_, trials_);
     if (history.empty()) return AskResult(add(problem_.space.default_configuration(), "", "the default configuration"));
+    if (default_again_is_due(problem_, history, options_.default_again_every))
+        return AskResult(add(problem_.space.default_configuration(), "", "the default again: does the machine drift?"));
     Rng rng(derive_seed(options_.seed, history.size()));
     Answer answer = strategy_.ask(problem_, history, rng);
     if (auto* proposal = std::get_if<Proposal>(&answer))

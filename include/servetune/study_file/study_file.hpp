@@ -62,6 +62,7 @@ struct StudyFile {
     std::vector<Workload> report_workloads;
     Objective objective;
     Decision decision;
+    std::optional<std::size_t> default_again;  ///< as the file says it; see `default_again_every`
     std::string audit = "enforce";
     StrategyChoice strategy;
     std::vector<KnowledgeChoice> knowledge;            ///< of `bayesian`; the cost model unless the file says otherwise
@@ -82,6 +83,9 @@ struct StudyFile {
     [[nodiscard]] bool measured_outside() const { return std::holds_alternative<MeasuredOutside>(measuring); }
     /// Whether numbers come from something that runs, not from a table or a model.
     [[nodiscard]] bool measures() const;
+    /// After how many trials of others the default is measured again (`Study::Options`); 0: never. A tenth of a budget
+    /// where something runs that may drift, unless the file says otherwise; published studies did not do it.
+    [[nodiscard]] std::size_t default_again_every() const;
     /// Whether its trials start processes here.
     [[nodiscard]] bool starts_processes() const;
     /// Those processes, with their mark once the study is set up; an empty mark and 0 seconds where it starts none.

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,18 @@ struct Decision {
     double min_gain = 0.01;     ///< a flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides
     double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach
+    bool correct_drift = true;  ///< of the machine, as the default shows it that is measured again and again (`Drift`)
+
+    /// Of several workloads: what none of them may lose against the default in any goal, by the means, a share.
+    std::optional<double> never_worse_than{};
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
-        return OptionCheck().within("min_gain", min_gain, 0, 1).within("noise_cv", noise_cv, 0, 1).text();
+        return OptionCheck()
+            .within("min_gain", min_gain, 0, 1)
+            .within("noise_cv", noise_cv, 0, 1)
+            .within("never_worse_than", never_worse_than.value_or(0), 0, 1)
+            .text();
     }
 
     [[nodiscard]] bool believes(const Measurement& measurement) const {
@@ -91,14 +100,20 @@ struct Spread {
     }
 };
 
+/// Whether measured noise says that the assumed one is wrong: its variance is more than six times as large (F with 4
+/// and 5 degrees of freedom exceeds 5.2 with 5 %).
+inline bool assumption_is_contradicted(double assumed_cv, double measured_cv) {
+    return measured_cv * measured_cv > 6 * assumed_cv * assumed_cv;
+}
+
 /// The relative noise of one measurement: the assumed one pooled with what replicates show (each inner vector: the
 /// measurements of one configuration; `within`: runs behind single figures). The assumption weighs 5 degrees of
 /// freedom: it is then off by less than a factor of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten
-/// replicates already outweigh it.
+/// replicates already outweigh it. One that they contradict weighs nothing (`assumption_is_contradicted`).
 inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates, const Spread& within = {}) {
     constexpr double prior_freedom = 5;
-    double freedom = prior_freedom + within.freedom;
-    double squares = prior_freedom * assumed_cv * assumed_cv + within.squares;
+    double freedom = within.freedom;
+    double squares = within.squares;
     for (const std::vector<double>& values : replicates) {
         if (values.size() < 2) continue;
         double mean = 0;
@@ -106,7 +121,9 @@ inline double pooled_noise(double assumed_cv, const std::vector<std::vector<doub
         for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
         freedom += static_cast<double>(values.size() - 1);
     }
-    return std::sqrt(squares / freedom);
+    const double assumed = assumed_cv * assumed_cv;
+    if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom))) return std::sqrt(squares / freedom);
+    return std::sqrt((squares + prior_freedom * assumed) / (freedom + prior_freedom));
 }
 
 /// The probability that estimate `which` has the best true value of all, each true log value being normal around its

@@ -3,6 +3,7 @@
 
 #include "servetune/base/dominance.hpp"
 #include "servetune/trial/decision.hpp"
+#include "servetune/trial/drift.hpp"
 #include "servetune/trial/objective.hpp"
 #include "servetune/trial/trial.hpp"
 
@@ -13,6 +14,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -20,10 +22,11 @@ namespace servetune {
 
 /// One goal in the usable measurements of one configuration, by trial id.
 struct GoalFigures {
-    std::vector<double> values{};
-    std::vector<double> runs{};  ///< behind each value; most often 1
-    Spread within{};             ///< how the runs behind the values spread
-    Estimate estimate{};         ///< meaningful when there are values
+    std::vector<double> values{};  ///< without the machine's drift where that is real
+    std::vector<double> places{};  ///< the trials' ids
+    std::vector<double> runs{};    ///< behind each value; most often 1
+    Spread within{};               ///< how the runs behind the values spread
+    Estimate estimate{};           ///< meaningful when there are values
 
     [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
 };
@@ -35,6 +38,9 @@ struct Standing {
     std::vector<GoalFigures> goals{};    ///< one for each goal of the objective, in its order
     std::string refused{};               ///< why it cannot win; empty: it can
     std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
+    /// Of the workload that loses most against the default, over what `Decision::never_worse_than` allows: ln of the
+    /// ratio, above 0 is allowed. Nothing: there is no such rule, or nothing to compare.
+    std::optional<double> guard_margin{};
 
     [[nodiscard]] bool told() const {
         return std::any_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
@@ -50,6 +56,9 @@ struct Standing {
     /// May win: measured, no failure, no limit broken, not unsound where the audit is enforced.
     [[nodiscard]] bool passes() const { return measured() > 0 && refused.empty(); }
 };
+
+/// How the reason begins why a configuration that breaks `Decision::never_worse_than` cannot win.
+inline constexpr std::string_view guard_words = "worse than the default";
 
 /// The search trials of a history, gathered by configuration in the order of their first trial. Points into the
 /// history, which must outlive it. Depends on the trials' ids, never on the order in which they were told.
@@ -67,11 +76,13 @@ public:
     [[nodiscard]] double noise() const { return noises_.front(); }
     /// The same of each goal, the leading one first.
     [[nodiscard]] const std::vector<double>& noises() const { return noises_; }
+    /// How the machine changed, by the measurements of the first configuration (the default) in goal k.
+    [[nodiscard]] const Drift& drift(std::size_t k = 0) const { return drifts_[k]; }
     /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where
     /// there are none.
     [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing, std::size_t k = 0) const {
         if (standing.measured() < 2) return std::nullopt;
-        return estimate_of(standing.goals[k], noises_[k], 1);
+        return estimate_of(standing.goals[k], k, 1);
     }
     /// Configurations that were measured more than once: what the noise was learned from. 0: it is the assumed one.
     [[nodiscard]] std::size_t replicated() const {
@@ -88,7 +99,8 @@ public:
 private:
     /// Of the values from number `first` on. Runs behind one figure that spread more than the study's noise are
     /// believed over it.
-    [[nodiscard]] static Estimate estimate_of(const GoalFigures& figures, double noise, std::size_t first = 0) {
+    [[nodiscard]] Estimate estimate_of(const GoalFigures& figures, std::size_t k, std::size_t first = 0) const {
+        double noise = noises_[k];
         double sum = 0;
         double n = 0;
         for (std::size_t i = first; i < figures.values.size(); ++i) {
@@ -96,15 +108,23 @@ private:
             n += figures.runs[i];
         }
         if (figures.within.freedom > 0) noise = std::max(noise, pooled_noise(noise, {}, figures.within));
-        return {sum / n, noise / std::sqrt(n), static_cast<std::size_t>(n)};
+        const std::vector<double> places(figures.places.begin() + static_cast<std::ptrdiff_t>(first), figures.places.end());
+        // What the level there is less well known than that of the checks.
+        const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(standings_.front().goals[k].places));
+        return {sum / n, std::sqrt(noise * noise / n + unknown), static_cast<std::size_t>(n)};
     }
     static void judge(Standing& standing, const Objective& objective, const Decision& decision);
+    void guard(const Decision& decision);
+    /// ln of goal k in each workload, more is better: the mean of what is believed, without drift.
+    [[nodiscard]] std::map<std::string, double> by_workload(const Standing& standing, std::size_t k, const Decision& decision) const;
+    void take_off_drift(std::size_t k, const Decision& decision);
     /// The means of all goals, turned so that more is better.
     [[nodiscard]] std::vector<double> turned_means(const Standing& standing) const;
 
     std::vector<Standing> standings_;
     std::map<Configuration, std::size_t> index_;
     std::vector<double> noises_{};
+    std::vector<Drift> drifts_{};
     std::vector<Goal> goals_;
 };
 
@@ -121,6 +141,7 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     }
     for (Standing& standing : standings_) judge(standing, objective, decision);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
+        take_off_drift(k, decision);
         std::vector<std::vector<double>> replicates;
         Spread within;
         for (const Standing& standing : standings_) {
@@ -129,8 +150,64 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         }
         noises_.push_back(pooled_noise(decision.noise_cv, replicates, within));
         for (Standing& standing : standings_)
-            if (standing.measured() > 0) standing.goals[k].estimate = estimate_of(standing.goals[k], noises_[k]);
+            if (standing.measured() > 0) standing.goals[k].estimate = estimate_of(standing.goals[k], k);
     }
+    guard(decision);
+}
+
+inline std::map<std::string, double> Standings::by_workload(const Standing& standing, std::size_t k, const Decision& decision) const {
+    const std::string prefix = goals_[k].metric + "@";
+    const double sign = goals_[k].direction == Direction::maximize ? 1 : -1;
+    std::map<std::string, std::pair<double, double>> sums;
+    for (const Trial* trial : standing.trials) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr || !decision.believes(*measurement)) continue;
+        for (auto at = measurement->metrics.lower_bound(prefix); at != measurement->metrics.end() && at->first.starts_with(prefix); ++at) {
+            if (!(at->second.value > 0)) continue;
+            auto& [sum, count] = sums[at->first.substr(prefix.size())];
+            sum += sign * (std::log(at->second.value) - drifts_[k].offset(static_cast<double>(trial->id)));
+            ++count;
+        }
+    }
+    std::map<std::string, double> result;
+    for (const auto& [workload, sum] : sums) result[workload] = sum.first / sum.second;
+    return result;
+}
+
+/// A configuration that wins by one workload what another one loses is refused, whatever the mean of both says.
+inline void Standings::guard(const Decision& decision) {
+    if (!decision.never_worse_than || standings_.empty()) return;
+    const double allowed = std::log(std::max(1 - *decision.never_worse_than, 1e-12));
+    for (std::size_t k = 0; k < goals_.size(); ++k) {
+        const auto of_default = by_workload(standings_.front(), k, decision);
+        for (std::size_t i = 1; i < standings_.size(); ++i) {
+            Standing& standing = standings_[i];
+            for (const auto& [workload, value] : by_workload(standing, k, decision)) {
+                const auto base = of_default.find(workload);
+                if (base == of_default.end()) continue;
+                const double margin = value - base->second - allowed;
+                if (standing.guard_margin && margin >= *standing.guard_margin) continue;
+                standing.guard_margin = margin;
+                if (margin < 0 && (standing.refused.empty() || standing.refused.starts_with(guard_words)))
+                    standing.refused = std::string(guard_words) + " on " + workload + ": " +
+                                       short_number_text(-100 * std::expm1(margin + allowed)) + " % worse in " + goals_[k].metric + ", " +
+                                       short_number_text(100 * *decision.never_worse_than) + " % are allowed";
+            }
+        }
+    }
+}
+
+inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
+    Drift& drift = drifts_.emplace_back();
+    if (!decision.correct_drift || decision.rule == Decision::Rule::published || standings_.empty()) return;
+    const GoalFigures& of_default = standings_.front().goals[k];
+    std::vector<DriftCheck> checks;
+    for (std::size_t i = 0; i < of_default.values.size(); ++i) checks.push_back({of_default.places[i], std::log(of_default.values[i])});
+    drift = Drift(std::move(checks), decision.noise_cv);
+    if (!drift.real()) return;
+    for (Standing& standing : standings_)
+        for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i)
+            standing.goals[k].values[i] *= std::exp(-drift.offset(standing.goals[k].places[i]));
 }
 
 /// A measurement counts where it has every goal: half of one says nothing of a front. A failure that was not its own
@@ -170,6 +247,7 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
             const Metric& metric = measurement->metrics.find(objective.goals[k].metric)->second;
             GoalFigures& figures = standing.goals[k];
             figures.values.push_back(metric.value);
+            figures.places.push_back(static_cast<double>(trial->id));
             figures.runs.push_back(static_cast<double>(std::max<std::size_t>(metric.replicates, 1)));
             figures.within += Spread::of(metric);
         }

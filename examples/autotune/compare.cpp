@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+// A against B: two studies' defaults, or a study's default and one changed configuration of it.
+#include "commands.hpp"
+#include "measuring_here.hpp"
+#include "output.hpp"
+#include "stop_signals.hpp"
+#include "study_journal.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/report/report.hpp"
+#include "servetune/study/comparison.hpp"
+#include "servetune/study/study.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+constexpr std::size_t most_failures = 2;    ///< of its own, of one side
+constexpr std::size_t most_unreliable = 3;  ///< unsound measurements, or failures that were not its own
+
+/// A study, its journal and what measures it.
+struct Measured {
+    StudyArguments arguments{};
+    std::filesystem::path folder{};
+    StudySetup setup{};
+    RunHooks hooks{};
+    std::optional<SqliteJournal> journal{};
+    std::unique_ptr<Study> study{};
+
+    /// False: the journal cannot be opened; standard error says why.
+    bool open() {
+        hooks.say = [](const std::string& line) { put_text(stderr, line + "\n"); };
+        StudyFile file = arguments.load();
+        if (const auto missing = missing_models(file); !missing.empty()) throw UsageError(missing.front());
+        if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
+        setup = set_up(std::move(file), folder, hooks);
+        if (!setup.problem->replicates_inform)
+            throw UsageError(arguments.study.string() + ": its evaluator gives the same answer every time; there is nothing to compare");
+        journal = open_journal(folder, setup, false);
+        if (!journal) return false;
+        if (setup.file.starts_processes()) end_what_was_left(setup);
+        study = std::make_unique<Study>(*setup.problem, *setup.strategy, *journal, Study::Options{setup.file.seed});
+        return true;
+    }
+};
+
+/// One of the two that are compared, and what is known of it.
+struct Side {
+    const char* name;
+    Measured* of;
+    Configuration configuration{};
+    std::vector<double> values{};  ///< usable, in the order in which they were measured
+    std::size_t failures = 0, unreliable = 0, broken = 0;
+    std::string why{};  ///< the last failure or broken limit
+
+    void look() {
+        values.clear();
+        failures = unreliable = broken = 0;
+        const Objective& objective = of->setup.problem->objective;
+        for (const Trial& trial : of->study->trials()) {
+            if (trial.configuration != configuration) continue;
+            if (const Failure* failure = trial.failure()) {
+                (teaches(failure->kind) ? failures : unreliable) += 1;
+                why = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+            }
+            const Measurement* measurement = trial.measurement();
+            if (measurement == nullptr) continue;
+            const auto value = measurement->metrics.find(objective.leading().metric);
+            if (value == measurement->metrics.end() || !(value->second.value > 0) || !of->setup.problem->decision.believes(*measurement)) {
+                ++unreliable;
+                why = value == measurement->metrics.end() ? "the result has no " + objective.leading().metric : "the audit refuses it";
+                continue;
+            }
+            values.push_back(value->second.value);
+            for (const Limit& limit : objective.limits)
+                if (limit.holds(measurement->metrics) == false) {
+                    ++broken;
+                    why = limit.broken_text(measurement->metrics);
+                    break;
+                }
+        }
+    }
+    [[nodiscard]] bool mostly_broken() const { return broken > 0 && 2 * broken >= values.size(); }
+
+    /// One measurement more, of a fresh start. False: the user stopped it.
+    bool measure(std::uint64_t pair, const std::stop_token& stop) {
+        const auto open = of->study->open_trial(configuration);
+        const std::uint64_t id = open ? *open : of->study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
+        of->study->start(id);
+        const StudySetup fresh = set_up(of->arguments.load(), of->folder, of->hooks);  // its engine ends with it
+        const std::uint64_t seed = derive_seed(of->setup.file.seed, pair);             // the same load for both
+        Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
+        const auto* failure = std::get_if<Failure>(&outcome);
+        if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
+        of->study->tell(id, std::move(outcome));
+        look();
+        return true;
+    }
+};
+
+/// How it ended, for a person and for a program.
+struct Ending {
+    std::string word;  ///< better, worse, same, undecided, b_fails, a_fails, b_breaks_limit, unreliable
+    std::string text;
+    ExitCode code = done;
+};
+
+std::optional<Ending> ended_early(const Side& a, const Side& b) {
+    if (a.failures >= most_failures) return Ending{"a_fails", "A fails, so there is nothing to compare with: " + a.why, environment_error};
+    if (b.failures >= most_failures) return Ending{"b_fails", "B fails: " + b.why, answer_is_no};
+    for (const Side* side : {&a, &b})
+        if (side->unreliable >= most_unreliable)
+            return Ending{"unreliable", fmt::format("the measurements of {} cannot be relied on: {}", side->name, side->why),
+                          environment_error};
+    return std::nullopt;
+}
+
+Ending verdict_of(const Comparison& comparison, const Side& a, const Side& b) {
+    if (b.mostly_broken() && !a.mostly_broken()) return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why, answer_is_no};
+    const Gain gain = comparison.gain();
+    const std::string figures = fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value), percent(gain.low),
+                                            percent(gain.high), comparison.pairs());
+    switch (comparison.verdict()) {
+        case Comparison::Verdict::better: return {"better", "B is better: " + figures, done};
+        case Comparison::Verdict::worse: return {"worse", "B is worse: " + figures, answer_is_no};
+        case Comparison::Verdict::same: return {"same", "A and B are the same: " + figures, done};
+        case Comparison::Verdict::undecided: break;
+    }
+    return {"undecided", "Undecided: " + figures + "; more pairs would tell", undecided};
+}
+
+/// By pairs, in the order in which both were measured.
+Comparison compared(const CompareArguments& arguments, const Side& a, const Side& b) {
+    Comparison comparison({arguments.margin, std::min<std::size_t>(3, arguments.pairs), arguments.pairs});
+    const Goal& goal = a.of->setup.problem->objective.leading();
+    for (std::size_t i = 0; i < std::min(a.values.size(), b.values.size()); ++i)
+        comparison.add(std::log1p(goal.gain(b.values[i], a.values[i])));
+    return comparison;
+}
+
+void check_alike(const StudyFile& a, const StudyFile& b) {
+    const auto names = [](const StudyFile& file) {
+        std::string text;
+        for (const auto& [name, weight] : file.weighted_workloads()) text += fmt::format(" {} ({:g})", name, weight);
+        return text;
+    };
+    if (a.objective.goals_text() != b.objective.goals_text())
+        throw UsageError("A is to " + a.objective.goals_text() + " and B to " + b.objective.goals_text() + ": they cannot be compared");
+    if (names(a) != names(b)) throw UsageError("A is measured by the workloads" + names(a) + " and B by" + names(b));
+}
+
+void print_comparison(const Ending& verdict, const Comparison& comparison, const Side& a, const Side& b) {
+    const auto side = [](const Side& one) {
+        return OrderedJson{{"command", one.of->setup.command(one.configuration).text()}, {"values", one.values}};
+    };
+    const Gain gain = comparison.gain();
+    const auto bound = [](double value) { return std::isfinite(value) ? OrderedJson(value) : OrderedJson(nullptr); };
+    put_json(OrderedJson{{"verdict", verdict.word},
+                         {"text", verdict.text},
+                         {"pairs", comparison.pairs()},
+                         {"gain", {{"value", bound(gain.value)}, {"low", bound(gain.low)}, {"high", bound(gain.high)}}},
+                         {"a", side(a)},
+                         {"b", side(b)}});
+}
+
+}  // namespace
+
+int compare(const CompareArguments& arguments) {
+    if (arguments.settings.empty() == !arguments.other)
+        throw UsageError("compare wants two studies, or one and --set name=value for what B changes");
+    StopSignals signals("the measurement that is running will be repeated by the next run", true);
+    Measured first;
+    Measured second;
+    first.arguments.study = arguments.study;
+    if (arguments.other) second.arguments.study = *arguments.other;
+    const std::filesystem::path folder = arguments.directory.value_or("comparison");
+    first.folder = folder / "a";
+    second.folder = folder / "b";
+    if (!first.open() || (arguments.other && !second.open())) return environment_error;
+    Side a{"A", &first, first.setup.problem->space.default_configuration()};
+    Side b{"B", arguments.other ? &second : &first};
+    if (arguments.other) {
+        check_alike(first.setup.file, second.setup.file);
+        b.configuration = second.setup.problem->space.default_configuration();
+    } else {
+        const SearchSpace& space = first.setup.problem->space;
+        b.configuration = space.changed(a.configuration, settings_of(first.setup.file, space, arguments.settings));
+        if (const auto violations = space.violations(b.configuration); !violations.empty()) throw SpaceError(violations.front());
+        if (a.configuration == b.configuration) throw UsageError("--set changes nothing of the study's default: A and B are the same");
+    }
+    for (Side* side : {&a, &b}) {
+        side->look();
+        if (!arguments.quiet) put(stderr, "{}: {}\n", side->name, side->of->setup.command(side->configuration).text());
+    }
+    signals.prepared();
+    std::optional<Ending> verdict;
+    while (!(verdict = ended_early(a, b)) && compared(arguments, a, b).open()) {
+        const std::size_t pair = std::min(a.values.size(), b.values.size());
+        const bool both = a.values.size() == b.values.size();
+        // A B, B A, A B: what changes evenly meanwhile favours neither.
+        Side& next = (both ? pair % 2 == 0 : a.values.size() < b.values.size()) ? a : b;
+        if (!next.measure(pair, signals.token())) {
+            put(stdout, "stopped; what was measured is kept in {}, the same command goes on there\n", folder.string());
+            return stopped;
+        }
+        if (arguments.quiet) continue;
+        const std::size_t pairs = std::min(a.values.size(), b.values.size());
+        if (pairs > pair) {
+            const Goal& goal = first.setup.problem->objective.leading();
+            put(stderr, "pair {}: A {}, B {} ({})\n", pairs, figure_text(goal.metric, a.values[pair]),
+                figure_text(goal.metric, b.values[pair]), percent(goal.gain(b.values[pair], a.values[pair])));
+        } else if (next.values.size() == pair) put(stderr, "{} again: {}\n", next.name, next.why);
+    }
+    const Comparison comparison = compared(arguments, a, b);
+    if (!verdict) verdict = verdict_of(comparison, a, b);
+    if (arguments.json) print_comparison(*verdict, comparison, a, b);
+    else put(stdout, "{}{}\n", verdict->text, verdict->text.ends_with('.') ? "" : ".");
+    return verdict->code;
+}
+
+}  // namespace autotune

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/strategy/strategy.hpp"
+
+#include <cstddef>
+#include <span>
+
+namespace servetune {
+
+/// Whether the default configuration is to be measured again now, so that a machine that drifts is seen (`Drift`):
+/// right after its first measurement, and once so many trials of others have followed its last one (0: never). Not
+/// where it fails, or where nothing changes when it is measured again.
+inline bool default_again_is_due(const Problem& problem, std::span<const Trial> history, std::size_t every) {
+    if (every == 0 || !problem.replicates_inform) return false;
+    std::size_t others = 0;
+    for (const Trial& trial : history) {
+        if (trial.configuration != problem.space.default_configuration()) ++others;
+        else if (trial.told() && trial.measurement() == nullptr) return false;
+        else others = 0;
+    }
+    return history.size() == 1 || others >= every;
+}
+
+}  // namespace servetune

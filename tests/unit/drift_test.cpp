@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+// A machine that changes its speed while it is measured.
+#include "servetune/trial/drift.hpp"
+#include "servetune/base/rng.hpp"
+#include "support/test.hpp"
+
+#include <boost/math/distributions/students_t.hpp>
+
+#include <cmath>
+#include <functional>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+using Shape = std::function<double(double)>;  ///< place, 0 to 1 -> ln of the speed
+
+Drift of_shape(const Shape& shape, std::size_t checks, double cv, std::uint64_t seed) {
+    Rng rng(seed);
+    std::vector<DriftCheck> list;
+    for (std::size_t i = 0; i < checks; ++i) {
+        const double share = static_cast<double>(i) / static_cast<double>(checks - 1);
+        list.push_back({60 * share, std::log(5000) + shape(share) + cv * rng.normal()});
+    }
+    return {std::move(list), cv};
+}
+
+double share_found(const Shape& shape, std::size_t checks, double cv) {
+    double found = 0;
+    constexpr int runs = 1000;
+    for (std::uint64_t seed = 0; seed < runs; ++seed) found += of_shape(shape, checks, cv, seed).real() ? 1 : 0;
+    return found / runs;
+}
+
+const Shape none = [](double) { return 0.0; };
+Shape trend(double all) {
+    return [=](double at) { return -all * at; };
+}
+Shape step(double all) {
+    return [=](double at) { return at > 0.45 ? -all : 0; };
+}
+
+}  // namespace
+
+TEST_CASE("Student's tails are those of Boost", "[drift]") {
+    for (const std::size_t freedom : {1, 2, 3, 4, 5, 8, 13, 60})
+        for (const double t : {0.0, 0.3, -1.0, 2.5, 6.0})
+            CHECK(
+                student_tails(t, freedom) ==
+                Approx(2 * boost::math::cdf(complement(boost::math::students_t(static_cast<double>(freedom)), std::abs(t)))).margin(1e-12));
+}
+
+TEST_CASE("a machine that stays as it is seldom seems to drift", "[drift]") {
+    for (const std::size_t checks : {3, 4, 6, 12}) CHECK(share_found(none, checks, 0.01) <= 0.065);
+    CHECK_FALSE(of_shape(step(1), 2, 0.01, 1).real());  // two measurements cannot tell
+}
+
+TEST_CASE("a trend and a step are found", "[drift]") {
+    CHECK(share_found(trend(0.05), 5, 0.01) >= 0.8);
+    CHECK(share_found(step(0.05), 5, 0.01) >= 0.8);
+    CHECK(share_found(trend(0.15), 6, 0.03) >= 0.8);
+    const Drift drift = of_shape(step(0.1), 6, 0.01, 3);
+    CHECK(drift.change() == Approx(0.1).margin(0.02));
+}
+
+TEST_CASE("what is taken off is the drift, as well as it is known", "[drift]") {
+    // Of the level half way between two checks, off by so many of its stated deviations.
+    for (const Shape& shape : {trend(0.1), step(0.1)}) {
+        double squares = 0;
+        constexpr int runs = 400;
+        for (std::uint64_t seed = 0; seed < runs; ++seed) {
+            const Drift drift = of_shape(shape, 7, 0.01, seed);
+            REQUIRE(drift.real());
+            double mean = 0;
+            for (int i = 0; i < 7; ++i) mean += shape(i / 6.0) / 7;
+            const double off = drift.offset(25) - (shape(25 / 60.0) - mean);
+            squares += off * off / drift.variance({25}) / runs;
+        }
+        CHECK(squares < 1.5);
+        CHECK(squares > 0.1);
+    }
+}
+
+TEST_CASE("far from the checks nothing is known of the level", "[drift]") {
+    const Drift drift = of_shape(trend(0.1), 7, 0.01, 2);
+    CHECK(drift.variance({60}) < drift.variance({80}));
+    CHECK(drift.variance({80}) < drift.variance({160}));
+    CHECK(drift.variance({25, 35}) < drift.variance({25}));
+}
