@@ -114,7 +114,7 @@ std::string noise_text(const ReportView& view) {
 std::string drift_text(const Drift& drift) {
     if (drift.checks() < Drift::least_checks) return "";
     const std::string checks = fmt::format("by {} measurements of the default", drift.checks());
-    if (!drift.real()) return "none is known, " + checks;
+    if (!drift.real()) return "none is proven, " + checks;
     return fmt::format(
         "{}, the speed of the machine changed by {:.1f} % during the study (chance of as much without a drift: {:.1g} %). It is taken off "
         "every figure that is judged here",

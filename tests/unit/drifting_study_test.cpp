@@ -111,7 +111,7 @@ TEST_CASE("200 studies of each noise and drift", "[.long]") {
     std::cout
         << "| strategy | better configurations | noise | machine | recommended | default kept | inconclusive | no gain | worse by 1 % | "
            "gain in its interval |\n|---|---|---:|---|---:|---:|---:|---:|---:|---:|\n";
-    for (const std::string strategy : {"random", "bayesian"})
+    for (const std::string strategy : {"bayesian", "random"})
         for (const bool better : {false, true})
             for (const double cv : {0.01, 0.03, 0.1})
                 for (const auto& [name, speed] : speeds) {
@@ -120,6 +120,6 @@ TEST_CASE("200 studies of each noise and drift", "[.long]") {
                               << tally.recommended << " | " << tally.kept << " | " << tally.inconclusive << " | " << tally.none << " | "
                               << tally.wrong << " | " << tally.covered << " |" << std::endl;
                     CHECK(tally.wrong < 4);
-                    CHECK(tally.none <= 10);
+                    CHECK(tally.none <= (name == "no drift" ? 17U : 24U));  // P(more than 17 | 5 %) = 1.4 %
                 }
 }

@@ -37,10 +37,12 @@ public:
         std::sort(checks_.begin(), checks_.end(), [](const DriftCheck& a, const DriftCheck& b) { return a.at < b.at; });
         if (checks_.size() < least_checks || !(noise_cv > 0)) return;
         test(noise_cv);
-        if (real()) find_walk();
+        if (taken_off()) find_walk();
     }
 
     [[nodiscard]] bool real() const { return chance_ < false_alarms; }
+    /// Whether it is taken off: long before a drift is proven it may make a gain that is none.
+    [[nodiscard]] bool taken_off() const { return chance_ < 0.5; }
     /// Of as much change where there is none; 1 of fewer than three checks.
     [[nodiscard]] double chance() const { return chance_; }
     [[nodiscard]] std::size_t checks() const { return checks_.size(); }
@@ -53,9 +55,9 @@ public:
         return -std::expm1(*low - *high);
     }
 
-    /// ln of the speed at a place over the mean of the checks; 0 where no drift is real.
+    /// ln of the speed at a place over the mean of the checks; 0 where no drift is taken off.
     [[nodiscard]] double offset(double at) const {
-        if (!real()) return 0;
+        if (!taken_off()) return 0;
         const std::vector<double> weights = kriging({at}).first;
         double level = 0;
         for (std::size_t i = 0; i < checks_.size(); ++i) level += weights[i] * (checks_[i].log_value - mean_);
@@ -64,7 +66,7 @@ public:
     /// Of the mean level at some places: the variance that is not known from the checks. Between two checks that is at
     /// least what it would be of one step there, of which nobody knows where: u (1 - u) d^2 a share u of the way.
     [[nodiscard]] double variance(const std::vector<double>& places) const {
-        if (!real() || places.empty()) return 0;
+        if (!taken_off() || places.empty()) return 0;
         double step = 0;
         for (const double place : places) step += step_deviation(place) / static_cast<double>(places.size());
         return std::max({0.0, kriging(places).second, step * step});

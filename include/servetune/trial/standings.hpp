@@ -204,7 +204,7 @@ inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     std::vector<DriftCheck> checks;
     for (std::size_t i = 0; i < of_default.values.size(); ++i) checks.push_back({of_default.places[i], std::log(of_default.values[i])});
     drift = Drift(std::move(checks), decision.noise_cv);
-    if (!drift.real()) return;
+    if (!drift.taken_off()) return;
     for (Standing& standing : standings_)
         for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i)
             standing.goals[k].values[i] *= std::exp(-drift.offset(standing.goals[k].places[i]));
