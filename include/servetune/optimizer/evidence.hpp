@@ -18,8 +18,8 @@ struct ConfigurationEvidence {
     EncodedPoint point;
     std::vector<double> means{};  ///< of each goal, the leading one first; empty: no number that may teach
     double replicates = 0;        ///< measurements in the leading mean, the runs behind one figure counted
-    std::vector<std::optional<double>>
-        margins;                         ///< for each limit and the guard: above 0 it is kept, ln(value / limit) or the logit's difference
+    /// For each limit and the guard: above 0 it is kept, ln(value / limit) or the logit's difference.
+    std::vector<std::optional<double>> margins;
     bool works = true;                   ///< it gave a number, or its failure was not its own
     bool ran_out = false;                ///< of memory, and never gave a number
     bool passes = false;                 ///< no limit broken, nothing refused
