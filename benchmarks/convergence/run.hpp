@@ -33,7 +33,7 @@ struct Run {
     double last_ask_seconds = 0;               ///< median of the last five asks
     std::vector<double> regret_best_mean{};    ///< after each trial: of the configuration with the best mean among those that pass
     std::vector<double> regret_recommended{};  ///< after each trial: by the program's own rule (study/recommendation.hpp)
-    std::vector<double> seconds{};             ///< after each trial: what all trials took until then, the asks not counted
+    std::vector<double> seconds{};             ///< after each trial: what all trials took, asks not counted
     std::size_t arrived = 0;                   ///< the first trial after which the best mean is truly good; 0: never
     /// Measured configurations that the model predicted from all others, at the look, and how many of them lay in their
     /// 50 % and in their 90 % intervals; 0 of contenders without a model.

@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -38,6 +39,7 @@ struct Measured {
     RunHooks hooks{};
     std::optional<SqliteJournal> journal{};
     std::unique_ptr<Study> study{};
+    std::size_t first_here = 0;  ///< number of the first trial of this process
 
     /// False: the journal cannot be opened; standard error says why.
     bool open() {
@@ -52,6 +54,7 @@ struct Measured {
         if (!journal) return false;
         if (setup.file.starts_processes()) end_what_was_left(setup);
         study = std::make_unique<Study>(*setup.problem, *setup.strategy, *journal, Study::Options{setup.file.seed});
+        first_here = study->trials().size();
         return true;
     }
 };
@@ -61,33 +64,39 @@ struct Side {
     const char* name;
     Measured* of;
     Configuration configuration{};
-    std::vector<double> values{};  ///< usable, in the order in which they were measured
-    std::size_t failures = 0, unreliable = 0, broken = 0;
-    std::string why{};  ///< the last failure or broken limit
+    std::vector<double> values{};              ///< usable, in the order in which they were measured
+    std::size_t failures = 0, unreliable = 0;  ///< of this process: what caused earlier ones may be mended
+    std::size_t broken = 0;                    ///< measurements that break a limit
+    std::string why_failed{}, why_unreliable{}, why_broken{};
 
     void look() {
         values.clear();
         failures = unreliable = broken = 0;
+        const auto here = [&](const Trial& trial) { return trial.id >= of->first_here ? 1U : 0U; };
         const Objective& objective = of->setup.problem->objective;
         for (const Trial& trial : of->study->trials()) {
             if (trial.configuration != configuration) continue;
             if (const Failure* failure = trial.failure()) {
-                (teaches(failure->kind) ? failures : unreliable) += 1;
-                why = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+                (teaches(failure->kind) ? failures : unreliable) += here(trial);
+                (teaches(failure->kind) ? why_failed : why_unreliable) =
+                    fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
             }
             const Measurement* measurement = trial.measurement();
             if (measurement == nullptr) continue;
             const auto value = measurement->metrics.find(objective.leading().metric);
-            if (value == measurement->metrics.end() || !(value->second.value > 0) || !of->setup.problem->decision.believes(*measurement)) {
-                ++unreliable;
-                why = value == measurement->metrics.end() ? "the result has no " + objective.leading().metric : "the audit refuses it";
+            const bool present = value != measurement->metrics.end();
+            if (!present || !(value->second.value > 0) || !of->setup.problem->decision.believes(*measurement)) {
+                unreliable += here(trial);
+                why_unreliable = !present                     ? "the result has no " + objective.leading().metric
+                                 : !(value->second.value > 0) ? objective.leading().metric + " is not above 0"
+                                                              : "the audit refuses it";
                 continue;
             }
             values.push_back(value->second.value);
             for (const Limit& limit : objective.limits)
                 if (limit.holds(measurement->metrics) == false) {
                     ++broken;
-                    why = limit.broken_text(measurement->metrics);
+                    why_broken = limit.broken_text(measurement->metrics);
                     break;
                 }
         }
@@ -95,12 +104,12 @@ struct Side {
     [[nodiscard]] bool mostly_broken() const { return broken > 0 && 2 * broken >= values.size(); }
 
     /// One measurement more, of a fresh start. False: the user stopped it.
-    bool measure(std::uint64_t pair, const std::stop_token& stop) {
+    /// `seed`: of the load, the same for both of a pair.
+    bool measure(std::size_t pair, std::uint64_t seed, const std::stop_token& stop) {
         const auto open = of->study->open_trial(configuration);
         const std::uint64_t id = open ? *open : of->study->propose(configuration, fmt::format("pair {}", pair + 1)).id;
         of->study->start(id);
         const StudySetup fresh = set_up(of->arguments.load(), of->folder, of->hooks);  // its engine ends with it
-        const std::uint64_t seed = derive_seed(of->setup.file.seed, pair);             // the same load for both
         Outcome outcome = fresh.evaluator->evaluate(configuration, {id, seed, "", stop});
         const auto* failure = std::get_if<Failure>(&outcome);
         if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
@@ -118,17 +127,18 @@ struct Ending {
 };
 
 std::optional<Ending> ended_early(const Side& a, const Side& b) {
-    if (a.failures >= most_failures) return Ending{"a_fails", "A fails, so there is nothing to compare with: " + a.why, environment_error};
-    if (b.failures >= most_failures) return Ending{"b_fails", "B fails: " + b.why, answer_is_no};
+    if (a.failures >= most_failures)
+        return Ending{"a_fails", "A fails, so there is nothing to compare with: " + a.why_failed, environment_error};
+    if (b.failures >= most_failures) return Ending{"b_fails", "B fails: " + b.why_failed, answer_is_no};
     for (const Side* side : {&a, &b})
         if (side->unreliable >= most_unreliable)
-            return Ending{"unreliable", fmt::format("the measurements of {} cannot be relied on: {}", side->name, side->why),
+            return Ending{"unreliable", fmt::format("the measurements of {} cannot be relied on: {}", side->name, side->why_unreliable),
                           environment_error};
     return std::nullopt;
 }
 
 Ending verdict_of(const Comparison& comparison, const Side& a, const Side& b) {
-    if (b.mostly_broken() && !a.mostly_broken()) return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why, answer_is_no};
+    if (b.mostly_broken() && !a.mostly_broken()) return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
     const Gain gain = comparison.gain();
     const std::string figures = fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value), percent(gain.low),
                                             percent(gain.high), comparison.pairs());
@@ -150,15 +160,34 @@ Comparison compared(const CompareArguments& arguments, const Side& a, const Side
     return comparison;
 }
 
-void check_alike(const StudyFile& a, const StudyFile& b) {
-    const auto names = [](const StudyFile& file) {
-        std::string text;
-        for (const auto& [name, weight] : file.weighted_workloads()) text += fmt::format(" {} ({:g})", name, weight);
-        return text;
+/// Objective, limits and workloads, as the definitions of both studies say them.
+void check_alike(const StudySetup& a, const StudySetup& b) {
+    const auto measured = [](const StudySetup& setup) {
+        std::map<std::string, std::string> all = setup.definition();
+        std::erase_if(all,
+                      [](const auto& entry) { return !entry.first.starts_with("objective") && !entry.first.starts_with("workloads."); });
+        return all;
     };
-    if (a.objective.goals_text() != b.objective.goals_text())
-        throw UsageError("A is to " + a.objective.goals_text() + " and B to " + b.objective.goals_text() + ": they cannot be compared");
-    if (names(a) != names(b)) throw UsageError("A is measured by the workloads" + names(a) + " and B by" + names(b));
+    const auto of_a = measured(a);
+    const auto of_b = measured(b);
+    for (const auto* list : {&of_a, &of_b})
+        for (const auto& [path, text] : *list) {
+            const auto in_a = of_a.find(path);
+            const auto in_b = of_b.find(path);
+            if (in_a != of_a.end() && in_b != of_b.end() && in_a->second == in_b->second) continue;
+            throw UsageError(fmt::format("they cannot be compared: {} of A is {}, of B {}", path,
+                                         in_a == of_a.end() ? "absent" : in_a->second, in_b == of_b.end() ? "absent" : in_b->second));
+        }
+}
+
+/// A folder that holds the trials of another comparison would pair old measurements with new ones.
+void check_folder(const std::filesystem::path& folder, const Side& a, const Side& b) {
+    bool others = a.values.size() > b.values.size() + 1 || b.values.size() > a.values.size() + 1;
+    for (const Side* side : {&a, &b})
+        for (const Trial& trial : side->of->study->trials())
+            others = others || !((side->of == a.of && trial.configuration == a.configuration) ||
+                                 (side->of == b.of && trial.configuration == b.configuration));
+    if (others) throw UsageError(folder.string() + " holds the trials of another comparison; give this one a --directory of its own");
 }
 
 void print_comparison(const Ending& verdict, const Comparison& comparison, const Side& a, const Side& b) {
@@ -192,7 +221,7 @@ int compare(const CompareArguments& arguments) {
     Side a{"A", &first, first.setup.problem->space.default_configuration()};
     Side b{"B", arguments.other ? &second : &first};
     if (arguments.other) {
-        check_alike(first.setup.file, second.setup.file);
+        check_alike(first.setup, second.setup);
         b.configuration = second.setup.problem->space.default_configuration();
     } else {
         const SearchSpace& space = first.setup.problem->space;
@@ -204,24 +233,32 @@ int compare(const CompareArguments& arguments) {
         side->look();
         if (!arguments.quiet) put(stderr, "{}: {}\n", side->name, side->of->setup.command(side->configuration).text());
     }
+    check_folder(folder, a, b);
     signals.prepared();
     std::optional<Ending> verdict;
-    while (!(verdict = ended_early(a, b)) && compared(arguments, a, b).open()) {
-        const std::size_t pair = std::min(a.values.size(), b.values.size());
-        const bool both = a.values.size() == b.values.size();
-        // A B, B A, A B: what changes evenly meanwhile favours neither.
-        Side& next = (both ? pair % 2 == 0 : a.values.size() < b.values.size()) ? a : b;
-        if (!next.measure(pair, signals.token())) {
-            put(stdout, "stopped; what was measured is kept in {}, the same command goes on there\n", folder.string());
-            return stopped;
+    if (!compared(arguments, a, b).open()) put(stderr, "decided by what {} holds; another --directory measures anew\n", folder.string());
+    try {
+        while (!(verdict = ended_early(a, b)) && compared(arguments, a, b).open()) {
+            const std::size_t pair = std::min(a.values.size(), b.values.size());
+            const bool both = a.values.size() == b.values.size();
+            // A B, B A, A B: what changes evenly meanwhile favours neither.
+            Side& next = (both ? pair % 2 == 0 : a.values.size() < b.values.size()) ? a : b;
+            if (!next.measure(pair, derive_seed(first.setup.file.seed, pair), signals.token())) {
+                put(stdout, "stopped; what was measured is kept in {}, the same command goes on there\n", folder.string());
+                return stopped;
+            }
+            if (arguments.quiet) continue;
+            const std::size_t pairs = std::min(a.values.size(), b.values.size());
+            if (pairs > pair) {
+                const Goal& goal = first.setup.problem->objective.leading();
+                put(stderr, "pair {}: A {}, B {} ({})\n", pairs, figure_text(goal.metric, a.values[pair]),
+                    figure_text(goal.metric, b.values[pair]), percent(goal.gain(b.values[pair], a.values[pair])));
+            } else if (next.values.size() == pair)
+                put(stderr, "{} again: {}\n", next.name, next.failures > 0 ? next.why_failed : next.why_unreliable);
         }
-        if (arguments.quiet) continue;
-        const std::size_t pairs = std::min(a.values.size(), b.values.size());
-        if (pairs > pair) {
-            const Goal& goal = first.setup.problem->objective.leading();
-            put(stderr, "pair {}: A {}, B {} ({})\n", pairs, figure_text(goal.metric, a.values[pair]),
-                figure_text(goal.metric, b.values[pair]), percent(goal.gain(b.values[pair], a.values[pair])));
-        } else if (next.values.size() == pair) put(stderr, "{} again: {}\n", next.name, next.why);
+    } catch (const IoError& error) {
+        complain("autotune: {}\nwhat was measured is kept in {}, the same command goes on there", error.what(), folder.string());
+        return environment_error;
     }
     const Comparison comparison = compared(arguments, a, b);
     if (!verdict) verdict = verdict_of(comparison, a, b);

@@ -388,7 +388,7 @@ inline constexpr struct StudyKeys {
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};
     Key default_again{"default_again", is::integer_from<0>,
                       "after so many trials of others the default is measured again, to see whether the machine drifts; 0: never (10 where "
-                      "something runs and the budget has 15 trials or more, else 0)"};
+                      "something runs, unless `decision` is published or the budget is below 15 trials; else 0)"};
     Key audit{"audit", is::one_of<audits>, "whether unsound results may win"};
     Key budget{"budget", is::keyed<keys::budget>, "when to stop"};
     Key evaluator{"evaluator", is::keyed<keys::evaluator>, "who measures", required};

@@ -75,7 +75,10 @@ TEST_CASE("compare: goes on where it stopped, and says what it cannot compare") 
     const std::string other = folder.write("other.yaml", replaced(compared_study(levels), "maximize: total", "maximize: output")).string();
     const Ran unlike = autotune({"compare", a, other, "--directory", "e"}, folder.path());
     CHECK(unlike.code == 2);
-    CHECK(has(unlike.err, "they cannot be compared"));
+    CHECK(has(unlike.err, "they cannot be compared: objective of A is maximize total_tokens_per_second, of B maximize output"));
+    const Ran another = autotune({"compare", a, "--set", "max_num_seqs=8"}, folder.path());  // into the folder of the first
+    CHECK(another.code == 2);
+    CHECK(has(another.err, "holds the trials of another comparison"));
     const std::string sure = folder.write("sure.yaml", compared_study(levels, "0")).string();
     CHECK(has(autotune({"compare", sure, "--set", "max_num_seqs=8", "--directory", "f"}, folder.path()).err, "same answer every time"));
 }

@@ -5,6 +5,7 @@
 #include "servetune/base/student.hpp"
 #include "servetune/trial/decision.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstddef>
@@ -22,14 +23,15 @@ namespace servetune {
 ///     Comparison comparison({.margin = 0.01, .least_pairs = 3, .most_pairs = 10});
 ///     while (comparison.open()) comparison.add(std::log(measure_b() / measure_a()));
 ///
-/// The 95 % interval is valid although it is looked at after every pair and the first look that decides ends it: each
-/// of the looks has an equal part of the 5 % (Bonferroni), and Student's t needs no assumption about the noise.
+/// The 95 % interval is valid although it is looked at after every pair, the first look that decides ends it, and more
+/// pairs may be allowed later: look k has the part 1 / (k (k + 1)) of the 5 %, and all parts add to 1 (Bonferroni).
+/// Student's t needs no assumption about the noise.
 class Comparison {
 public:
     enum class Verdict {
         undecided,  ///< more pairs would tell
-        better,     ///< the interval of B's gain is above 0
-        worse,      ///< below 0
+        better,     ///< the interval of B's gain is above 0, and reaches beyond the margin
+        worse,      ///< below 0, and beyond the margin
         same        ///< within the margin, either way
     };
     static constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
@@ -66,8 +68,8 @@ public:
         double squares = 0;
         for (const double value : log_ratios_) squares += (value - mean) * (value - mean);
         const double error = std::sqrt(squares / (n - 1) / n);
-        const auto looks = static_cast<double>(options_.most_pairs - options_.least_pairs + 1);
-        const double reach = error * student_quantile(0.05 / looks, log_ratios_.size() - 1);
+        const double look = std::max(1.0, n + 1 - static_cast<double>(options_.least_pairs));
+        const double reach = error * student_quantile(0.05 / (look * (look + 1)), log_ratios_.size() - 1);
         return {std::expm1(mean), std::expm1(mean - reach), std::expm1(mean + reach)};
     }
     [[nodiscard]] Verdict verdict() const {

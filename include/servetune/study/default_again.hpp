@@ -16,7 +16,7 @@ inline bool default_again_is_due(const Problem& problem, std::span<const Trial> 
     std::size_t others = 0;
     for (const Trial& trial : history) {
         if (trial.configuration != problem.space.default_configuration()) ++others;
-        else if (trial.told() && trial.measurement() == nullptr) return false;
+        else if (const Failure* failure = trial.failure(); failure != nullptr && teaches(failure->kind)) return false;
         else others = 0;
     }
     return history.size() == 1 || others >= every;

@@ -59,8 +59,9 @@ struct Recommendation {
     std::size_t results = 0;    ///< measurements of the search
     std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;    ///< of these: the audit refuses them
-    double drift = 0;           ///< from the fastest to the slowest state of the machine; 0: none is proven (`Drift`)
-    Gain gain{};                ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
+    double drift =
+        0;  ///< from the fastest to the slowest state of the machine; 0: none is proven (`Drift`). Of several goals that where it is most
+    Gain gain{};  ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
     /// or nothing can be concluded.
     std::optional<Gain> given_away{};
@@ -143,9 +144,11 @@ inline bool gains_without_drift(const Problem& problem, std::span<const Trial> h
     decision.correct_drift = false;
     const Standings standings(history, problem.objective, decision);
     const Standing* base = standings.find(problem.space.default_configuration());
-    return base != nullptr && std::any_of(standings.all().begin(), standings.all().end(), [&](const Standing& standing) {
-               return standing.passes() && &standing != base && worth_it(decision, judged_gain(problem, standings, standing, *base));
-           });
+    if (base == nullptr) return false;
+    for (const Standing& standing : standings.all())
+        for (std::size_t k = 0; k < problem.objective.goals.size() && standing.passes() && &standing != base; ++k)
+            if (worth_it(decision, judged_gain(problem, standings, standing, *base, k))) return true;
+    return false;
 }
 
 /// The rule, for every strategy. Of the passing configurations that are worth having over the default, the one with the
@@ -154,7 +157,7 @@ inline bool gains_without_drift(const Problem& problem, std::span<const Trial> h
 /// is known about as well, fewest
 /// settings first. A flag whose effect is not worth having is thus never recommended. Where the default's or the
 /// winner's measurements cannot be relied on, or hardly any can, the study is inconclusive and the default is kept
-/// (`Doubt`; with the audit enforced only).
+/// (`Doubt`; disturbed and unsound measurements with the audit enforced only).
 ///
 /// Of several goals the leading one decides who is best; worth having is then what is worth it in any of them, so that
 /// neither the default nor a smaller command replaces a configuration that is as good in the leading goal and clearly
@@ -185,8 +188,8 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const Standing* best = standings.best();
     if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
-    result.drift = standings.drift().change();
     const std::vector<Goal> goals = problem.objective.goals;
+    for (std::size_t k = 0; k < goals.size(); ++k) result.drift = std::max(result.drift, standings.drift(k).change());
     if (problem.objective.several())
         for (const Standing* standing : standings.front()) {
             FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});

@@ -12,7 +12,8 @@ namespace servetune {
 struct StudyOptions {
     std::uint64_t seed = 0;
     std::vector<std::string> report_workloads{};  ///< measured for default and recommendation once the search is over
-    std::function<double()> now{};                ///< seconds since 1970 UTC; empty: the system's clock (`unix_seconds`)
+    /// Seconds since 1970 UTC; empty: the system's clock (`unix_seconds`).
+    std::function<double()> now{};
     /// Monotonic seconds, arbitrary epoch, for the lengths of a run and of its trials: setting the wall clock does
     /// not change them. Empty: `now` if that is given, else the system's (`steady_seconds`).
     std::function<double()> steady{};

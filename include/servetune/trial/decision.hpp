@@ -74,8 +74,6 @@ inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Esti
     return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1};
 }
 
-/// In the leading goal.
-
 /// Whether `gain` is enough to change a configuration for it.
 inline bool worth_it(const Decision& decision, const Gain& gain) {
     return gain.value >= decision.min_gain && (decision.rule == Decision::Rule::published || gain.significant());
@@ -106,12 +104,13 @@ inline bool assumption_is_contradicted(double assumed_cv, double measured_cv) {
     return measured_cv * measured_cv > 6 * assumed_cv * assumed_cv;
 }
 
+inline constexpr std::size_t assumed_freedom = 5;  ///< degrees of freedom that an assumed noise weighs
+
 /// The relative noise of one measurement: the assumed one pooled with what replicates show (each inner vector: the
 /// measurements of one configuration; `within`: runs behind single figures). The assumption weighs 5 degrees of
 /// freedom: it is then off by less than a factor of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten
 /// replicates already outweigh it. One that they contradict weighs nothing (`assumption_is_contradicted`).
 inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates, const Spread& within = {}) {
-    constexpr double prior_freedom = 5;
     double freedom = within.freedom;
     double squares = within.squares;
     for (const std::vector<double>& values : replicates) {
@@ -123,7 +122,7 @@ inline double pooled_noise(double assumed_cv, const std::vector<std::vector<doub
     }
     const double assumed = assumed_cv * assumed_cv;
     if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom))) return std::sqrt(squares / freedom);
-    return std::sqrt((squares + prior_freedom * assumed) / (freedom + prior_freedom));
+    return std::sqrt((squares + static_cast<double>(assumed_freedom) * assumed) / (freedom + static_cast<double>(assumed_freedom)));
 }
 
 /// The probability that estimate `which` has the best true value of all, each true log value being normal around its

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/student.hpp"
+#include "servetune/trial/decision.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -22,8 +23,8 @@ struct DriftCheck {
 /// How the machine's speed changed during a study, by what one configuration gave at several places of it.
 ///
 /// A straight trend and one step are tested against no change (F tests with one degree of freedom; the assumed noise
-/// weighs as many degrees of freedom as in `pooled_noise`; Bonferroni over both shapes and the step's places). Where
-/// one of them is real, the level between the checks is that of a random walk with noise, whose variance is found by
+/// weighs as much as in `pooled_noise`; Bonferroni over both shapes and the step's places). Where one of them is
+/// likely, the level between the checks is that of a random walk with noise, whose variance is found by
 /// restricted likelihood, and what is known of it at any place comes by ordinary kriging (Cressie, Statistics for
 /// Spatial Data, 1993, sections 2.6 and 3.2): a step is known to lie between two checks, not where.
 class Drift {
@@ -54,6 +55,9 @@ public:
         const auto [low, high] = std::minmax_element(levels.begin(), levels.end());
         return -std::expm1(*low - *high);
     }
+
+    /// How the checks spread around the better of both shapes: the noise, without the change.
+    [[nodiscard]] Spread spread() const { return spread_; }
 
     /// ln of the speed at a place over the mean of the checks; 0 where no drift is taken off.
     [[nodiscard]] double offset(double at) const {
@@ -90,14 +94,14 @@ private:
             squares += (check.log_value - mean_) * (check.log_value - mean_);
             at += check.at / n;
         }
-        constexpr double assumed = 5;
-        const std::size_t freedom = static_cast<std::size_t>(assumed) + checks_.size() - 2;
-        double least = squares;
+        spread_ = {squares, n - 2};
         const auto look = [&](double explained, double places) {
-            const double rest = std::max(0.0, squares - explained);
-            const double variance = (assumed * noise_cv * noise_cv + rest) / static_cast<double>(freedom);
-            chance_ = std::min(chance_, 2 * places * student_tails(std::sqrt(explained / variance), freedom));
-            least = std::min(least, rest);
+            const Spread rest{std::max(0.0, squares - explained), n - 2};
+            const double deviation = pooled_noise(noise_cv, {}, rest);
+            const bool alone = assumption_is_contradicted(noise_cv, std::sqrt(rest.squares / rest.freedom));
+            const std::size_t freedom = checks_.size() - 2 + (alone ? 0 : assumed_freedom);
+            chance_ = std::min(chance_, 2 * places * student_tails(std::sqrt(explained) / deviation, freedom));
+            if (rest.squares < spread_.squares) spread_ = rest;
         };
         double along = 0;
         double spread = 0;
@@ -112,7 +116,7 @@ private:
             const auto left = static_cast<double>(i + 1);
             look(before * before * (1 / left + 1 / (n - left)), n - 1);
         }
-        noise_variance_ = (assumed * noise_cv * noise_cv + least) / static_cast<double>(freedom);
+        noise_variance_ = std::pow(pooled_noise(noise_cv, {}, spread_), 2);
     }
 
     /// Of the differences to the first check, whose covariances hold no unknown level.
@@ -191,6 +195,7 @@ private:
     std::vector<DriftCheck> checks_{};
     double mean_ = 0;
     double chance_ = 1;
+    Spread spread_{};
     double noise_variance_ = 0;
     double walk_ = 0;  ///< variance of the level's change from one trial to the next
 };

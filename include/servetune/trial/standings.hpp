@@ -38,8 +38,8 @@ struct Standing {
     std::vector<GoalFigures> goals{};    ///< one for each goal of the objective, in its order
     std::string refused{};               ///< why it cannot win; empty: it can
     std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
-    /// Of the workload that loses most against the default, over what `Decision::never_worse_than` allows: ln of the
-    /// ratio, above 0 is allowed. Nothing: there is no such rule, or nothing to compare.
+    /// ln of what the workload that loses most keeps of the default's figure, over what `Decision::never_worse_than`
+    /// allows: above 0 it is allowed. Nothing: no such rule, or nothing to compare.
     std::optional<double> guard_margin{};
 
     [[nodiscard]] bool told() const {
@@ -145,7 +145,9 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         std::vector<std::vector<double>> replicates;
         Spread within;
         for (const Standing& standing : standings_) {
-            replicates.push_back(standing.goals[k].values);
+            // What the drift was fitted to spreads less around it than new measurements would.
+            if (drifts_[k].taken_off() && &standing == &standings_.front()) within += drifts_[k].spread();
+            else replicates.push_back(standing.goals[k].values);
             within += standing.goals[k].within;
         }
         noises_.push_back(pooled_noise(decision.noise_cv, replicates, within));
@@ -204,7 +206,6 @@ inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     std::vector<DriftCheck> checks;
     for (std::size_t i = 0; i < of_default.values.size(); ++i) checks.push_back({of_default.places[i], std::log(of_default.values[i])});
     drift = Drift(std::move(checks), decision.noise_cv);
-    if (!drift.taken_off()) return;
     for (Standing& standing : standings_)
         for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i)
             standing.goals[k].values[i] *= std::exp(-drift.offset(standing.goals[k].places[i]));
