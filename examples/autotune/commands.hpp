@@ -111,12 +111,12 @@ struct AuditArguments {
     bool json = false;
 };
 
-struct BenchArguments {
+/// What the commands have in common that load-test a server somebody runs.
+struct LoadTestArguments {
     std::string url;
     std::string model{};  ///< empty: the only one that the server serves
     std::string workload = "random:512x128";
-    std::optional<std::size_t> requests{}, concurrency{};
-    std::optional<double> rate{};
+    std::optional<std::size_t> requests{};
     std::optional<double> burstiness{};
     std::optional<std::uint64_t> seed{}, salt{};
     bool ignore_eos = false;
@@ -131,14 +131,29 @@ struct BenchArguments {
     std::size_t loops = 1;
     double request_timeout_seconds = 3600;
     double stall_timeout_seconds = 300;
-    std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
     std::string hardware{};
     std::string facts_of{};  ///< model whose facts count, when it is served under another name
     double devices = 1;
-    std::optional<std::filesystem::path> save{}, records{}, compare_with{};
-    bool detailed = false;
     bool json = false;
     bool quiet = false;
+};
+
+struct BenchArguments : LoadTestArguments {
+    std::optional<std::size_t> concurrency{};
+    std::optional<double> rate{};
+    std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
+    std::optional<std::filesystem::path> save{}, records{}, compare_with{};
+    bool detailed = false;
+};
+
+struct CapacityArguments : LoadTestArguments {
+    std::vector<std::string> limits{};  ///< `ttft_p95 <= 500ms`
+    bool concurrency = false;           ///< requests in flight are searched, not requests a second
+    std::optional<double> from{}, to{};
+    std::int64_t points = 6;
+    double within = 0.02;
+    std::vector<double> sweep{};  ///< these loads and no search
+    std::optional<std::filesystem::path> save{};
 };
 
 int run(const RunArguments& arguments);
@@ -152,6 +167,7 @@ int compare(const CompareArguments& arguments);
 int engines(const EnginesArguments& arguments);
 int audit(const AuditArguments& arguments);
 int bench(const BenchArguments& arguments);
+int capacity(const CapacityArguments& arguments);
 int simulate(const SimulateArguments& arguments);
 int fit_table(const FitArguments& arguments);
 int import_document(const ImportArguments& arguments);

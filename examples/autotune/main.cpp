@@ -38,17 +38,13 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
     command->add_option("--directory", arguments.directory, "The study's folder: journal, report (default: ./<study name>)");
 }
 
-CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
-    CLI::App* command =
-        app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
+void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
     command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
     command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
     command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
     command->add_option("--requests", arguments.requests, "How many")->check(whole_number(1));
-    command->add_option("--rate", arguments.rate, "Requests a second (open loop)")->check(positive_number());
     command->add_option("--burstiness", arguments.burstiness, "Of arrivals at a rate: 1 is Poisson, less is burstier, inf an even pace")
         ->check(positive_number(true));
-    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(whole_number(1));
     command->add_option("--seed", arguments.seed, "Of prompts and arrivals")->check(whole_number(0));
     command->add_option("--salt", arguments.salt, "Of this run's prompts (default: a new one, so that no prefix cache answers)")
         ->check(whole_number(0));
@@ -64,18 +60,48 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     command->add_option("--loops", arguments.loops, "Event loops, each a thread")->check(whole_number(1));
     command->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds for one answer")->check(positive_number());
     command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without a byte")->check(positive_number());
-    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(positive_number());
-    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(positive_number());
-    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(positive_number());
     command->add_option("--hardware", arguments.hardware, "What it runs on, such as h100-sxm: checked against physics");
     command->add_option("--facts-of", arguments.facts_of, "The model, where it is served under another name");
     command->add_option("--devices", arguments.devices, "Accelerators that share the work of one step")->check(positive_number());
+    command->add_flag("--quiet", arguments.quiet, "No progress on standard error");
+}
+
+CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
+    CLI::App* command =
+        app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
+    add_load_test(command, arguments);
+    command->add_option("--rate", arguments.rate, "Requests a second (open loop)")->check(positive_number());
+    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(whole_number(1));
+    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(positive_number());
     command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: every request");
     command->add_option("--records", arguments.records, "Every request with all its gaps: gzip compressed JSON lines");
     command->add_option("--compare-with", arguments.compare_with, "A result of any tool to set beside this one");
     command->add_flag("--json", arguments.json, "Print the JSON of --save instead of the report");
-    command->add_flag("--quiet", arguments.quiet, "No progress on standard error");
+    return command;
+}
+
+CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
+    CLI::App* command = app.add_subcommand(
+        "capacity",
+        "The largest load that a server bears within limits, and its figures from load to load: exit code 1 when the lowest breaks them");
+    add_load_test(command, arguments);
+    command->add_option("--limit", arguments.limits, "What must hold, such as 'ttft_p95 <= 500ms'; all of them")->allow_extra_args(false);
+    command->add_flag("--concurrency", arguments.concurrency, "Look for requests in flight (closed loop), not for requests a second");
+    command->add_option("--from", arguments.from, "The lowest load that is tried")->check(positive_number());
+    command->add_option("--to", arguments.to, "The highest, which is tried first (default: all requests at once)")
+        ->check(positive_number());
+    command->add_option("--points", arguments.points, "Loads that are tried at most")->check(CLI::Range(2, 50))->capture_default_str();
+    command->add_option("--within", arguments.within, "How closely the load is wanted, relative")
+        ->check(CLI::Range(0.001, 0.5))
+        ->capture_default_str();
+    command->add_option("--sweep", arguments.sweep, "These loads, such as 1,2,4,8, and no search")
+        ->delimiter(',')
+        ->check(positive_number());
+    command->add_option("--save", arguments.save, "The JSON into a file");
+    command->add_flag("--json", arguments.json, "Print one JSON object");
     return command;
 }
 
@@ -208,6 +234,8 @@ int dispatch(int argc, char** argv) {
 
     BenchArguments bench_arguments;
     add_bench_command(app, bench_arguments);
+    CapacityArguments capacity_arguments;
+    add_capacity_command(app, capacity_arguments);
 
     try {
         app.parse(argc, argv);
@@ -233,6 +261,7 @@ int dispatch(int argc, char** argv) {
     }
     if (app.got_subcommand("engines")) return engines(engines_arguments);
     if (app.got_subcommand("bench")) return bench(bench_arguments);
+    if (app.got_subcommand("capacity")) return capacity(capacity_arguments);
     if (app.got_subcommand("simulate")) {
         if (fit_arguments.table.empty()) return simulate(simulate_arguments);
         static_cast<StudyArguments&>(fit_arguments) = simulate_arguments;

@@ -79,7 +79,8 @@ public:
         Running& running = *e_.running_;
         running.last = configuration_;
         const std::optional<Failure>& no_start = running.deployment.started().failure;
-        Outcome outcome = no_start ? Outcome(*no_start) : measurement_.of(running.deployment, running.model(), running.calibration);
+        Metrics quality;
+        Outcome outcome = no_start ? Outcome(*no_start) : measured(running, quality);
         if (auto* failure = std::get_if<Failure>(&outcome)) {
             if (failure->log_path.empty()) failure->log_path = running.log.string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
@@ -88,6 +89,7 @@ public:
         if (!serves_on) stop_seconds += stop();
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
             measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
+            measurement->metrics.insert(quality.begin(), quality.end());
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
         }
@@ -95,6 +97,17 @@ public:
     }
 
 private:
+    /// What its answers are worth comes before how fast they are.
+    [[nodiscard]] Outcome measured(Running& running, Metrics& quality) {
+        if (e_.quality_ && context_.workload.empty()) {
+            auto found = e_.quality_->of(running.deployment, configuration_, context_.stop);
+            if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
+            quality = std::get<Metrics>(std::move(found));
+            for (const auto& [name, metric] : quality) measurement_.say(name + " " + short_number_text(metric.value));
+        }
+        return measurement_.of(running.deployment, running.model(), running.calibration);
+    }
+
     /// Whether the engine that runs is what this configuration needs. A replicate is a new start: starts differ.
     [[nodiscard]] bool usable() const {
         return e_.running_ && e_.running_->configuration == without_load_level(configuration_) && e_.running_->last != configuration_ &&
@@ -135,6 +148,7 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
                                    [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
     check_options("deploying", options_.why_invalid());
     check_options("deploying", workloads_.why_invalid());
+    if (options_.quality) quality_.emplace(*options_.quality);
 }
 
 EngineEvaluator::~EngineEvaluator() = default;
@@ -156,7 +170,10 @@ Outcome EngineEvaluator::evaluate(const Configuration& configuration, const Eval
 }
 
 std::string EngineEvaluator::Options::why_invalid() const {
-    return OptionCheck().part("deploy", deploy.why_invalid()).part("measure", measure.why_invalid()).text();
+    OptionCheck check;
+    check.part("deploy", deploy.why_invalid()).part("measure", measure.why_invalid());
+    if (quality) check.part("quality", quality->why_invalid());
+    return check.text();
 }
 
 std::string StudyWorkloads::why_invalid() const {

@@ -10,6 +10,7 @@
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/load/audit.hpp"
+#include "servetune/load/capacity.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
 
@@ -187,6 +188,70 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, 
     return interrupted(server, watch);
 }
 
+/// One load test. `called`: what is told of it, and what makes its prompts its own.
+Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration,
+                                  const Workload& workload, const std::string& called) {
+    (void)server.reset_cache();
+    LoadTest test;
+    test.endpoint = server.endpoint();
+    test.workload = workload;
+    test.workload.seed = derive_seed(workload.seed, context_.seed);
+    test.options = watched(watch);
+    test.limits = service_limits(options_.limits);
+    test.salt = salt(called);
+    test.handshake = handshake_;
+    test.calibration = calibration;
+    test.known.hardware = options_.hardware;
+    test.known.served = served_model(model, options_.models);
+    test.known.rate_is_chosen = called != workload.name || configuration_.find(load_request_rate) != nullptr;
+    if (called == workload.name) test.to_reach = rate_to_reach();
+    const LoadTestResult result = run_load_test(test, watch.load());
+    if (auto failure = interrupted(server, watch)) return *failure;
+    if (result.given_up) return as_given_up(workload.name, *test.to_reach, *result.given_up);
+    for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
+        if (failure) return server.changed().value_or(*failure);
+    say(called + " measured in " + seconds_text(result.run.duration_seconds));
+    return Measurement{metrics_of(result.statistics), result.validity};
+}
+
+/// What a trial of one workload has to reach so that it is not surely worse than the best so far by `give_up`. Levels
+/// of load are measured in full: how they compare is the question there.
+std::optional<RateToReach> ServerMeasurement::rate_to_reach() const {
+    const auto& best = context_.to_beat;
+    if (!best || !(options_.give_up > 0) || workloads_.size() != 1 || !load_level_text(configuration_).empty()) return std::nullopt;
+    if (best->goal.direction != Direction::maximize) return std::nullopt;
+    return RateToReach{best->goal.metric, best->value / (1 + options_.give_up)};
+}
+
+Measurement ServerMeasurement::as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const {
+    say(workload + " ended early after " + seconds_text(found.seconds) + ": it is surely slower than the best so far by " +
+        text_of(options_.give_up * 100) + " % or more");
+    Finding finding{
+        "given_up", figure_text(wanted.metric, found.value), figure_text(wanted.metric, wanted.least),
+        "its load test was ended once it was certain that it would not reach the right-hand figure; the left one is approximate"};
+    return {{{wanted.metric, {found.value, found.standard_error}}, {"trial_saved_seconds", {found.saved_seconds}}},
+            {Verdict::suspect, {std::move(finding)}}};
+}
+
+/// The server goes on serving while the load changes; its cache is emptied between the points as between workloads.
+Outcome ServerMeasurement::at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration,
+                                       const Workload& workload) {
+    std::size_t point = 0;
+    const MeasureLoad measure = [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
+        Outcome outcome = loaded(server, watch, model, calibration, at_level, workload.name + ", load " + std::to_string(++point));
+        if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
+        auto& measurement = std::get<Measurement>(outcome);
+        return LoadPoint{.metrics = std::move(measurement.metrics), .validity = std::move(measurement.validity)};
+    };
+    const std::size_t requests = plan_requests(workload, {salt(workload.name), calibration}).requests.size();
+    auto found =
+        find_capacity(workload, requests, options_.limits, measure, [&](const std::string& line) { say(workload.name + ", " + line); });
+    if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
+    const auto& capacity = std::get<Capacity>(found);
+    say(workload.name + ": the largest load is " + capacity.text(load_unit(workload.arrival)));
+    return measurement_of(capacity, workload.arrival);
+}
+
 std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, Watch& watch, const std::string& model,
                                                                            const Calibration& calibration) {
     Measured measured;
@@ -197,26 +262,12 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         machine = server.watch(std::move(watched));
     }
     for (const Workload& workload : workloads_) {
-        (void)server.reset_cache();
-        LoadTest test;
-        test.endpoint = server.endpoint();
-        test.workload = workload;
-        test.workload.seed = derive_seed(workload.seed, context_.seed);
-        test.options = watched(watch);
-        test.limits = options_.limits;
-        test.salt = salt(workload.name);
-        test.handshake = handshake_;
-        test.calibration = calibration;
-        test.known.hardware = options_.hardware;
-        test.known.served = served_model(model, options_.models);
-        test.known.rate_is_chosen = configuration_.find(load_request_rate) != nullptr;
-        const LoadTestResult result = run_load_test(test, watch.load());
-        if (auto failure = interrupted(server, watch)) return *failure;
-        for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
-            if (failure) return server.changed().value_or(*failure);
-        measured.parts.push_back({workload.name, workload.weight, metrics_of(result.statistics)});
-        add(measured.validity, result.validity);
-        say(workload.name + " measured in " + seconds_text(result.run.duration_seconds));
+        Outcome outcome = workload.arrival.searched() ? at_capacity(server, watch, model, calibration, workload)
+                                                      : loaded(server, watch, model, calibration, workload, workload.name);
+        if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
+        auto& measurement = std::get<Measurement>(outcome);
+        measured.parts.push_back({workload.name, workload.weight, std::move(measurement.metrics)});
+        add(measured.validity, measurement.validity);
     }
     if (machine) measured.disturbed = machine->findings();
     return measured;
@@ -275,6 +326,7 @@ std::string MeasureOptions::why_invalid() const {
     check.part("load", load.why_invalid())
         .seconds("trial_within_seconds", trial_within_seconds)
         .within("warm_up_requests", static_cast<double>(warm_up_requests), 0, 1e6)
+        .that(give_up >= 0 && give_up <= 10, "give_up", "a share from 0 to 10", std::to_string(give_up))
         .within("infrastructure_retries", static_cast<double>(infrastructure_retries), 0, most_retries);
     if (watch) check.part("watch", watch->why_invalid());
     return check.text();

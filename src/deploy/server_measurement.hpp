@@ -6,6 +6,7 @@
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/load/calibration.hpp"
 #include "servetune/load/probe.hpp"
+#include "servetune/load/race.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <chrono>
@@ -48,6 +49,11 @@ private:
     [[nodiscard]] double stalled_after() const;
     [[nodiscard]] LoadOptions watched(Watch& watch) const;
     [[nodiscard]] std::optional<Failure> warm_up(Server& server, Watch& watch, std::optional<Calibration>& known);
+    [[nodiscard]] std::optional<RateToReach> rate_to_reach() const;
+    [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const;
+    Outcome loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload,
+                   const std::string& called);
+    Outcome at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload);
     std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
     [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;
 

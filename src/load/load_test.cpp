@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/load_test.hpp"
 
+#include "servetune/base/error.hpp"
+
 #include <algorithm>
+#include <atomic>
+#include <utility>
 
 namespace servetune {
 
@@ -37,6 +41,9 @@ std::string refusal_text(const std::string& field, const std::string& reason) {
 }  // namespace
 
 LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) {
+    if (test.workload.arrival.searched())
+        throw UsageError("workload '" + test.workload.name +
+                         "': its load is to be looked for (find_capacity); one load test has a fixed one");
     LoadTestResult result{};
     result.handshake = test.handshake ? *test.handshake : try_request(test.endpoint, test.workload.ignore_eos, test.token_ids, stop);
     const Endpoint endpoint = as_agreed(test.endpoint, result.handshake);
@@ -45,7 +52,21 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     result.plan = plan_requests(test.workload, {test.salt, result.calibration, test.token_ids});
     LoadOptions options = test.options;
     options.ignore_eos = test.workload.ignore_eos;
-    result.run = generate_load(endpoint, result.plan.requests, test.workload.arrival, options, stop);
+    const auto lost_after = test.to_reach ? lost_after_seconds(*test.to_reach, result.plan) : std::nullopt;
+    std::stop_source over;
+    const std::stop_callback stopped(stop, [&over] { over.request_stop(); });
+    std::atomic<bool> lost{false};
+    if (lost_after)
+        // A server that hangs, or answers with errors, is not slow: that is found out as ever.
+        options.progress = [&, inner = options.progress, chunks = std::uint64_t{0}](const LoadProgress& progress) mutable {
+            if (inner) inner(progress);
+            const bool moves = progress.token_chunks > std::exchange(chunks, progress.token_chunks);
+            const bool under_way = moves && progress.failed == 0 && progress.ended > 0 && progress.ended < progress.planned;
+            if (progress.seconds <= *lost_after || !under_way || lost.exchange(true)) return;
+            over.request_stop();
+        };
+    result.run = generate_load(endpoint, result.plan.requests, test.workload.arrival, options, over.get_token());
+    if (lost && result.run.stopped && !stop.stop_requested()) result.given_up = given_up(*test.to_reach, result.plan, result.run);
     result.statistics = statistics_of(result.run, {result.plan.requests.size(), test.workload.arrival, test.limits, result.plan.requests});
     for (std::size_t i = 0; i < result.handshake.refused_fields.size(); ++i)
         result.statistics.notes.push_back(refusal_text(result.handshake.refused_fields[i], result.handshake.reasons[i]));

@@ -479,6 +479,8 @@ Metrics metrics_of(const BenchmarkResult& result) {
 
 Metrics metrics_of(const LoadStatistics& statistics) {
     Metrics metrics = metrics_of(statistics.result);
+    if (const auto& per_token = statistics.result.time_per_output_token.mean; per_token && *per_token > 0)
+        metrics[std::string(tokens_per_second_per_user)] = Metric{1 / *per_token};
     for (const auto& [name, error] : statistics.standard_errors)
         if (const auto found = metrics.find(name); found != metrics.end()) found->second.standard_error = error;
     return metrics;

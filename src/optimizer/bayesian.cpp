@@ -7,6 +7,7 @@
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
 #include "servetune/space/neighbours.hpp"
+#include "servetune/study/recommendation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -57,6 +58,8 @@ private:
                                                         std::vector<Configuration> suggestions) const;
     [[nodiscard]] std::optional<Proposal> far_away(const PendingAwareModel& model, const Problem& problem, const Candidates& candidates,
                                                    const std::set<Configuration>& seen);
+    [[nodiscard]] std::optional<Proposal> smaller_command(const Models& models, const Problem& problem, const Candidates& candidates,
+                                                          std::span<const Trial> history, const std::set<Configuration>& seen) const;
     [[nodiscard]] static std::optional<std::pair<std::size_t, double>> best_replicate(const PendingAwareModel& model);
     [[nodiscard]] std::optional<Answer> not_worth_it(const Models& models, const Problem& problem, const Candidates& candidates,
                                                      std::span<const Trial> history, const std::set<Configuration>& seen,
@@ -100,6 +103,8 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     const PendingAwareModel& model = models.learned;
     if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.evidence(), options_.learning.search);
     const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
+    if (last_ones && !used_up)
+        if (auto proposal = smaller_command(models, problem, all, history, seen)) return *proposal;
     if (problem.replicates_inform && (used_up || last_ones))
         if (auto proposal = confirmation(model, problem)) return *proposal;
     if (used_up) {
@@ -293,6 +298,50 @@ std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& 
     }
     if (!chosen) return std::nullopt;
     return Proposal{model.evidence()[*chosen].configuration, "again: it may be the best"};
+}
+
+/// What is left of the best posterior mean that passes once settings are dropped from it that do nothing, as far as the
+/// models believe: the one that costs least first, as long as it is well possible (one standard deviation) that all
+/// together cost less than `min_gain`. Once, as the first of the last trials; its measurement then decides whether it
+/// is recommended. Nothing where it was measured already.
+std::optional<Proposal> Bayesian::Search::smaller_command(const Models& models, const Problem& problem, const Candidates& all,
+                                                          std::span<const Trial> history, const std::set<Configuration>& seen) const {
+    const PendingAwareModel& model = models.learned;
+    if (model.tradeoff() != nullptr || !model.incumbent()) return std::nullopt;
+    std::set<Configuration> before;
+    for (std::size_t i = 0; i < history.size(); ++i)
+        if (before.insert(history[i].configuration).second && i + reserve() >= options_.trials) return std::nullopt;
+    const Configuration& best = model.evidence()[*model.incumbent()].configuration;
+    const double best_mean = model.at_evidence()[*model.incumbent()].mean;
+    const double most_loss = std::log1p(problem.decision.min_gain) / model.scale().spread();
+    Configuration smaller = best;
+    std::string dropped;
+    while (true) {
+        std::vector<Configuration> reductions;
+        std::vector<std::string> names;
+        for (const auto& [name, value] : smaller.entries()) {
+            const Value& usual = problem.space.at(name).default_value;
+            if (value == usual) continue;
+            Configuration one = problem.space.changed(smaller, {{name, usual}});
+            if (!is_reduction_of(problem.space, one, best) || !problem.space.violations(one).empty()) continue;
+            reductions.push_back(std::move(one));
+            names.push_back(name);
+        }
+        const std::vector<Choice> choices = choices_of(models, all, std::move(reductions));
+        std::optional<std::size_t> least;
+        for (std::size_t i = 0; i < choices.size(); ++i) {
+            const CandidateScore& score = choices[i].score;
+            const double sure = std::log(0.5);
+            const double loss = best_mean - score.objective.mean - std::sqrt(score.objective.variance);
+            if (score.log_works < sure || score.log_limits < sure || loss > most_loss) continue;
+            if (!least || score.objective.mean > choices[*least].score.objective.mean) least = i;
+        }
+        if (!least) break;
+        smaller = choices[*least].configuration;
+        dropped += (dropped.empty() ? "" : ", ") + names[*least];
+    }
+    if (smaller == best || seen.contains(smaller)) return std::nullopt;
+    return Proposal{std::move(smaller), "the best so far without what seems to do nothing: " + dropped};
 }
 
 std::vector<CandidateScore> Bayesian::Search::Models::scores(const std::vector<EncodedPoint>& points,

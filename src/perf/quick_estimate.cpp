@@ -95,7 +95,9 @@ std::optional<double> rate_of(const Arrival& arrival, const TrafficMeans& traffi
             if (traffic.last_at_seconds > 0) return static_cast<double>(traffic.requests) / traffic.last_at_seconds;
             return std::nullopt;
         case Arrival::Kind::all_at_once:
-        case Arrival::Kind::concurrency: break;
+        case Arrival::Kind::concurrency:
+        case Arrival::Kind::largest_rate:
+        case Arrival::Kind::largest_concurrency: break;
     }
     return std::nullopt;
 }

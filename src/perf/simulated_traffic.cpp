@@ -4,6 +4,7 @@
 #include "servetune/perf/simulator.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 #include <utility>
 
@@ -138,6 +139,15 @@ SimulatedTraffic::SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arri
 
 SimulatedTraffic::SimulatedTraffic(std::vector<Request> requests, Arrival arrival) : requests_(std::move(requests)), arrival_(arrival) {
     check_traffic(requests_, arrival_);
+}
+
+SimulatedTraffic SimulatedTraffic::under(const Arrival& arrival) const {
+    SimulatedTraffic result = *this;
+    result.arrival_ = arrival;
+    const double rate = arrival.kind == Arrival::Kind::rate ? arrival.requests_per_second : std::numeric_limits<double>::infinity();
+    for (Request& request : result.requests_) request.at_seconds /= rate;
+    check_traffic(result.requests_, arrival);
+    return result;
 }
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #include "servetune/predict/cost_belief.hpp"
 
 #include "servetune/engine/load_level.hpp"
+#include "servetune/load/capacity.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +12,11 @@ namespace servetune {
 namespace {
 
 constexpr double surely = 3;  ///< standard deviations: as far as a margin goes
+
+/// The largest load that keeps the limits goes with what the engine does at most; a prior mean's level is learned.
+std::string believed(std::string metric) {
+    return metric == sustained_requests_per_second || metric == "goodput_requests_per_second" ? "requests_per_second" : std::move(metric);
+}
 
 }  // namespace
 
@@ -22,7 +28,7 @@ double memory_margin(const MemoryPlan& plan, double least_tokens) {
 
 CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
                        const std::vector<std::pair<std::string, double>>& weights)
-    : evaluator_(std::move(evaluator)), metric_(std::move(metric)) {
+    : evaluator_(std::move(evaluator)), metric_(believed(std::move(metric))) {
     for (const auto& [name, weight] : weights)
         for (const SimulatedWorkload& workload : evaluator_->workloads())
             if (workload.workload.name == name) loads_.push_back({workload.workload, TrafficMeans::of(workload.traffic), weight});

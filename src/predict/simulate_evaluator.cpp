@@ -9,6 +9,7 @@
 #include "servetune/engine/failure_reader.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/load/audit.hpp"
+#include "servetune/load/capacity.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <algorithm>
@@ -24,6 +25,7 @@ AuditContext simulated_context(const SimulateEvaluator::Started& started, const 
     AuditContext context;
     context.dialect = Dialect::vllm;
     describe(context, workload.workload, result);
+    context.rate_is_chosen = workload.chosen;
     context.requested_requests = static_cast<double>(workload.traffic.requests().size());
     const ServingSettings& settings = started.serving.settings;
     context.served = ServedModel{started.serving.target.model, settings.quantization};
@@ -107,6 +109,19 @@ std::optional<Failure> SimulateEvaluator::died(const Started& started, const Sim
 }
 
 Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
+    if (!workload.workload.arrival.searched()) return loaded(started, workload, seed);
+    const MeasureLoad measure = [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
+        Outcome outcome = loaded(started, {at_level, workload.traffic.under(at_level.arrival), true}, seed);
+        if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
+        auto& measurement = std::get<Measurement>(outcome);
+        return LoadPoint{.metrics = std::move(measurement.metrics), .validity = std::move(measurement.validity)};
+    };
+    auto found = find_capacity(workload.workload, workload.traffic.requests().size(), options_.limits, measure);
+    if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
+    return measurement_of(std::get<Capacity>(found), workload.workload.arrival);
+}
+
+Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
     SimulationOptions options{seed, options_.noise, std::nullopt, false};
     const auto defect = load_defect(started.serving.target.traits, started.serving.parameters);
     if (defect) {
@@ -120,7 +135,7 @@ Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkl
     load.records = std::move(run.records);
     load.duration_seconds = run.duration_seconds;
     load.server = run.server;
-    const LoadStatistics statistics = statistics_of(load, {requests, workload.traffic.arrival(), {}});
+    const LoadStatistics statistics = statistics_of(load, {requests, workload.traffic.arrival(), service_limits(options_.limits)});
     if (statistics.result.successful_requests.value_or(0) == 0)
         return Failure{FailureKind::load_test_failed,
                        "no request succeeded: " + (load.records.empty() ? "there was none" : load.records.front().error)};

@@ -432,6 +432,20 @@ private:
         }
     }
 
+    void given_up() {
+        std::size_t ended = 0;
+        double saved = 0;
+        for (const Trial& trial : view_.trials) {
+            const Measurement* measured = trial.measurement();
+            const auto found = measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find("trial_saved_seconds");
+            if (measured == nullptr || found == measured->metrics.end()) continue;
+            ++ended;
+            saved += found->second.value;
+        }
+        if (ended > 0)
+            line("- {} of the load tests ended early, as their configuration was surely slower than the best so far; that saved about {}.",
+                 ended, seconds_text(saved));
+    }
     void notes() {
         line("## Notes\n");
         const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
@@ -439,10 +453,14 @@ private:
              stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
+        const auto quality = value_in(view_.means(result_.recommended), quality_drop);
+        if (quality && !result_.keep_default)
+            line("- Quality: {} against the default ({}).", plain_percent(*quality) + " lost",
+                 file_.quality && !file_.quality->options.command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
             const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
-            if (changes_answers && value != parameter.default_value)
+            if (changes_answers && !quality && value != parameter.default_value)
                 line("- Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.",
                      name, text_of(value));
         }
@@ -458,6 +476,7 @@ private:
         }
         if (suspect + unsound > 0)
             line("- The audit finds {} suspect and {} unsound measurements (audit: {}).", suspect, unsound, file_.audit);
+        given_up();
         const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
         if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");
         for (const std::string& note : file_.notes) line("- {}", note);

@@ -184,6 +184,21 @@ double read_rate(const Yaml& node) {
     return rate;
 }
 
+LoadSearch read_load_search(const Yaml& node) {
+    const auto& table = keys::load_search;
+    node.check_keys(table);
+    LoadSearch result;
+    read(node, table.from, result.from);
+    read(node, table.to, result.to);
+    read(node, table.points, result.points);
+    read(node, table.within, result.within);
+    if (result.within < 0.001 || result.within > 0.5) node.at(table.within).fail_wanted("a share from 0.1% to 50%");
+    for (const auto& [key, bound] : {std::pair(table.from, result.from), std::pair(table.to, result.to)})
+        if (bound && (*bound < slowest_rate || *bound > fastest_rate)) node.at(key).fail_wanted("a load of 1e-6 to 1e9");
+    if (result.from && result.to && *result.from >= *result.to) node.fail("`from` is below `to`");
+    return result;
+}
+
 Arrival read_arrival(const Yaml& node) {
     const auto& table = keys::arrival;
     node.check_keys(table);
@@ -217,10 +232,20 @@ Arrival read_arrival(const Yaml& node) {
             ramp->fail("rates of at least 0 wanted, one of them positive");
         check_rate(*ramp, std::max(result.requests_per_second, result.to_requests_per_second));
     }
-    if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp");
+    if (const Yaml* search = node.find(table.largest_rate)) {
+        ++given;
+        result.kind = Arrival::Kind::largest_rate;
+        result.search = read_load_search(*search);
+    }
+    if (const Yaml* search = node.find(table.largest_concurrency)) {
+        ++given;
+        result.kind = Arrival::Kind::largest_concurrency;
+        result.search = read_load_search(*search);
+    }
+    if (given > 1) node.fail("an arrival is one of rate, concurrency, trace, ramp, largest_rate, largest_concurrency");
     if (const Yaml* burstiness = node.find(table.burstiness)) {
-        if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp)
-            burstiness->fail("burstiness goes with a finite rate or a ramp");
+        if (result.kind != Arrival::Kind::rate && result.kind != Arrival::Kind::ramp && result.kind != Arrival::Kind::largest_rate)
+            burstiness->fail("burstiness goes with a finite rate, a ramp or largest_rate");
         result.burstiness = read_rate(*burstiness);
     }
     return result;

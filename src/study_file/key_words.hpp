@@ -33,6 +33,7 @@ inline constexpr Words<EngineTraits::FractionOf, 4> memory_fractions{{{EngineTra
                                                                       {EngineTraits::FractionOf::free, "free"},
                                                                       {EngineTraits::FractionOf::none, "none"}}};
 inline constexpr Words<bool, 2> others_words{{{true, "search"}, {false, "default"}}};
+inline constexpr std::array<std::string_view, 3> over_words{"mean", "worst", "each"};
 inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}};
 inline constexpr Words<bool, 2> stop_words{{{false, "at_its_end"}, {true, "when_not_worth_it"}}};
 inline constexpr Words<bool, 2> comparisons{{{false, "incumbent"}, {true, "baseline"}}};

@@ -170,6 +170,14 @@ inline constexpr struct RampKeys {
     Key to{"to", is::number_from<0>, "at the end", required};
 } ramp{};
 
+inline constexpr struct LoadSearchKeys {
+    static constexpr std::string_view called = "largest_rate";
+    Key from{"from", is::positive, "the lowest load that is tried (a fiftieth of what the server does; one in flight)"};
+    Key to{"to", is::positive, "the highest, which is tried first (all requests at once)"};
+    Key points{"points", is::integer_in<2, 50>, "loads that are tried for each configuration at most (6)"};
+    Key within{"within", is::share, "how closely the load is wanted: from 0.1% to 50% (2%)"};
+} load_search{};
+
 inline constexpr struct ArrivalKeys {
     static constexpr std::string_view called = "arrival";
     Key rate{"rate", is::rate, "requests per second; inf: all at once"};
@@ -177,6 +185,9 @@ inline constexpr struct ArrivalKeys {
     Key concurrency{"concurrency", is::integer_in<1, most_concurrency>, "that many requests in flight, a new one for each that ends"};
     Key trace{"trace", is::one_of<traces>, "as the data set's time stamps say"};
     Key ramp{"ramp", is::keyed<keys::ramp>, "requests per second, changing evenly in time"};
+    Key largest_rate{"largest_rate", is::keyed<keys::load_search>,
+                     "the most requests per second under which the limits of the objective hold, found for each configuration"};
+    Key largest_concurrency{"largest_concurrency", is::keyed<keys::load_search>, "the same of requests in flight"};
 } arrival{};
 
 inline constexpr struct WorkloadKeys {
@@ -209,10 +220,24 @@ inline constexpr struct GuardKeys {
 
 inline constexpr struct ObjectiveKeys {
     static constexpr std::string_view called = "objective";
-    Key maximize{"maximize", is::metrics, "the more the better; the first metric written leads"};
+    Key maximize{"maximize", is::metrics,
+                 "the more the better; the first metric written leads; request_rate, concurrency, goodput: at the most load that keeps the "
+                 "limits"};
     Key minimize{"minimize", is::metrics, "the less the better"};
     Key limits{"limits", is::list_of<is::text>, "`metric >= number` or `metric <= number`"};
+    Key over{"over", is::one_of<over_words>,
+             "of several workloads: their weighted geometric mean, the one that gains least over the default, or each a goal (mean)"};
 } objective{};
+
+inline constexpr struct QualityKeys {
+    static constexpr std::string_view called = "quality";
+    Key prompts{"prompts", is::file, "a prompt a line, answered greedily (24 that come with servetune)"};
+    Key answer_tokens{"answer_tokens", is::integer_in<1, 1'000'000>, "of each answer (64)"};
+    Key command{"command", is::list_of<is::word>, "in place of prompts a program that prints an accuracy, with {url} and {model}"};
+    Key metric{"metric", is::text, "which of what it prints: a key, or TASK/METRIC of lm-evaluation-harness (accuracy, the first row)"};
+    Key within{"within", is::positive_duration, "for that program (30min)"};
+    Key parameters{"parameters", is::list_of<is::name>, "that touch answers (those of quantization, types, speculation)"};
+} quality{};
 
 inline constexpr struct LoadKeys {
     static constexpr std::string_view called = "load";
@@ -308,6 +333,9 @@ inline constexpr struct AttachKeys {
     Key trial_within{"trial_within", is::positive_duration, "a longer trial has failed: hung (2h)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>, "requests before the first workload (16)"};
+    Key give_up{"give_up", is::share,
+                "a load test of one workload ends early once its configuration is surely slower than the best so far by so much; 0: never "
+                "(20%)"};
 } attach{};
 
 inline constexpr struct DeployKeys {
@@ -323,6 +351,9 @@ inline constexpr struct DeployKeys {
     Key stop_within{"stop_within", is::duration, "for the engine to end by itself once it was told (20s)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>, "requests before the first workload (16)"};
+    Key give_up{"give_up", is::share,
+                "a load test of one workload ends early once its configuration is surely slower than the best so far by so much; 0: never "
+                "(20%)"};
     Key log_bytes{"log_bytes", is::integer_from<0>, "of each trial's log at most (16777216)"};
     Key all_logs_bytes{"all_logs_bytes", is::integer_from<0>, "of all trials' logs together; over it the oldest go (1073741824)"};
     Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed, flag what stays disturbed (on)"};
@@ -371,6 +402,8 @@ inline constexpr struct StudyKeys {
                          "measured for the default and the recommendation only"};
     Key objective{"objective", is::keyed<keys::objective>, "what for", required};
     Key guard{"guard", is::keyed<keys::guard>, "of several workloads: what none of them may lose, however much the others gain"};
+    Key quality{"quality", is::keyed<keys::quality>,
+                "of `deploy`: what configurations answer is compared with the default's, as `quality_drop`"};
     Key space{"space", is::mapping_of<is::either<is::value, is::keyed<keys::parameter>>>,
               "parameter -> fixed value, or what it is narrowed to"};
     Key load{"load", is::keyed<keys::load>, "levels of load to search: how much the server bears within the limits"};

@@ -75,6 +75,13 @@ void add_written_evaluator(const Yaml& root, const MeasuringKind& kind, std::map
             add_written(value, "evaluator." + std::string(kind.name) + "." + key, result);
 }
 
+std::string text_of_search(const Arrival& arrival) {
+    if (!arrival.searched()) return "";
+    const LoadSearch& search = arrival.search;
+    const auto bound = [](const std::optional<double>& value) { return value ? text_of(*value) : std::string("-"); };
+    return " searched=" + bound(search.from) + ".." + bound(search.to) + "," + std::to_string(search.points) + "," + text_of(search.within);
+}
+
 std::string text_of_workload(const Workload& workload) {
     std::string result = "kind=" + std::string(name_in(dataset_kinds, workload.dataset.kind)) + " path=" + workload.dataset.path;
     const auto add = [&](const char* name, const std::optional<std::int64_t>& value) {
@@ -92,8 +99,9 @@ std::string text_of_workload(const Workload& workload) {
     const Arrival& arrival = workload.arrival;
     result += " range_ratio=" + text_of(workload.dataset.range_ratio) + " arrival=" + std::string(name_in(arrival_kinds, arrival.kind)) +
               "," + text_of(arrival.requests_per_second) + "," + text_of(arrival.burstiness) + "," +
-              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + " seed=" + std::to_string(workload.seed) +
-              " ignore_eos=" + (workload.ignore_eos ? "true" : "false") + " weight=" + text_of(workload.weight);
+              text_of(arrival.to_requests_per_second) + "," + std::to_string(arrival.in_flight) + text_of_search(arrival) +
+              " seed=" + std::to_string(workload.seed) + " ignore_eos=" + (workload.ignore_eos ? "true" : "false") +
+              " weight=" + text_of(workload.weight);
     return result;
 }
 

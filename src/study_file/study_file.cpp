@@ -7,14 +7,18 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
 #include "servetune/io/secrets.hpp"
+#include "servetune/load/capacity.hpp"
 #include "space_reader.hpp"
 #include "study_definition.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 namespace servetune {
 namespace {
@@ -33,7 +37,59 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
 }
 
-Objective read_objective(const Yaml& node) {
+/// Goals that ask for the most load that keeps the limits: the word, the metric, and the arrival that finds it.
+struct LoadGoal {
+    std::string_view word;
+    std::string_view metric;
+    Arrival::Kind arrival;
+};
+constexpr std::array<LoadGoal, 3> load_goals{{
+    {"request_rate", sustained_requests_per_second, Arrival::Kind::largest_rate},
+    {"concurrency", sustained_concurrency, Arrival::Kind::largest_concurrency},
+    {"goodput", "goodput_requests_per_second", Arrival::Kind::largest_rate},
+}};
+
+const LoadGoal* load_goal(std::string_view word) {
+    const auto found = std::find_if(load_goals.begin(), load_goals.end(), [&](const LoadGoal& goal) { return goal.word == word; });
+    return found == load_goals.end() ? nullptr : &*found;
+}
+
+/// `words`: of a load test, whose metrics we name; other evaluators have names of their own.
+std::string goal_metric(const std::string& word, Direction direction, bool words) {
+    if (!words) return word;
+    const LoadGoal* goal = direction == Direction::maximize ? load_goal(word) : nullptr;
+    return goal != nullptr ? std::string(goal->metric) : metric_of_word(word);
+}
+
+/// Of a load test, what a goal such as `request_rate` asks of the workloads' arrivals, and what a search for the
+/// largest load needs.
+void look_for_load(const Yaml& root, StudyFile& study) {
+    const Yaml& objective = root.at(keys::study.objective);
+    if (const Yaml* maximize = objective.find(keys::objective.maximize))
+        for (const Yaml& item : maximize->is_sequence() ? maximize->items() : std::vector<Yaml>{*maximize}) {
+            const LoadGoal* goal = load_goal(item.text());
+            if (goal == nullptr) continue;
+            for (Workload& workload : study.workloads) {
+                Arrival& arrival = workload.arrival;
+                if (arrival.searched()) continue;
+                if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
+                    item.fail("the largest load is looked for at a constant rate or concurrency, and '" + workload.name +
+                              "' has an arrival of another kind; give it `arrival: {largest_rate: {}}`");
+                arrival.kind = goal->arrival;
+            }
+        }
+    const bool searched =
+        std::any_of(study.workloads.begin(), study.workloads.end(), [](const Workload& workload) { return workload.arrival.searched(); });
+    if (!searched) return;
+    if (std::none_of(study.objective.limits.begin(), study.objective.limits.end(), grows_with_load))
+        objective.fail(
+            "the largest load that keeps the limits is looked for, and no limit grows with load; add one such as "
+            "limits: [\"ttft_p95 <= 500ms\"]");
+    if (const Yaml* load = root.find(keys::study.load))
+        load->fail("the workloads look for their largest load already; leave out `load`, or give them fixed arrivals");
+}
+
+Objective read_objective(const Yaml& node, bool words) {
     node.check_keys(keys::objective);
     std::vector<Goal> goals;  // in the file's order: the first one leads
     for (const auto& [key, value] : node.entries()) {
@@ -41,7 +97,7 @@ Objective read_objective(const Yaml& node) {
         const Direction direction = key == keys::objective.maximize.name ? Direction::maximize : Direction::minimize;
         if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
         for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
-            const std::string metric = item.text();
+            const std::string metric = goal_metric(item.text(), direction, words);
             if (std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == metric; }))
                 item.fail("'" + metric + "' is a goal already");
             goals.push_back({metric, direction});
@@ -52,9 +108,57 @@ Objective read_objective(const Yaml& node) {
     if (const Yaml* limits = node.find(keys::objective.limits))
         for (const Yaml& limit : limits->items()) {
             try {
-                result.limits.push_back(Limit::parse(limit.text()));
+                result.limits.push_back(Limit::parse(limit.text(), words));
             } catch (const ParseError& error) {
                 limit.fail(error.what());
+            }
+        }
+    return result;
+}
+
+/// What becomes of the figures of several workloads.
+void read_over(const Yaml& node, StudyFile& study) {
+    std::string over = "mean";
+    read(node, keys::objective.over, over);
+    if (over == "mean") return;
+    if (study.workloads.size() < 2) node.at(keys::objective.over).fail("says how workloads count together, and there is one");
+    if (over == "worst") {
+        study.objective.over = Objective::Over::worst;
+        return;
+    }
+    std::vector<Goal> each;
+    for (const Goal& goal : study.objective.goals)
+        for (const Workload& workload : study.workloads) {
+            if (goal.metric.find('@') != std::string::npos)
+                node.at(keys::objective.over).fail("'" + goal.metric + "' is of one workload already");
+            each.push_back({goal.metric + "@" + workload.name, goal.direction});
+        }
+    study.objective.goals = std::move(each);
+}
+
+QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
+    const auto& table = keys::quality;
+    node.check_keys(table);
+    if (!std::holds_alternative<DeployChoice>(study.measuring)) node.fail("only `evaluator: {deploy: ...}` asks an engine for answers");
+    QualityChoice result;
+    QualityOptions& options = result.options;
+    if (const Yaml* file = node.find(table.prompts)) {
+        std::istringstream lines(read_file(path_of(*file)));
+        for (std::string line; std::getline(lines, line);)
+            if (line.find_first_not_of(" \t\r") != std::string::npos) options.prompts.push_back(line);
+        if (options.prompts.empty()) file->fail("there is no prompt in it");
+    }
+    read(node, table.answer_tokens, options.answer_tokens);
+    read(node, table.command, options.command);
+    read(node, table.metric, options.metric);
+    read(node, table.within, options.within_seconds);
+    if (!options.command.empty() && !options.prompts.empty()) node.fail("has prompts or a command, not both");
+    if (const Yaml* names = node.find(table.parameters))
+        for (const Yaml& name : names->items()) {
+            try {
+                result.parameters.push_back(study.composition->resolve(name.text()));
+            } catch (const SpaceError& error) {
+                name.fail(error.what());
             }
         }
     return result;
@@ -217,6 +321,11 @@ const Workload* StudyFile::workload_called(std::string_view wanted) const {
 
 namespace {
 
+bool is_load_test(const MeasuringChoice& measuring) {
+    return std::holds_alternative<SimulateChoice>(measuring) || std::holds_alternative<AttachChoice>(measuring) ||
+           std::holds_alternative<DeployChoice>(measuring);
+}
+
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
@@ -250,12 +359,15 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (study.workloads.empty() && !outside) root.at(keys::study.workloads).fail("at least one workload wanted");
     if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
 
-    study.objective = read_objective(root.at(keys::study.objective));
+    study.objective = read_objective(root.at(keys::study.objective), is_load_test(study.measuring));
+    read_over(root.at(keys::study.objective), study);
+    if (is_load_test(study.measuring)) look_for_load(root, study);
     if (const Yaml* guard = root.find(keys::study.guard)) {
         guard->check_keys(keys::guard);
         study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
         if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
     }
+    if (const Yaml* quality = root.find(keys::study.quality)) study.quality = read_quality(*quality, study);
     read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule);
     read(root, keys::study.min_gain, study.decision.min_gain);
     read(root, keys::study.noise_cv, study.decision.noise_cv);

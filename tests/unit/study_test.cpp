@@ -406,3 +406,21 @@ TEST_CASE("study: what tells configurations apart must be UTF-8, else the journa
     }
     CHECK(SqliteJournal::open(folder.path(), hand_study).trials().empty());
 }
+
+TEST_CASE("study: a configuration that is measured for the first time is told the best figure so far, a replicate is not") {
+    const Problem problem(two_flags(), {"total_tokens_per_second"}, {});
+    MemoryJournal journal;
+    const Exhaustive strategy;
+    std::vector<double> to_beat;  // 0: nothing
+    Measuring evaluator([&](const EvaluationContext& context) { to_beat.push_back(context.to_beat ? context.to_beat->value : 0); });
+    Study study(problem, strategy, journal);
+    (void)study.run(evaluator);
+    REQUIRE(to_beat.size() == 4);
+    CHECK(to_beat.front() == 0);  // the default
+    for (std::size_t i = 1; i < 4; ++i) CHECK(to_beat[i] >= 1000);
+    CHECK(to_beat[3] >= to_beat[1]);
+    (void)study.propose(study.trials()[1].configuration, "again");
+    (void)study.run(evaluator);
+    REQUIRE(to_beat.size() == 5);
+    CHECK(to_beat.back() == 0);
+}

@@ -26,9 +26,19 @@ TEST_CASE("limits are read, and judged on every workload") {
     CHECK(limit.holds({{"success_ratio", {1.0}}, {"success_ratio@long", {0.9}}}) == false);
     CHECK(limit.holds({{"success_ratio_of_something", {0.1}}}) == std::nullopt);
     CHECK_FALSE(Limit::parse("latency_p99_seconds<=2").at_least);
-    for (const char* bad : {"", "success_ratio", "success_ratio > 0.9", ">= 1", "a b >= 1", "x >= many"})
+    CHECK(Limit::parse("success_ratio > 0.9") == Limit{"success_ratio", true, 0.9});
+    CHECK(Limit::parse("latency_p99_seconds < 500ms") == Limit{"latency_p99_seconds", false, 0.5});
+    CHECK(Limit::parse("success_ratio >= 99%") == Limit{"success_ratio", true, 0.99});
+    CHECK(Limit::parse("p95_ttft_ms <= 200", true) == Limit{"time_to_first_token_p95_seconds", false, 0.2});
+    CHECK(Limit::parse("tpot <= 0.03", true) == Limit{"time_per_output_token_mean_seconds", false, 0.03});
+    CHECK(Limit::parse("median_itl@chat <= 1s", true) == Limit{"inter_token_latency_p50_seconds@chat", false, 1});
+    CHECK(Limit::parse("ttft_p95 <= 3").metric == "ttft_p95");  // of an evaluator with names of its own
+    CHECK_THROWS_AS(Limit::parse("output_tokens_per_second >= 3s"), ParseError);
+    CHECK_THROWS_AS(Limit::parse("latency_p99_seconds <= 99%"), ParseError);
+    for (const char* bad : {"", "success_ratio", "success_ratio is 0.9", ">= 1", "a b >= 1", "x >= many"})
         CHECK(message_of<ParseError>([&] { (void)Limit::parse(bad); }) ==
-              "a limit is written 'metric >= number' or 'metric <= number', got '" + std::string(bad) + "'");
+              "a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds <= 2s', got '" + std::string(bad) +
+                  "'");
 }
 
 TEST_CASE("several workloads combine to a weighted geometric mean and the smallest success ratio") {

@@ -3,6 +3,7 @@
 
 #include "servetune/deploy/deployment.hpp"
 #include "servetune/deploy/measure_options.hpp"
+#include "servetune/deploy/quality_gate.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 
@@ -11,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace servetune {
@@ -37,6 +39,7 @@ public:
         std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
         DeployOptions deploy{};          ///< its folder is the trial's own
         MeasureOptions measure{};
+        std::optional<QualityOptions> quality{};   ///< asked before the load test of each configuration; nothing: not asked
         std::size_t all_logs_bytes = 1UL << 30UL;  ///< of all trials together; over it the oldest go
 
         /// What cannot be in these options, for a person; empty: nothing.
@@ -57,6 +60,7 @@ private:
     StudyWorkloads workloads_;
     Options options_;
     bool has_load_levels_;
+    std::optional<QualityGate> quality_{};
     std::unique_ptr<Running> running_;
     std::map<std::int64_t, std::size_t> bytes_of_trials_{};  ///< on the disk, of those that are over
 };

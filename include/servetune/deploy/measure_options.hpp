@@ -7,6 +7,7 @@
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/perf/model_spec.hpp"
 #include "servetune/traffic/workload.hpp"
+#include "servetune/trial/objective.hpp"
 
 #include <cstddef>
 #include <functional>
@@ -27,8 +28,11 @@ struct StudyWorkloads {
 
 /// How a server that serves is measured, whoever started it.
 struct MeasureOptions {
-    LoadOptions load{};                          ///< time-outs of requests; `ignore_eos` comes from the workload
-    ServiceLimits limits{};                      ///< for goodput
+    LoadOptions load{};           ///< time-outs of requests; `ignore_eos` comes from the workload
+    std::vector<Limit> limits{};  ///< for goodput, and for workloads whose load is looked for
+    /// A load test ends once its configuration is surely slower than the best so far by so much (EvaluationContext::
+    /// to_beat); 0: never.
+    double give_up = 0.2;
     double trial_within_seconds = 7200;          ///< start to stop; a longer trial is Failure{hung}
     std::size_t warm_up_requests = 16;           ///< before the first workload, of its kind
     std::size_t infrastructure_retries = 3;      ///< after 1 s, 4 s, 16 s, ...

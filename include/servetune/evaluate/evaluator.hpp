@@ -2,13 +2,21 @@
 #pragma once
 
 #include "servetune/space/configuration.hpp"
+#include "servetune/trial/objective.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <stop_token>
 #include <string>
 
 namespace servetune {
+
+/// The best figure so far of what passes.
+struct ToBeat {
+    Goal goal{};
+    double value = 0;
+};
 
 /// What an evaluation may want to know besides the configuration.
 struct EvaluationContext {
@@ -16,6 +24,9 @@ struct EvaluationContext {
     std::uint64_t seed = 0;  ///< of the load; the n-th measurement of every configuration gets the same (paired comparison)
     std::string workload{};  ///< empty: the workloads of the objective; else this one only
     std::stop_token stop{};  ///< when it is set, come back soon with Failure{cancelled}
+    /// For a first measurement: it may end early, with an approximate figure, once it is surely worse than that.
+    /// Nothing: it is wanted in full.
+    std::optional<ToBeat> to_beat{};
 };
 
 /// Measures a configuration. It returns what it found, a failed trial included; it throws only when the tuner itself

@@ -32,7 +32,8 @@ inline std::vector<double> unit_arrivals(std::size_t count, double shape, Rng& r
 
 /// When each of `count` requests is sent, in seconds from the start, rising.
 ///
-/// - all at once, closed loop: zeros.
+/// - all at once, closed loop: zeros; so for `largest_concurrency`. `largest_rate`: as at a rate of 1, for whoever
+///   looks for the rate to divide.
 /// - rate r, burstiness b: gaps ~ Gamma(shape b, mean 1/r), as in vLLM's load test: b = 1 is Poisson, b < 1 burstier,
 ///   infinite an even pace. Then scaled so that the mean gap is exactly 1/r: the offered rate of a short run is no
 ///   matter of luck, and compared runs offer the same. The first request is sent at 0 (vLLM: after one gap).
@@ -44,10 +45,13 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
     const auto check = [](bool fine, const std::string& wanted, double got) {
         if (!fine) throw UsageError("arrival: " + wanted + " wanted, got " + std::to_string(got));
     };
-    if (arrival.kind == Arrival::Kind::all_at_once || arrival.kind == Arrival::Kind::concurrency) return std::vector<double>(count, 0.0);
+    if (arrival.kind == Arrival::Kind::all_at_once || arrival.kind == Arrival::Kind::concurrency ||
+        arrival.kind == Arrival::Kind::largest_concurrency)
+        return std::vector<double>(count, 0.0);
     if (arrival.kind == Arrival::Kind::trace)
         throw UsageError("arrival: time stamps wanted, and the data set has none; they come with a data set of kind trace");
-    const double from = arrival.requests_per_second;
+    const bool searched = arrival.kind == Arrival::Kind::largest_rate;
+    const double from = searched ? 1 : arrival.requests_per_second;
     const double to = arrival.kind == Arrival::Kind::ramp ? arrival.to_requests_per_second : from;
     check(std::isfinite(from) && from >= 0, "a rate of 0 or more requests per second", from);
     check(std::isfinite(to) && to >= 0, "a rate of 0 or more requests per second", to);
@@ -56,7 +60,7 @@ inline std::vector<double> arrival_times(const Arrival& arrival, std::size_t cou
           std::max(from, to));
     check(arrival.burstiness > 0, "a positive burstiness", arrival.burstiness);
     std::vector<double> times = arrival_detail::unit_arrivals(count, arrival.burstiness, rng);
-    if (arrival.kind == Arrival::Kind::rate) {
+    if (arrival.kind == Arrival::Kind::rate || searched) {
         for (double& time : times) time /= from;
         return times;
     }

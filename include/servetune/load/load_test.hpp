@@ -5,6 +5,7 @@
 #include "servetune/load/dataset.hpp"
 #include "servetune/load/load_generator.hpp"
 #include "servetune/load/probe.hpp"
+#include "servetune/load/race.hpp"
 #include "servetune/load/statistics.hpp"
 
 #include <cstdint>
@@ -25,6 +26,7 @@ struct LoadTest {
     bool token_ids = false;                    ///< prompts as token ids (completions)
     std::optional<Handshake> handshake{};      ///< nothing: the server is asked what it accepts, before the run
     std::optional<Calibration> calibration{};  ///< nothing: the server is asked how it counts, before the run
+    std::optional<RateToReach> to_reach{};     ///< it ends early once this is certainly lost, while it works without failures
     AuditContext known{};                      ///< model, hardware, devices; the rest comes from the workload
 };
 
@@ -34,6 +36,7 @@ struct LoadTestResult {
     Handshake handshake{};  ///< `refused_fields` were not sent
     Calibration calibration{};
     LoadRun run{};
+    std::optional<GivenUp> given_up{};  ///< it ended early; the statistics are of what had come until then
     LoadStatistics statistics{};
     Validity validity{};
     std::vector<NotChecked> not_checked{};

@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -107,7 +108,11 @@ struct Ranks {
 };
 std::optional<Ranks> percentile_ranks(std::size_t n, double q);
 
-/// Every figure that is there, by its metric's name, and `success_ratio`, where it is known how many were asked for.
+/// How fast an answer comes to the one who reads it: 1 / the mean time per output token.
+inline constexpr std::string_view tokens_per_second_per_user = "output_tokens_per_second_per_user";
+
+/// Every figure that is there, by its metric's name, and `success_ratio`, where it is known how many were asked for; of
+/// our own load tests `output_tokens_per_second_per_user` too.
 Metrics metrics_of(const BenchmarkResult& result);
 Metrics metrics_of(const LoadStatistics& statistics);
 

@@ -7,6 +7,7 @@
 #include "servetune/perf/simulator.hpp"
 #include "servetune/predict/serving.hpp"
 #include "servetune/traffic/workload.hpp"
+#include "servetune/trial/objective.hpp"
 
 #include <cstdint>
 #include <map>
@@ -21,6 +22,7 @@ namespace servetune {
 struct SimulatedWorkload {
     Workload workload;
     SimulatedTraffic traffic;
+    bool chosen = false;  ///< its load is one that a search chose: that a server keeps up with it is no finding
 };
 
 /// Answers from the cost model and the simulator instead of a GPU: every number is a prediction, and as good as the
@@ -35,6 +37,7 @@ public:
     struct Options {
         std::vector<std::pair<std::string, double>> weights{};  ///< workloads of the objective; empty: all, equally
         StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
+        std::vector<Limit> limits{};                            ///< for goodput, and for workloads whose load is looked for
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;
@@ -57,11 +60,13 @@ public:
         std::optional<Failure> failure{};  ///< what a trial of it is; nothing where it serves
     };
     [[nodiscard]] Started started(const Configuration& configuration) const;
-    /// One workload on an engine that serves. Thread-safe.
+    /// One workload on an engine that serves: under its own arrival, or at the largest load that keeps the limits where
+    /// that is to be found. Thread-safe.
     [[nodiscard]] Outcome measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
     [[nodiscard]] const std::vector<SimulatedWorkload>& workloads() const { return workloads_; }
 
 private:
+    [[nodiscard]] Outcome loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;
     [[nodiscard]] std::optional<Failure> died(const Started& started, const SimulatedRun& run,

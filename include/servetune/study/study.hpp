@@ -12,6 +12,7 @@
 #include "servetune/study/recommendation.hpp"
 #include "servetune/study/study_options.hpp"
 #include "servetune/study/summary.hpp"
+#include "servetune/study/to_beat.hpp"
 #include "servetune/study/trial_index.hpp"
 #include "servetune/trial/journal.hpp"
 
@@ -230,7 +231,8 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
     const std::uint64_t id = trial.id;
     start(id);
     if (observer != nullptr) observer->started(trials_[id]);
-    Outcome outcome = evaluator.evaluate(trials_[id].configuration, {id, trials_[id].seed, trials_[id].workload, stop});
+    Outcome outcome = evaluator.evaluate(trials_[id].configuration,
+                                         {id, trials_[id].seed, trials_[id].workload, stop, to_beat(problem_, trials_, trials_[id])});
     const auto* failure = std::get_if<Failure>(&outcome);
     if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
     tell(id, std::move(outcome));

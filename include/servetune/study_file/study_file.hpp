@@ -44,6 +44,12 @@ struct KnowledgeChoice {
     bool by_default = false;       ///< nobody asked for it: where it knows nothing, nothing is said of it
 };
 
+/// `quality:`: what of answers is compared, by which parameters.
+struct QualityChoice {
+    QualityOptions options{};
+    std::vector<std::string> parameters{};  ///< as written; empty: those whose concept touches answers
+};
+
 /// The processes that a study's trials start.
 struct TrialProcesses {
     std::string mark{};              ///< finds what a killed tuner has left of them (`leftovers`)
@@ -62,6 +68,7 @@ struct StudyFile {
     std::vector<Workload> report_workloads;
     Objective objective;
     Decision decision;
+    std::optional<QualityChoice> quality{};
     std::optional<std::size_t> default_again;  ///< as the file says it; see `default_again_every`
     std::string audit = "enforce";
     StrategyChoice strategy;

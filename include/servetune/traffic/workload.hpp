@@ -48,23 +48,38 @@ inline constexpr double slowest_rate = 1e-6;
 inline constexpr double fastest_rate = 1e9;
 inline constexpr std::int64_t most_concurrency = 1'000'000;
 
+/// Where the most load is looked for under which the limits hold, and how closely.
+struct LoadSearch {
+    std::optional<double> from{};  ///< requests a second, or in flight; nothing: a fiftieth of what the server does, or one
+    std::optional<double> to{};    ///< nothing: all requests at once
+    std::int64_t points = 6;       ///< loads that are tried at most, 2 to 50
+    double within = 0.02;          ///< it ends once the load is known so closely, relative, 0.001 to 0.5
+
+    friend bool operator==(const LoadSearch&, const LoadSearch&) = default;
+};
+
 /// When the requests are sent.
 struct Arrival {
-    enum class Kind { all_at_once, rate, concurrency, trace, ramp };
+    enum class Kind { all_at_once, rate, concurrency, trace, ramp, largest_rate, largest_concurrency };
     Kind kind = Kind::all_at_once;
     double requests_per_second = 0;     ///< rate: the mean; ramp: at the start
-    double burstiness = 1;              ///< rate, ramp: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
+    double burstiness = 1;              ///< of rates and ramps: shape of the Gamma gaps; 1: Poisson, smaller: burstier, infinite: even
     double to_requests_per_second = 0;  ///< ramp: at the end
     std::int64_t in_flight = 0;         ///< concurrency: requests in flight at any time (closed loop)
+    LoadSearch search{};                ///< largest_rate, largest_concurrency: as found for each configuration (load/capacity.hpp)
+
+    [[nodiscard]] bool searched() const { return kind == Kind::largest_rate || kind == Kind::largest_concurrency; }
 };
 
 /// The kinds as they are written in journals.
-inline constexpr std::array<std::pair<Arrival::Kind, std::string_view>, 5> arrival_kinds{{
+inline constexpr std::array<std::pair<Arrival::Kind, std::string_view>, 7> arrival_kinds{{
     {Arrival::Kind::all_at_once, "all_at_once"},
     {Arrival::Kind::rate, "rate"},
     {Arrival::Kind::concurrency, "concurrency"},
     {Arrival::Kind::trace, "trace"},
     {Arrival::Kind::ramp, "ramp"},
+    {Arrival::Kind::largest_rate, "largest_rate"},
+    {Arrival::Kind::largest_concurrency, "largest_concurrency"},
 }};
 
 /// What is sent to a server. A pure description: the load generator makes requests from it.

@@ -5,6 +5,7 @@
 #include "servetune/base/option_check.hpp"
 #include "servetune/space/value.hpp"
 #include "servetune/trial/figure_text.hpp"
+#include "servetune/trial/metric_word.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <algorithm>
@@ -27,8 +28,9 @@ struct Limit {
     double bound = 0;
 
     friend bool operator==(const Limit&, const Limit&) = default;
-    /// Reads `metric >= number` or `metric <= number`. Throws ParseError.
-    static Limit parse(std::string_view text);
+    /// Reads `metric >= number` or `metric <= number`; `<` and `>` mean the same, and the number may have a unit
+    /// (`bound_of_text`). `words`: the metric may be a word such as `ttft_p95` (`metric_of_word`). Throws ParseError.
+    static Limit parse(std::string_view text, bool words = false);
 
     [[nodiscard]] std::string text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
 
@@ -85,8 +87,13 @@ struct Goal {
 /// What is tuned for: one goal or several, and limits. The first goal leads: it decides what is recommended. Of several
 /// goals the configurations that no other one beats in all of them together are the front.
 struct Objective {
+    /// How the figures of several workloads become one: `mean` is their weighted geometric mean, `worst` what the
+    /// workload that gains least over the default gains (trial/worst_workload.hpp).
+    enum class Over { mean, worst };
+
     std::vector<Goal> goals{Goal{}};  ///< at least one, no metric twice
     std::vector<Limit> limits{};
+    Over over = Over::mean;
 
     Objective() = default;
     /// One goal.
@@ -97,11 +104,11 @@ struct Objective {
     friend bool operator==(const Objective&, const Objective&) = default;
     [[nodiscard]] const Goal& leading() const { return goals.front(); }
     [[nodiscard]] bool several() const { return goals.size() > 1; }
-    /// `maximize total_tokens_per_second, minimize watts`.
+    /// `maximize total_tokens_per_second, minimize watts`; ` in the workload that gains least` behind it where so.
     [[nodiscard]] std::string goals_text() const {
         std::string result;
         for (const Goal& goal : goals) result += (result.empty() ? "" : ", ") + goal.text();
-        return result;
+        return result + (over == Over::worst ? " in the workload that gains least" : "");
     }
     /// What is wrong with it, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {
@@ -120,19 +127,23 @@ struct Objective {
     }
 };
 
-inline Limit Limit::parse(std::string_view text) {
+inline Limit Limit::parse(std::string_view text, bool words) {
     const auto at = text.find_first_of("<>");
     const auto trimmed = [](std::string_view part) {
         while (!part.empty() && part.front() == ' ') part.remove_prefix(1);
         while (!part.empty() && part.back() == ' ') part.remove_suffix(1);
         return part;
     };
-    if (at != std::string_view::npos && at + 1 < text.size() && text[at + 1] == '=') {
+    if (at != std::string_view::npos) {
         const std::string_view name = trimmed(text.substr(0, at));
-        const auto bound = real_of(trimmed(text.substr(at + 2)));
-        if (!name.empty() && name.find(' ') == std::string_view::npos && bound) return {std::string(name), text[at] == '>', *bound};
+        const std::string_view number = trimmed(text.substr(text.substr(at + 1).starts_with('=') ? at + 2 : at + 1));
+        std::string metric = words ? metric_of_word(name) : std::string(name);
+        const bool in_milliseconds = metric != name && name.substr(0, name.find('@')).ends_with("_ms");
+        const auto bound = bound_of_text(number, metric, in_milliseconds);
+        if (!name.empty() && name.find(' ') == std::string_view::npos && bound) return {std::move(metric), text[at] == '>', *bound};
     }
-    throw ParseError("a limit is written 'metric >= number' or 'metric <= number', got '" + std::string(text) + "'");
+    throw ParseError("a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds <= 2s', got '" +
+                     std::string(text) + "'");
 }
 
 inline std::string Limit::broken_text(const Metrics& metrics) const {

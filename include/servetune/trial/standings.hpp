@@ -2,15 +2,12 @@
 #pragma once
 
 #include "servetune/base/dominance.hpp"
-#include "servetune/trial/decision.hpp"
-#include "servetune/trial/drift.hpp"
-#include "servetune/trial/objective.hpp"
-#include "servetune/trial/trial.hpp"
+#include "servetune/trial/standing.hpp"
+#include "servetune/trial/worst_workload.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -19,43 +16,6 @@
 #include <vector>
 
 namespace servetune {
-
-/// One goal in the usable measurements of one configuration, by trial id.
-struct GoalFigures {
-    std::vector<double> values{};  ///< without the machine's drift where that is real
-    std::vector<double> places{};  ///< the trials' ids
-    std::vector<double> runs{};    ///< behind each value; most often 1
-    Spread within{};               ///< how the runs behind the values spread
-    Estimate estimate{};           ///< meaningful when there are values
-
-    [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
-};
-
-/// What the told trials of one configuration say together.
-struct Standing {
-    Configuration configuration;
-    std::vector<const Trial*> trials;    ///< told and pending, by id
-    std::vector<GoalFigures> goals{};    ///< one for each goal of the objective, in its order
-    std::string refused{};               ///< why it cannot win; empty: it can
-    std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
-    /// ln of what the workload that loses most keeps of the default's figure, over what `Decision::never_worse_than`
-    /// allows: above 0 it is allowed. Nothing: no such rule, or nothing to compare.
-    std::optional<double> guard_margin{};
-
-    [[nodiscard]] bool told() const {
-        return std::any_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
-    }
-    [[nodiscard]] bool pending() const {
-        return !std::all_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
-    }
-    /// Usable measurements; each has a value of every goal.
-    [[nodiscard]] std::size_t measured() const { return leading().values.size(); }
-    [[nodiscard]] const GoalFigures& leading() const { return goals.front(); }
-    /// Of the leading goal.
-    [[nodiscard]] const Estimate& estimate() const { return leading().estimate; }
-    /// May win: measured, no failure, no limit broken, not unsound where the audit is enforced.
-    [[nodiscard]] bool passes() const { return measured() > 0 && refused.empty(); }
-};
 
 /// How the reason begins why a configuration that breaks `Decision::never_worse_than` cannot win.
 inline constexpr std::string_view guard_words = "worse than the default";
@@ -140,6 +100,7 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         standings_[at->second].trials.push_back(trial);
     }
     for (Standing& standing : standings_) judge(standing, objective, decision);
+    if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
         take_off_drift(k, decision);
         std::vector<std::vector<double>> replicates;

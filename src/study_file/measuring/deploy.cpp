@@ -4,8 +4,11 @@
 #include "../study_definition.hpp"
 #include "kind.hpp"
 #include "load_test.hpp"
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/io/sqlite_journal.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace servetune {
 namespace {
@@ -32,6 +35,24 @@ MeasuringChoice read_deploy(const Yaml& node) {
     return result;
 }
 
+bool touches_answers(const Parameter& parameter) {
+    constexpr std::array<std::string_view, 6> concepts{"quantization",      "weight_dtype",      "kv_cache_dtype",
+                                                       "value_cache_dtype", "state_cache_dtype", "draft_model"};
+    return std::find(concepts.begin(), concepts.end(), parameter.concept_name) != concepts.end() ||
+           parameter.concept_name.starts_with("speculative_");
+}
+
+QualityOptions quality_options(const StudyFile& file, const Problem& problem, const std::filesystem::path& folder) {
+    QualityOptions options = file.quality->options;
+    const std::vector<std::string>& named = file.quality->parameters;
+    for (const Parameter& parameter : problem.space.parameters())
+        if (named.empty() ? touches_answers(parameter) : std::find(named.begin(), named.end(), parameter.name) != named.end())
+            options.defaults[parameter.name] = parameter.default_value;
+    options.limits = file.objective.limits;
+    options.file = folder / "quality.json";
+    return options;
+}
+
 void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
     check_objective_of_load_test(file);
     setup.problem = problem_of(file);
@@ -43,6 +64,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.watchdog = hooks.watchdog;
     options.measure.say = hooks.say;
     add_facts(file, options.measure);
+    if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
     setup.evaluator =
         std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, options);
 }
@@ -50,6 +72,13 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
     definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus;
+    if (setup.file.quality) {
+        const QualityOptions& quality = setup.file.quality->options;
+        std::string asked;
+        for (const auto* list : {&quality.prompts, &quality.command})
+            for (const std::string& text : *list) asked += text + "\n";
+        definition[of_later_versions + "quality.asked"] = fingerprint_of(asked).text();
+    }
     add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets, definition);
 }
 

@@ -4,7 +4,9 @@
 #include "../../load/http.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/deploy/quality_gate.hpp"
 #include "servetune/io/secrets.hpp"
+#include "servetune/load/capacity.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
 
 #include <algorithm>
@@ -24,17 +26,29 @@ std::string key_from(const std::string& name, const StudyFile& file) {
 void add_facts(const StudyFile& file, MeasureOptions& options) {
     const Catalogue catalogue(file.search_spaces);
     options.models = catalogue.all_models();
+    options.limits = file.objective.limits;
     if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
 }
 
 void check_objective_of_load_test(const StudyFile& file) {
-    std::vector<std::string> known{"success_ratio"};
+    std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
+    for (const Workload& workload : file.workloads) {
+        if (workload.arrival.kind == Arrival::Kind::largest_rate) known.emplace_back(sustained_requests_per_second);
+        if (workload.arrival.kind == Arrival::Kind::largest_concurrency) known.emplace_back(sustained_concurrency);
+    }
     const BenchmarkResult none;
     for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
     for (const Goal& goal : file.objective.goals) {
         const std::string name = goal.metric.substr(0, goal.metric.find('@'));
         if (std::find(known.begin(), known.end(), name) == known.end())
             throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
+                             "'; it has: " + listed(nearest_first(name, known)));
+    }
+    if (file.quality) known.emplace_back(quality_drop);
+    for (const Limit& limit : file.objective.limits) {  // one that is never there would never be broken
+        const std::string name = limit.metric.substr(0, limit.metric.find('@'));
+        if (std::find(known.begin(), known.end(), name) == known.end() && !name.starts_with("trial_"))
+            throw ParseError(file.file.string() + ": 'objective.limits': a load test has no metric '" + limit.metric +
                              "'; it has: " + listed(nearest_first(name, known)));
     }
 }

@@ -17,6 +17,7 @@ void read_measure(const Yaml& node, const Table& table, MeasureOptions& options)
     read(node, table.trial_within, options.trial_within_seconds);
     read(node, table.stall_timeout, options.load.stall_timeout_seconds);
     read(node, table.warm_up, options.warm_up_requests);
+    read(node, table.give_up, options.give_up);
 }
 /// The key in the variable that `api_key_env` names; empty where it names none. Throws UsageError where the variable is
 /// not set.

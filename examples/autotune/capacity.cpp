@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "capacity_report.hpp"
+#include "commands.hpp"
+#include "load_test_arguments.hpp"
+#include "output.hpp"
+#include "stop_signals.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/rng.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/load/capacity.hpp"
+#include "servetune/study_file/catalogue.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace autotune {
+
+using namespace servetune;
+
+namespace {
+
+std::vector<Limit> limits_of(const CapacityArguments& arguments) {
+    std::vector<Limit> result;
+    for (const std::string& text : arguments.limits) {
+        result.push_back(Limit::parse(text, true));
+        if (!grows_with_load(result.back()))
+            throw UsageError("--limit wants an upper bound of a time, or a lower one of success_ratio, such as 'ttft_p95 <= 500ms', got '" +
+                             text + "'");
+    }
+    if (result.empty() && arguments.sweep.empty())
+        throw UsageError("what must a load keep? Add --limit 'ttft_p95 <= 500ms', or measure given loads with --sweep 1,2,4,8");
+    return result;
+}
+
+Arrival arrival_of(const CapacityArguments& arguments, const Workload& workload) {
+    Arrival result = workload.arrival;
+    if (!result.searched()) {
+        const double burstiness = workload.arrival.kind == Arrival::Kind::rate ? workload.arrival.burstiness : 1;
+        result = {.kind = Arrival::Kind::largest_rate, .burstiness = burstiness};
+        result.search = {.points = arguments.points, .within = arguments.within};
+    }
+    if (arguments.concurrency) result.kind = Arrival::Kind::largest_concurrency;
+    if (arguments.from) result.search.from = arguments.from;
+    if (arguments.to) result.search.to = arguments.to;
+    if (arguments.burstiness) {
+        if (arguments.concurrency) throw UsageError("--burstiness goes with rates, and --concurrency asks for requests in flight");
+        result.burstiness = *arguments.burstiness;
+    }
+    return result;
+}
+
+/// Load tests of one server, each with prompts that it has not seen.
+class Loads {
+public:
+    Loads(LoadTest test, const std::vector<Limit>& limits, LoadProgressLine& line, const std::stop_token& stop)
+        : test_(std::move(test)), salt_(test_.salt.value_or(0)), line_(line), stop_(stop) {
+        test_.limits = service_limits(limits);
+        test_.known.rate_is_chosen = true;
+        test_.options.progress = [this](const LoadProgress& at) { line_.show(at, fmt::format("load {}: ", tests_)); };
+    }
+
+    std::variant<LoadPoint, Failure> operator()(const Workload& at_level) {
+        test_.workload = at_level;
+        test_.salt = derive_seed(salt_, ++tests_);
+        const LoadTestResult result = run_load_test(test_, stop_);
+        line_.end();
+        test_.handshake = result.handshake;  // what the server accepts and how it counts is asked once
+        test_.calibration = result.calibration;
+        if (result.run.stopped) return Failure{FailureKind::cancelled, "stopped by the user"};
+        return LoadPoint{.metrics = metrics_of(result.statistics), .validity = result.validity};
+    }
+
+private:
+    LoadTest test_;
+    std::uint64_t salt_;
+    LoadProgressLine& line_;
+    std::stop_token stop_;
+    std::size_t tests_ = 0;
+};
+
+}  // namespace
+
+int capacity(const CapacityArguments& arguments) {
+    CapacityReport report;
+    report.limits = limits_of(arguments);
+    const Catalogue catalogue = Catalogue::standard();
+    LoadTest test = load_test_of(arguments, catalogue);
+    Workload workload = test.workload;
+    workload.arrival = report.arrival = arrival_of(arguments, workload);
+    const std::size_t requests = plan_requests(workload).requests.size();
+    const CapacitySearch search(workload.arrival, requests);  // refuses bounds that cannot be before anything is sent
+
+    LoadProgressLine line(!arguments.quiet);
+    StopSignals signals("what has come so far is reported");
+    Loads measure(std::move(test), report.limits, line, signals.token());
+    std::optional<Failure> failure;
+    if (arguments.sweep.empty()) {
+        auto found = find_capacity(
+            workload, requests, report.limits,
+            [&](const Workload& at_level) {
+                auto measured = measure(at_level);
+                if (const auto* point = std::get_if<LoadPoint>(&measured)) report.add(*point, at_level.arrival);
+                return measured;
+            },
+            [&](const std::string& text) { line.say(text); });
+        if (auto* why = std::get_if<Failure>(&found)) failure = std::move(*why);
+        else report.found = std::get<Capacity>(std::move(found));
+    } else {
+        std::vector<double> levels = arguments.sweep;
+        for (const double level : levels)
+            if (workload.arrival.kind == Arrival::Kind::largest_concurrency && level != std::round(level))
+                throw UsageError(fmt::format("--sweep with --concurrency wants whole numbers, got {}", level));
+        std::sort(levels.begin(), levels.end());
+        for (const double level : levels) {
+            Workload at_level = workload;
+            at_level.arrival = search.at(level);
+            auto measured = measure(at_level);
+            if (auto* why = std::get_if<Failure>(&measured)) {
+                failure = std::move(*why);
+                break;
+            }
+            report.add(std::get<LoadPoint>(measured), at_level.arrival);
+            line.say(report.line_of(report.points.back()));
+        }
+    }
+    if (arguments.save) write_file(*arguments.save, report.json() + "\n");
+    put(stdout, "{}", arguments.json ? report.json() + "\n" : report.text());
+    if (failure && failure->kind == FailureKind::cancelled) return stopped;
+    if (failure) throw UsageError(failure->message);
+    if (!report.found || report.found->end == Capacity::End::found) return done;
+    return report.found->end == Capacity::End::fails_at_lowest ? answer_is_no : undecided;
+}
+
+}  // namespace autotune

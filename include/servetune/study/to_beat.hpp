@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/strategy/strategy.hpp"
+#include "servetune/trial/standings.hpp"
+
+#include <optional>
+#include <span>
+#include <vector>
+
+namespace servetune {
+
+/// What a configuration that is measured for the first time has to beat. Nothing for all others: a replicate, the
+/// default, a workload that is only reported, a study of several goals, and as long as nothing passes.
+inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> trials, const Trial& trial) {
+    if (!trial.of_search() || problem.objective.several() || trial.configuration == problem.space.default_configuration())
+        return std::nullopt;
+    std::vector<Trial> others;
+    for (const Trial& other : trials)
+        if (other.id != trial.id) others.push_back(other);
+    const std::vector<Trial> history = search_history(problem, others);
+    const Standings standings(history, problem.objective, problem.decision);
+    const Standing* best = standings.best();
+    const Standing* mine = standings.find(trial.configuration);
+    if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
+    return ToBeat{problem.objective.leading(), best->estimate().mean};
+}
+
+}  // namespace servetune

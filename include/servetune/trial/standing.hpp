@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/trial/decision.hpp"
+#include "servetune/trial/drift.hpp"
+#include "servetune/trial/objective.hpp"
+#include "servetune/trial/trial.hpp"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+
+/// One goal in the usable measurements of one configuration, by trial id.
+struct GoalFigures {
+    std::vector<double> values{};  ///< without the machine's drift where that is real
+    std::vector<double> places{};  ///< the trials' ids
+    std::vector<double> runs{};    ///< behind each value; most often 1
+    Spread within{};               ///< how the runs behind the values spread
+    Estimate estimate{};           ///< meaningful when there are values
+
+    [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
+};
+
+/// What the told trials of one configuration say together.
+struct Standing {
+    Configuration configuration;
+    std::vector<const Trial*> trials;    ///< told and pending, by id
+    std::vector<GoalFigures> goals{};    ///< one for each goal of the objective, in its order
+    std::string refused{};               ///< why it cannot win; empty: it can
+    std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
+    /// ln of what the workload that loses most keeps of the default's figure, over what `Decision::never_worse_than`
+    /// allows: above 0 it is allowed. Nothing: no such rule, or nothing to compare.
+    std::optional<double> guard_margin{};
+
+    [[nodiscard]] bool told() const {
+        return std::any_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
+    }
+    [[nodiscard]] bool pending() const {
+        return !std::all_of(trials.begin(), trials.end(), [](const Trial* t) { return t->told(); });
+    }
+    /// Usable measurements; each has a value of every goal.
+    [[nodiscard]] std::size_t measured() const { return leading().values.size(); }
+    [[nodiscard]] const GoalFigures& leading() const { return goals.front(); }
+    /// Of the leading goal.
+    [[nodiscard]] const Estimate& estimate() const { return leading().estimate; }
+    /// May win: measured, no failure, no limit broken, not unsound where the audit is enforced.
+    [[nodiscard]] bool passes() const { return measured() > 0 && refused.empty(); }
+};
+
+}  // namespace servetune

@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/deploy/quality_gate.hpp"
+
+#include "../load/http.hpp"
+#include "../load/request_body.hpp"
+#include "../process/run_command.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/fingerprint.hpp"
+#include "servetune/base/nesting.hpp"
+#include "servetune/base/number_text.hpp"
+#include "servetune/base/option_check.hpp"
+#include "servetune/base/url.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+using Json = nlohmann::json;
+
+/// Facts, sums, code, languages, forms: short questions whose answers a worse model gets wrong.
+const std::vector<std::string>& usual_prompts() {
+    static const std::vector<std::string> prompts{
+        "What is the capital of Australia, and which larger city is often taken for it?",
+        "Compute 17 * 23 and show the steps.",
+        "A train leaves at 14:45 and arrives at 17:20. How long does it take?",
+        "Write a Python function that returns the n-th Fibonacci number without recursion.",
+        "Translate into French: The meeting was moved to Thursday because the room was taken.",
+        "Name the planets of the solar system in order of their distance from the sun.",
+        "What is the difference between a stack and a queue?",
+        "Summarize the plot of Romeo and Juliet in three sentences.",
+        "If all roses are flowers and some flowers fade quickly, do some roses fade quickly? Explain.",
+        "Write an SQL query that lists the five customers with the most orders.",
+        "Convert 98.6 degrees Fahrenheit to Celsius.",
+        "Explain in two sentences why the sky is blue.",
+        "What does the regular expression ^[a-z]+[0-9]{2,}$ match?",
+        "Correct this sentence: Him and me was going to the store yesterday.",
+        "List three causes of the First World War.",
+        "What is the derivative of x^3 * ln(x)?",
+        "Write a haiku about rain in a city.",
+        "Which is larger, 7/9 or 11/14? Show why.",
+        "Explain what a hash collision is and how a hash table deals with it.",
+        "Translate into German: Please send me the signed contract by tomorrow evening.",
+        "A shirt costs 40 euros after a discount of 20 %. What did it cost before?",
+        "What happens to the boiling point of water at high altitude, and why?",
+        "Give the JSON object of a person named Ada Lovelace who was born in 1815.",
+        "Which of these is the odd one out, and why: copper, iron, oxygen, silver?",
+    };
+    return prompts;
+}
+
+/// The text of a whole answer, of a chat or of a completion.
+std::string answer_in(const std::string& body) {
+    const Json object = Json::parse(body, RefuseDeepAndTwice(), false);
+    const auto choices = object.is_object() ? object.find("choices") : object.end();
+    if (!object.is_object() || choices == object.end() || !choices->is_array() || choices->empty())
+        throw IoError("its answer has no choices: " + body.substr(0, 200));
+    const Json& choice = choices->front();
+    if (const auto message = choice.find("message"); message != choice.end() && message->is_object()) {
+        std::string text;
+        for (const char* part : {"reasoning_content", "reasoning", "content"})
+            if (const auto found = message->find(part); found != message->end() && found->is_string()) text += found->get<std::string>();
+        return text;
+    }
+    const auto text = choice.find("text");
+    return text != choice.end() && text->is_string() ? text->get<std::string>() : "";
+}
+
+std::string with_temperature_zero(const std::string& extra_body) {
+    Json object = extra_body.empty() ? Json::object() : Json::parse(extra_body, nullptr, false);
+    if (!object.is_object()) object = Json::object();
+    object["temperature"] = 0;
+    object["seed"] = 0;
+    return object.dump();
+}
+
+std::string replaced(std::string word, const std::string& name, const std::string& value) {
+    for (auto at = word.find(name); at != std::string::npos; at = word.find(name, at + value.size())) word.replace(at, name.size(), value);
+    return word;
+}
+
+std::vector<std::string> table_cells(const std::string& row) {
+    std::vector<std::string> cells;
+    std::istringstream stream(row);
+    for (std::string cell; std::getline(stream, cell, '|');) {
+        const auto from = cell.find_first_not_of(" \t");
+        cells.push_back(from == std::string::npos ? "" : cell.substr(from, cell.find_last_not_of(" \t") + 1 - from));
+    }
+    return cells;
+}
+
+/// lm-evaluation-harness: `|Tasks|Version|Filter|n-shot|Metric| |Value| |Stderr|`, a task's further rows without its
+/// name.
+std::optional<double> accuracy_in_table(const std::string& printed, const std::string& metric) {
+    std::istringstream lines(printed);
+    std::optional<std::size_t> task_at, metric_at, value_at;
+    std::string task;
+    for (std::string line; std::getline(lines, line);) {
+        const std::vector<std::string> cells = table_cells(line);
+        const auto column = [&](const char* name) -> std::optional<std::size_t> {
+            const auto found = std::find(cells.begin(), cells.end(), name);
+            if (found == cells.end()) return std::nullopt;
+            return static_cast<std::size_t>(found - cells.begin());
+        };
+        if (column("Tasks") && column("Metric") && column("Value")) {
+            task_at = column("Tasks");
+            metric_at = column("Metric");
+            value_at = column("Value");
+            continue;
+        }
+        if (!task_at || cells.size() <= std::max({*task_at, *metric_at, *value_at})) continue;
+        if (!cells[*task_at].empty()) task = cells[*task_at];
+        const auto value = real_of(cells[*value_at]);
+        if (!value) continue;
+        if (metric.empty() || metric == task + "/" + cells[*metric_at] || metric == cells[*metric_at]) return value;
+    }
+    return std::nullopt;
+}
+
+/// What was asked, so that answers to other prompts are never compared.
+std::string asked_text(const QualityOptions& options) {
+    std::string all = std::to_string(options.answer_tokens) + " " + options.metric;
+    for (const auto* list : {&options.prompts, &options.command})
+        for (const std::string& text : *list) all += "\n" + text;
+    return fingerprint_of(all).text();
+}
+
+}  // namespace
+
+double agreement_of(std::string_view a, std::string_view b) {
+    const std::size_t longer = std::max(a.size(), b.size());
+    if (longer == 0) return 1;
+    const auto differs = std::mismatch(a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin()).first;
+    return static_cast<double>(differs - a.begin()) / static_cast<double>(longer);
+}
+
+std::optional<double> accuracy_in(const std::string& printed, const std::string& metric) {
+    if (const auto of_table = accuracy_in_table(printed, metric)) return of_table;
+    std::string last;
+    std::istringstream lines(printed);
+    for (std::string line; std::getline(lines, line);)
+        if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
+    if (const auto number = real_of(last)) return metric.empty() ? number : std::nullopt;
+    const Json object = Json::parse(last, nullptr, false);
+    if (!object.is_object()) return std::nullopt;
+    const auto found = object.find(metric.empty() ? "accuracy" : metric);
+    return found != object.end() && found->is_number() ? std::optional<double>(found->get<double>()) : std::nullopt;
+}
+
+std::string QualityOptions::why_invalid() const {
+    return OptionCheck()
+        .that(command.empty() || prompts.empty(), "quality", "prompts or a command", "both")
+        .within("answer_tokens", static_cast<double>(answer_tokens), 1, 1e6)
+        .seconds("within_seconds", within_seconds)
+        .text();
+}
+
+QualityGate::QualityGate(QualityOptions options) : options_(std::move(options)) {
+    check_options("quality", options_.why_invalid());
+    if (options_.prompts.empty() && options_.command.empty()) options_.prompts = usual_prompts();
+    read();
+}
+
+std::string QualityGate::touching(const Configuration& configuration) const {
+    std::string result;
+    for (const auto& [name, usual] : options_.defaults)
+        if (const Value* value = configuration.find(name); value != nullptr && *value != usual)
+            result += (result.empty() ? "" : " ") + name + "=" + text_of(*value);
+    return result;
+}
+
+QualityGate::Found QualityGate::asked(const Server& server, const std::stop_token& stop) const {
+    Endpoint endpoint = server.endpoint();
+    Found result;
+    if (!options_.command.empty()) {
+        std::vector<std::string> words;
+        for (const std::string& word : options_.command)
+            words.push_back(replaced(replaced(word, "{url}", endpoint.url), "{model}", endpoint.model));
+        constexpr std::size_t most_output = 16UL << 20UL;
+        const RanCommand ran =
+            run_command(words, std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)), most_output);
+        if (ran.end != RanCommand::End::exited || ran.exit_code != 0)
+            throw UsageError("the quality command " + words.front() + " failed: " +
+                             (ran.end == RanCommand::End::exited ? "exit code " + std::to_string(ran.exit_code) : "it took too long") +
+                             "; its last words: " + ran.output.substr(ran.output.size() - std::min<std::size_t>(ran.output.size(), 300)));
+        result.accuracy = accuracy_in(ran.output, options_.metric);
+        if (!result.accuracy)
+            throw UsageError("the quality command " + words.front() + " printed no accuracy" +
+                             (options_.metric.empty() ? "" : " '" + options_.metric + "'") +
+                             ": a number or {\"accuracy\": NUMBER} on its last line, or lm-evaluation-harness' table, is wanted");
+        return result;
+    }
+    endpoint.stream = false;
+    endpoint.extra_body = with_temperature_zero(endpoint.extra_body);
+    constexpr double patience_seconds = 300;
+    for (const std::string& prompt : options_.prompts) {
+        const Reply reply =
+            post(endpoint, path_of(endpoint), request_body(endpoint, {.text = prompt, .output_tokens = options_.answer_tokens}, {}, false),
+                 patience_seconds, [&] { return stop.stop_requested() || server.died(); });
+        if (!reply.error.empty() || reply.status != 200)
+            throw IoError(without_user_info(endpoint.url) + path_of(endpoint) + trouble_text(reply));
+        result.answers.push_back(answer_in(reply.body));
+    }
+    return result;
+}
+
+double QualityGate::drop(const Found& usual, const Found& mine) const {
+    if (usual.accuracy && mine.accuracy) return *usual.accuracy > 0 ? (*usual.accuracy - *mine.accuracy) / *usual.accuracy : 0;
+    double sum = 0;
+    const std::size_t count = std::min(usual.answers.size(), mine.answers.size());
+    for (std::size_t i = 0; i < count; ++i) sum += agreement_of(usual.answers[i], mine.answers[i]);
+    return count > 0 ? 1 - sum / static_cast<double>(count) : 0;
+}
+
+std::variant<Metrics, Failure> QualityGate::of(const Server& server, const Configuration& configuration, const std::stop_token& stop) {
+    const std::string mine = touching(configuration);
+    if (!found_.contains(mine)) {
+        if (!mine.empty() && !found_.contains("")) return Metrics{};  // nothing to compare with
+        try {
+            found_[mine] = asked(server, stop);
+        } catch (const IoError& error) {
+            if (stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
+            if (auto failure = server.changed()) return *failure;
+            return Failure{FailureKind::load_test_failed, std::string("it does not answer the quality gate's prompts: ") + error.what()};
+        } catch (const UsageError& error) {
+            if (mine.empty()) throw;  // of the default it is the command's fault
+            return Failure{FailureKind::load_test_failed, error.what()};
+        }
+        write();
+    }
+    Metrics result;
+    result[std::string(quality_drop)] = {mine.empty() ? 0 : drop(found_.at(""), found_.at(mine))};
+    for (const Limit& limit : options_.limits)
+        if (limit.metric == quality_drop)
+            if (const std::string broken = limit.broken_text(result); !broken.empty())
+                return Failure{FailureKind::other, broken + " (" + mine + "); it was not load-tested"};
+    return result;
+}
+
+void QualityGate::read() {
+    std::ifstream stream(options_.file, std::ios::binary);
+    if (options_.file.empty() || !stream) return;
+    const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+    try {
+        const Json object = Json::parse(text);
+        if (object.at("asked") != asked_text(options_)) return;
+        std::map<std::string, Found> kept;
+        for (const auto& [set, found] : object.at("found").items()) {
+            Found& one = kept[set];
+            if (found.contains("accuracy")) one.accuracy = found.at("accuracy").get<double>();
+            else one.answers = found.at("answers").get<std::vector<std::string>>();
+        }
+        found_ = std::move(kept);
+    } catch (const Json::exception&) {  // NOLINT(bugprone-empty-catch): a file that is damaged is asked for anew
+    }
+}
+
+void QualityGate::write() const {
+    if (options_.file.empty()) return;
+    nlohmann::ordered_json object{{"asked", asked_text(options_)}, {"found", nlohmann::ordered_json::object()}};
+    for (const auto& [set, found] : found_)
+        object["found"][set] =
+            found.accuracy ? nlohmann::ordered_json{{"accuracy", *found.accuracy}} : nlohmann::ordered_json{{"answers", found.answers}};
+    const std::filesystem::path fresh = options_.file.string() + ".new";
+    {
+        std::ofstream stream(fresh, std::ios::binary);
+        stream << object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
+        if (!stream.flush()) throw IoError("cannot write " + fresh.string());
+    }
+    std::filesystem::rename(fresh, options_.file);
+}
+
+}  // namespace servetune

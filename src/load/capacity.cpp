@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/load/capacity.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
+#include "servetune/load/audit.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr double infinite_load = std::numeric_limits<double>::infinity();
+
+/// A request that fails keeps no limit: where nothing is said of failures, more than one in a hundred is no load that a
+/// server bears.
+constexpr double least_success = 0.99;
+
+/// Far beyond a limit a secant would only say where the limit is not.
+constexpr double most_log_strain = 2;
+
+std::string level_text(double level) { return std::isinf(level) ? "all at once" : short_number_text(level); }
+
+}  // namespace
+
+bool grows_with_load(const Limit& limit) {
+    const std::string name = limit.metric.substr(0, limit.metric.find('@'));
+    return (name.ends_with("_seconds") && !limit.at_least) || (name == "success_ratio" && limit.at_least);
+}
+
+std::optional<double> strain_of(const std::vector<Limit>& limits, const Metrics& metrics) {
+    std::optional<double> worst;
+    for (const Limit& limit : limits) {
+        if (!grows_with_load(limit)) continue;
+        for (const auto& [workload, value] : limit.figures(metrics)) {
+            double strain = limit.bound > 0 ? value / limit.bound : infinite_load;
+            if (limit.at_least) strain = limit.keeps(value) ? 0 : infinite_load;
+            worst = std::max(worst.value_or(0), strain);
+        }
+    }
+    return worst;
+}
+
+ServiceLimits service_limits(const std::vector<Limit>& limits) {
+    ServiceLimits result;
+    const auto tighten = [](std::optional<double>& bound, double value) { bound = std::min(bound.value_or(value), value); };
+    for (const Limit& limit : limits) {
+        if (limit.at_least || !limit.metric.substr(0, limit.metric.find('@')).ends_with("_seconds")) continue;
+        if (limit.metric.starts_with("time_to_first_token_from_schedule")) continue;
+        if (limit.metric.starts_with("time_to_first_token_")) tighten(result.time_to_first_token_seconds, limit.bound);
+        else if (limit.metric.starts_with("time_per_output_token_")) tighten(result.time_per_output_token_seconds, limit.bound);
+        else if (limit.metric.starts_with("latency_")) tighten(result.latency_seconds, limit.bound);
+    }
+    return result;
+}
+
+std::string_view load_unit(const Arrival& arrival) {
+    return arrival.kind == Arrival::Kind::largest_rate || arrival.kind == Arrival::Kind::rate ? "requests a second" : "requests in flight";
+}
+
+std::string Capacity::text(std::string_view unit) const {
+    const std::string in_units = " " + std::string(unit);
+    switch (end) {
+        case End::found: return "between " + level_text(low.value_or(0)) + " and " + level_text(high.value_or(0)) + in_units;
+        case End::fails_at_lowest:
+            return "the lowest load that may be tried, " + level_text(points.front().level) + in_units + ", breaks a limit";
+        case End::edge_not_reached:
+            return "the highest load that may be tried (" + level_text(points.back().level) + in_units + ") keeps all limits";
+        case End::below_all_tried: return "below " + level_text(high.value_or(0)) + in_units + ": every load that was tried breaks a limit";
+        case End::above_all_tried:
+            return "above " + level_text(low.value_or(0)) + in_units + ": every load that was tried but all at once keeps the limits";
+    }
+    return "";
+}
+
+CapacitySearch::CapacitySearch(const Arrival& arrival, std::size_t requests)
+    : arrival_(arrival), requests_(static_cast<double>(std::max<std::size_t>(requests, 1))) {
+    const LoadSearch& search = arrival_.search;
+    if (!arrival_.searched()) throw UsageError("a search for the largest load wants the arrival largest_rate or largest_concurrency");
+    if (search.points < 2 || search.points > 50) throw UsageError("a search for the largest load wants 2 to 50 points");
+    if (!(search.within >= 0.001 && search.within <= 0.5))
+        throw UsageError("a search for the largest load wants `within` from 0.1 % to 50 %");
+    for (const auto& bound : {search.from, search.to})
+        if (bound && !(*bound > 0 && std::isfinite(*bound))) throw UsageError("the bounds of a search for the largest load are above 0");
+    if (search.from && *search.from >= highest()) throw UsageError("a search for the largest load wants `from` below `to`");
+}
+
+double CapacitySearch::rounded(double level) const {
+    if (arrival_.kind == Arrival::Kind::largest_rate) return level;
+    return std::max(1.0, std::round(level));
+}
+
+double CapacitySearch::highest() const {
+    if (arrival_.kind == Arrival::Kind::largest_rate) return arrival_.search.to.value_or(infinite_load);
+    return std::max(1.0, std::floor(std::min(arrival_.search.to.value_or(requests_), requests_)));
+}
+
+/// A rate without a bound of its own: a fiftieth of what the server did under the first load.
+double CapacitySearch::lowest() const {
+    if (arrival_.search.from) return rounded(*arrival_.search.from);
+    if (arrival_.kind == Arrival::Kind::largest_concurrency) return 1;
+    const auto served = points_.empty() ? Metrics::const_iterator{} : points_.back().metrics.find("requests_per_second");
+    const bool known = !points_.empty() && served != points_.back().metrics.end() && served->second.value > 0;
+    const double most = known ? served->second.value : std::isinf(highest()) ? 1 : highest();
+    return std::min(most, highest()) / 50;
+}
+
+Arrival CapacitySearch::at(double level) const {
+    if (arrival_.kind == Arrival::Kind::largest_concurrency)
+        return {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(level)};
+    if (std::isinf(level)) return {};
+    return {.kind = Arrival::Kind::rate, .requests_per_second = level, .burstiness = arrival_.burstiness};
+}
+
+bool CapacitySearch::tried(double level) const {
+    return std::any_of(points_.begin(), points_.end(), [&](const LoadPoint& point) { return point.level == level; });
+}
+
+void CapacitySearch::tell(LoadPoint point) {
+    if (std::isnan(point.strain)) point.strain = infinite_load;
+    const auto at = std::upper_bound(points_.begin(), points_.end(), point.level,
+                                     [](double level, const LoadPoint& other) { return level < other.level; });
+    points_.insert(at, std::move(point));
+}
+
+/// Pool adjacent violators, each point with the same weight. All at once is no level of a curve: it stays as it is.
+std::vector<double> CapacitySearch::smooth_log_strains() const {
+    struct Block {
+        double sum;
+        std::size_t count;
+        [[nodiscard]] double mean() const { return sum / static_cast<double>(count); }
+    };
+    std::vector<Block> blocks;
+    for (const LoadPoint& point : points_) {
+        const double strain = std::clamp(std::log(std::max(point.strain, 1e-9)), -most_log_strain, most_log_strain);
+        blocks.push_back({strain, 1});
+        while (blocks.size() > 1 && !std::isinf(point.level) && blocks[blocks.size() - 2].mean() > blocks.back().mean()) {
+            blocks[blocks.size() - 2].sum += blocks.back().sum;
+            blocks[blocks.size() - 2].count += blocks.back().count;
+            blocks.pop_back();
+        }
+    }
+    std::vector<double> result;
+    for (const Block& block : blocks) result.insert(result.end(), block.count, block.mean());
+    return result;
+}
+
+CapacitySearch::Bracket CapacitySearch::bracket() const {
+    const std::vector<double> strains = smooth_log_strains();
+    Bracket result;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+        if (strains[i] <= 0) result.kept = i;
+        else if (!result.broken) result.broken = i;
+    }
+    return result;
+}
+
+/// A little more than the most requests a second that the server ended; nothing where it is not known.
+std::optional<double> CapacitySearch::most_served() const {
+    constexpr double a_little_more = 1.02;
+    double most = 0;
+    for (const LoadPoint& point : points_)
+        if (const auto served = point.metrics.find("requests_per_second"); served != point.metrics.end())
+            most = std::max(most, served->second.value);
+    return most > 0 ? std::optional<double>(most * a_little_more) : std::nullopt;
+}
+
+/// All loads so far break a limit.
+double CapacitySearch::below(std::size_t broken) const {
+    const LoadPoint& point = points_[broken];
+    const double least = lowest();
+    const auto left = static_cast<std::size_t>(arrival_.search.points) - points_.size();
+    if (left == 1) return least;  // what is left to be said: whether the limits can be kept at all
+    if (arrival_.kind == Arrival::Kind::largest_concurrency) {
+        if (points_.size() > 2) return std::sqrt(point.level * least);
+        return std::clamp(point.level / std::clamp(point.strain, 1.1, 1e3), least, point.level);
+    }
+    const std::optional<double> most = most_served();
+    if (points_.size() == 1) {
+        constexpr double of_what_it_does = 0.85;
+        const double at_most = std::min(most.value_or(point.level), point.level);
+        return std::isinf(at_most) ? least : std::clamp(at_most * of_what_it_does, least, point.level);
+    }
+    if (points_.size() > 3 || !most || point.level >= *most) return std::sqrt(point.level * least);
+    // As a queue would wait: ln strain falls as much as -ln(1 - rate / most) does.
+    const double wanted = -std::log1p(-point.level / *most) - std::log(point.strain);
+    return std::clamp(-*most * std::expm1(-wanted), std::max(least, 0.2 * point.level), 0.9 * point.level);
+}
+
+/// Where log strain would cross 0. `margin`: how far it stays off the ends of the bracket, as a share of it.
+double CapacitySearch::between(std::size_t kept, std::size_t broken, double margin) const {
+    const double low = points_[kept].level;
+    const double high = points_[broken].level;
+    std::vector<double> strains = smooth_log_strains();
+    const std::optional<double> most = most_served();
+    const bool as_a_queue = arrival_.kind == Arrival::Kind::largest_rate && most && high < *most;
+    if (!as_a_queue) strains[broken] = std::min(strains[broken], 0.5);
+    const double share = std::clamp(-strains[kept] / std::max(strains[broken] - strains[kept], 1e-9), margin, 1 - margin);
+    if (!as_a_queue) return low * std::exp(std::log(high / low) * share);
+    const double from = -std::log1p(-low / *most);
+    const double to = -std::log1p(-high / *most);
+    return -*most * std::expm1(-(from + share * (to - from)));
+}
+
+std::optional<double> CapacitySearch::next() const {
+    if (points_.empty()) return rounded(highest());
+    if (points_.size() >= static_cast<std::size_t>(arrival_.search.points)) return std::nullopt;
+    const Bracket now = bracket();
+    if (!now.broken) return std::nullopt;  // the highest load keeps the limits
+    double level = 0;
+    if (!now.kept) {
+        if (points_[*now.broken].level <= lowest()) return std::nullopt;
+        level = below(*now.broken);
+    } else {
+        if (points_[*now.broken].level <= points_[*now.kept].level * (1 + arrival_.search.within)) return std::nullopt;
+        const double low = points_[*now.kept].level;
+        const double high = points_[*now.broken].level;
+        const double margin = high > 1.5 * low ? 0.25 : 0.1;
+        level = std::isinf(high) ? low * 1.5 : between(*now.kept, *now.broken, margin);
+    }
+    level = rounded(level);
+    if (arrival_.kind == Arrival::Kind::largest_concurrency && tried(level)) {  // the neighbours, then it is known
+        for (const double other : {level - 1, level + 1})
+            if (other >= lowest() && other < points_[*now.broken].level && (!now.kept || other > points_[*now.kept].level) && !tried(other))
+                return other;
+        return std::nullopt;
+    }
+    if (tried(level)) return std::nullopt;
+    return level;
+}
+
+Capacity CapacitySearch::result() const {
+    Capacity result;
+    result.points = points_;
+    if (points_.empty()) throw UsageError("no load was tried yet");
+    const Bracket now = bracket();
+    if (now.kept) result.low = points_[*now.kept].level;
+    if (now.broken) result.high = points_[*now.broken].level;
+    result.shown = now.kept.value_or(0);
+    // Of noisy answers the largest load that the regression takes to keep the limits may have broken one itself.
+    while (result.shown > 0 && !points_[result.shown].kept()) --result.shown;
+    if (now.kept && now.broken) {
+        const bool edge = !std::isinf(points_[*now.broken].level);
+        const bool whole_numbers = arrival_.kind == Arrival::Kind::largest_concurrency;
+        result.level = edge && !whole_numbers ? between(*now.kept, *now.broken, 0) : points_[*now.kept].level;
+        result.end = edge ? Capacity::End::found : Capacity::End::above_all_tried;
+    } else if (now.kept) {
+        result.end = Capacity::End::edge_not_reached;
+        result.level = points_.back().level;
+        if (std::isinf(result.level)) {  // all at once: what it did is the least that it can do
+            const auto served = points_.back().metrics.find("requests_per_second");
+            result.level = served == points_.back().metrics.end() ? 0 : served->second.value;
+        }
+    } else {
+        result.level = points_.front().level;
+        result.end = result.level <= lowest() ? Capacity::End::fails_at_lowest : Capacity::End::below_all_tried;
+    }
+    return result;
+}
+
+std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
+                                              const MeasureLoad& measure, const std::function<void(const std::string&)>& said) {
+    CapacitySearch search(workload.arrival, requests);
+    std::vector<Limit> all = limits;
+    if (std::none_of(all.begin(), all.end(), [](const Limit& limit) { return limit.metric == "success_ratio"; }))
+        all.push_back({"success_ratio", true, least_success});
+    while (const auto level = search.next()) {
+        Workload at_level = workload;
+        at_level.arrival = search.at(*level);
+        auto measured = measure(at_level);
+        if (auto* failure = std::get_if<Failure>(&measured)) return std::move(*failure);
+        auto& point = std::get<LoadPoint>(measured);
+        point.level = *level;
+        const std::optional<double> strain = strain_of(all, point.metrics);
+        if (!strain) return Failure{FailureKind::load_test_failed, "the largest load cannot be looked for: no limit can be judged"};
+        point.strain = *strain;
+        if (said) {
+            std::string broken;
+            for (const Limit& limit : all)
+                if (const std::string text = grows_with_load(limit) ? limit.broken_text(point.metrics) : ""; !text.empty())
+                    broken += (broken.empty() ? "" : "; ") + text;
+            said(level_text(*level) + (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
+                 (broken.empty() ? "keeps the limits" : broken));
+        }
+        search.tell(std::move(point));
+    }
+    return search.result();
+}
+
+Measurement measurement_of(const Capacity& capacity, const Arrival& arrival) {
+    const LoadPoint& shown = capacity.points[capacity.shown];
+    Measurement result{shown.metrics, shown.validity};
+    const bool rate = arrival.kind == Arrival::Kind::largest_rate;
+    Metric& load = result.metrics[std::string(rate ? sustained_requests_per_second : sustained_concurrency)] = Metric{capacity.level};
+    if (capacity.end == Capacity::End::found && rate) {
+        const double low = capacity.low.value_or(capacity.level);
+        load.standard_error = (capacity.high.value_or(capacity.level) - low) / 4;  // half of the half: as two standard errors
+    }
+    if (capacity.end != Capacity::End::found)
+        add(result.validity, {Verdict::suspect, {{"capacity", "", "", capacity.text(load_unit(arrival))}}});
+    return result;
+}
+
+}  // namespace servetune

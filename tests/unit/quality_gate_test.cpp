@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// What answers are worth: how two of them compare, what accuracy a program printed, once for each set of values.
+#include "servetune/deploy/quality_gate.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+
+#include <filesystem>
+#include <string>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+/// A server of which only the address is asked.
+class AddressOnly : public Server {
+public:
+    explicit AddressOnly(std::string url) : url_(std::move(url)) {}
+    [[nodiscard]] Endpoint endpoint() const override { return {.url = url_, .model = "m"}; }
+    [[nodiscard]] std::optional<Failure> died() const override { return std::nullopt; }
+    [[nodiscard]] std::optional<Failure> changed() const override { return std::nullopt; }
+    bool reset_cache() override { return false; }
+    [[nodiscard]] std::vector<std::string> not_in_force() const override { return {}; }
+    [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions /*options*/) const override { return nullptr; }
+
+private:
+    std::string url_;
+};
+
+/// Prints the accuracy that the last part of the address says, and counts how often it was run.
+struct AccuracyProgram {
+    TemporaryFolder folder{};
+    std::filesystem::path script = folder.write("accuracy",
+                                                "#!/bin/sh\necho run >> \"$0.runs\"\necho noise >&2\n"
+                                                "[ \"${1##*/}\" = broken ] && exit 3\necho \"{\\\"accuracy\\\": ${1##*/}}\"\n");
+    AccuracyProgram() { std::filesystem::permissions(script, std::filesystem::perms::owner_all); }
+
+    [[nodiscard]] QualityOptions options() const {
+        QualityOptions options;
+        options.command = {script.string(), "{url}"};
+        options.defaults = {{"kv", Value("auto")}, {"quantization", Value("none")}};
+        options.file = folder.path() / "quality.json";
+        return options;
+    }
+    [[nodiscard]] std::size_t runs() const {
+        std::error_code none;
+        const auto bytes = std::filesystem::file_size(script.string() + ".runs", none);
+        return none ? 0 : bytes / 4;
+    }
+};
+
+Configuration answering(const std::string& kv, std::int64_t seqs = 8) {
+    return Configuration::of({{"kv", Value(kv)}, {"quantization", Value("none")}, {"seqs", Value(seqs)}});
+}
+
+double drop_in(const std::variant<Metrics, Failure>& found) {
+    REQUIRE(std::holds_alternative<Metrics>(found));
+    return std::get<Metrics>(found).at("quality_drop").value;
+}
+
+}  // namespace
+
+TEST_CASE("quality: two answers agree as far as they begin alike") {
+    CHECK(agreement_of("", "") == 1);
+    CHECK(agreement_of("abc", "abc") == 1);
+    CHECK(agreement_of("abc", "") == 0);
+    CHECK(agreement_of("abcd", "abXd") == 0.5);
+    CHECK(agreement_of("ab", "abcd") == 0.5);
+}
+
+TEST_CASE("quality: an accuracy is read from a number, an object, and lm-evaluation-harness' table") {
+    CHECK(accuracy_in("loading\n0.71\n\n") == 0.71);
+    CHECK(accuracy_in("x\n{\"accuracy\": 0.5, \"f1\": 0.4}") == 0.5);
+    CHECK(accuracy_in("{\"accuracy\": 0.5, \"f1\": 0.4}", "f1") == 0.4);
+    CHECK_FALSE(accuracy_in("{\"accuracy\": 0.5}", "f1"));
+    CHECK_FALSE(accuracy_in("all done"));
+    CHECK_FALSE(accuracy_in(""));
+    const std::string table =
+        "local-completions (base_url=http://127.0.0.1:8000), num_fewshot: 5\n"
+        "|Tasks|Version|     Filter     |n-shot|  Metric   |   |Value |   |Stderr|\n"
+        "|-----|------:|----------------|-----:|-----------|---|-----:|---|-----:|\n"
+        "|gsm8k|      3|flexible-extract|     5|exact_match|\u2191  |0.7012|\u00b1  |0.0126|\n"
+        "|     |       |strict-match    |     5|other_match|\u2191  |0.6911|\u00b1  |0.0127|\n"
+        "|arc  |      1|none            |     0|acc        |\u2191  |0.4000|\u00b1  |0.0143|\n";
+    CHECK(accuracy_in(table) == 0.7012);
+    CHECK(accuracy_in(table, "gsm8k/other_match") == 0.6911);
+    CHECK(accuracy_in(table, "arc/acc") == 0.4);
+    CHECK_FALSE(accuracy_in(table, "arc/exact_match"));
+}
+
+TEST_CASE("quality: the drop is against the default, measured once for each set of values that touches answers") {
+    const AccuracyProgram program;
+    QualityGate gate(program.options());
+    CHECK(std::get<Metrics>(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})).empty());  // the default was never asked
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})) == Approx(0.25));
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("fp8", 64), {})) == Approx(0.25));  // the same answers as before
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.1"), answering("auto", 64), {})) == 0);
+    CHECK(program.runs() == 2);
+    QualityGate resumed(program.options());
+    CHECK(drop_in(resumed.of(AddressOnly("http://h/0.1"), answering("fp8"), {})) == Approx(0.25));
+    CHECK(program.runs() == 2);
+
+    QualityOptions others = program.options();  // another question: nothing that was kept counts
+    others.metric = "accuracy";
+    QualityGate anew(others);
+    CHECK(std::get<Metrics>(anew.of(AddressOnly("http://h/0.6"), answering("fp8"), {})).empty());
+}
+
+TEST_CASE("quality: a broken limit and a program that fails are the configuration's failure, of the default the study's end") {
+    const AccuracyProgram program;
+    QualityOptions options = program.options();
+    options.limits = {Limit::parse("quality_drop <= 1%")};
+    QualityGate gate(options);
+    CHECK_THROWS_AS(gate.of(AddressOnly("http://h/broken"), answering("auto"), {}), UsageError);
+    CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
+    const auto refused = gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {});
+    REQUIRE(std::holds_alternative<Failure>(refused));
+    CHECK(std::get<Failure>(refused).message == "limit quality_drop <= 0.01 broken: 0.25 (kv=fp8); it was not load-tested");
+    const auto failed = gate.of(AddressOnly("http://h/broken"), answering("fp4"), {});
+    REQUIRE(std::holds_alternative<Failure>(failed));
+    CHECK(std::get<Failure>(failed).message.find("exit code 3") != std::string::npos);
+
+    options.prompts = {"both"};
+    CHECK_THROWS_AS(QualityGate(options), UsageError);
+}

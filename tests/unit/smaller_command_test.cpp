@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first of the last trials: the best command without the flags that seem to do nothing, measured itself.
+#include "servetune/strategy/bayesian.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "support/test.hpp"
+#include "support/tuning_task.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+constexpr std::size_t trials_of_reduction = 30;
+
+/// Seven flags, of which `backend` alone matters: `fast` is 30 % better.
+SearchSpace mostly_idle_space() {
+    std::vector<Parameter> parameters{Parameter::choice("backend", {"plain", "fast", "other"})};
+    for (const char* name : {"b", "c", "d", "e", "f", "g"}) parameters.push_back(Parameter::choice(name, {"0", "1", "2"}));
+    return SearchSpace(parameters);
+}
+
+Outcome only_backend_matters(const Configuration& configuration, Rng& noise) {
+    const double gain = text_of(*configuration.find("backend")) == "fast" ? 1.3 : 1;
+    return Measurement{{{metric, {1000 * gain * std::exp(0.01 * noise.normal())}}}};
+}
+
+bool drops_settings(const Trial& trial) { return trial.why.starts_with("the best so far without what seems to do nothing: "); }
+
+std::vector<Trial> searched_to_reduce(const Problem& problem, std::uint64_t seed, const TuningTask::Answering& answer) {
+    Bayesian::Options options;
+    options.trials = trials_of_reduction;
+    options.learning.seed = seed;
+    return TuningTask::searched(problem, Bayesian(options), trials_of_reduction, seed, answer);
+}
+
+}  // namespace
+
+TEST_CASE("smaller command: flags that do nothing are dropped, and what is left is measured before it is recommended") {
+    const Problem problem(mostly_idle_space(), {metric}, {});
+    std::vector<double> settings;
+    for (std::uint64_t seed = 1; seed <= 7; ++seed) {
+        const std::vector<Trial> history = searched_to_reduce(problem, seed, only_backend_matters);
+        CHECK(std::count_if(history.begin(), history.end(), drops_settings) <= 1);
+        for (std::size_t i = 0; i < history.size(); ++i)
+            if (drops_settings(history[i])) CHECK(i >= trials_of_reduction - 3);  // once the search is over
+        const Recommendation result = recommend(problem, history);
+        CHECK(text_of(*result.recommended.find("backend")) == "fast");
+        const auto measured = [&](const Trial& trial) { return trial.configuration == result.recommended; };
+        CHECK(std::any_of(history.begin(), history.end(), measured));
+        settings.push_back(static_cast<double>(settings_beyond_default(problem.space, result.recommended)));
+    }
+    CHECK(median(settings) == 1);
+}
+
+TEST_CASE("smaller command: a flag that matters is kept, and an engine that answers the same each time is asked as well") {
+    Problem problem(mostly_idle_space(), {metric}, {});
+    problem.replicates_inform = false;
+    const std::vector<Trial> history = searched_to_reduce(problem, 1, [](const Configuration& configuration, Rng& /*noise*/) {
+        double gain = text_of(*configuration.find("backend")) == "fast" ? 1.3 : 1;
+        if (text_of(*configuration.find("c")) == "1") gain *= 1.1;
+        return Measurement{{{metric, {1000 * gain}}}};
+    });
+    const Configuration best = recommend(problem, history).recommended;
+    CHECK(text_of(*best.find("backend")) == "fast");
+    CHECK(text_of(*best.find("c")) == "1");
+    CHECK(settings_beyond_default(problem.space, best) == 2);
+}
