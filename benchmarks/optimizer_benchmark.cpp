@@ -6,6 +6,10 @@
 
 #include <benchmark/benchmark.h>
 
+#include <time.h>
+
+#include <algorithm>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -81,6 +85,32 @@ void ask_after_a_result(benchmark::State& state) {
     state.counters["configurations"] = study.problem.feasible.size();
 }
 
+/// CPU time of this thread, in milliseconds.
+double processor_milliseconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) * 1e-6;
+}
+
+/// The same ask many times, each after another result: counters p50_ms and p99_ms.
+void many_asks_after_a_result(benchmark::State& state) {
+    Study study(state);
+    Rng rng(1);
+    benchmark::DoNotOptimize(study.strategy.ask(study.problem, study.history, rng));
+    std::vector<double> times;
+    for (auto _ : state) {
+        study.history.back().outcome = Measurement{{{"total_tokens_per_second", {5000 * std::exp(0.03 * rng.normal())}}}};
+        const double from = processor_milliseconds();
+        benchmark::DoNotOptimize(study.strategy.ask(study.problem, study.history, rng));
+        times.push_back(processor_milliseconds() - from);
+    }
+    std::sort(times.begin(), times.end());
+    const auto at = [&](double share) { return times[static_cast<std::size_t>(share * static_cast<double>(times.size() - 1))]; };
+    state.counters["p50_ms"] = at(0.5);
+    state.counters["p99_ms"] = at(0.99);
+    state.counters["configurations"] = study.problem.feasible.size();
+}
+
 void ask_with_one_more_under_way(benchmark::State& state) {
     Study study(state);
     Rng rng(1);
@@ -106,6 +136,7 @@ void listing_the_candidates(benchmark::State& state) {
 BENCHMARK(listing_the_candidates)->Args({0, 0})->Args({0, 1})->Unit(benchmark::kMillisecond);
 BENCHMARK(ask_after_a_result)->Args({20, 0})->Args({60, 0})->Args({60, 1})->Args({300, 0})->Unit(benchmark::kMillisecond);
 BENCHMARK(ask_after_a_result)->Args({1000, 0})->Iterations(1)->Unit(benchmark::kMillisecond);  // minutes
+BENCHMARK(many_asks_after_a_result)->Args({50, 0})->Iterations(200)->Unit(benchmark::kMillisecond);
 BENCHMARK(ask_with_one_more_under_way)->Args({60, 0})->Args({60, 1})->Unit(benchmark::kMillisecond);
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/results/records.hpp"
@@ -16,7 +17,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 
 namespace autotune {
@@ -27,7 +30,8 @@ namespace {
 
 void set_arrival(Workload& workload, const BenchArguments& arguments) {
     if (arguments.rate && arguments.concurrency) throw UsageError("--rate and --concurrency exclude each other");
-    if (arguments.rate) workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate};
+    if (arguments.rate && std::isinf(*arguments.rate)) workload.arrival = {};
+    else if (arguments.rate) workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate};
     if (arguments.concurrency)
         workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(*arguments.concurrency)};
     if (workload.arrival.searched())
@@ -38,6 +42,25 @@ void set_arrival(Workload& workload, const BenchArguments& arguments) {
             throw UsageError("--burstiness goes with arrivals at a rate: add --rate");
         workload.arrival.burstiness = *arguments.burstiness;
     }
+}
+
+/// The limits of a good request, by either spelling.
+ServiceLimits service_limits_of(const BenchArguments& arguments) {
+    ServiceLimits result{arguments.ttft_limit_seconds, arguments.tpot_limit_seconds, arguments.latency_limit_seconds};
+    for (const std::string& text : arguments.goodput) {
+        const auto colon = std::min(text.find(':'), text.size());
+        const std::string name = text.substr(0, colon);
+        std::optional<double>* limit = name == "ttft"   ? &result.time_to_first_token_seconds
+                                       : name == "tpot" ? &result.time_per_output_token_seconds
+                                       : name == "e2el" ? &result.latency_seconds
+                                                        : nullptr;
+        const auto milliseconds = real_of(text.substr(std::min(colon + 1, text.size())));
+        if (limit == nullptr || !milliseconds || !(*milliseconds > 0))
+            throw UsageError("--goodput wants ttft:MILLISECONDS, tpot:MILLISECONDS or e2el:MILLISECONDS, got '" + text + "'");
+        if (*limit) throw UsageError("--goodput: there are two limits for " + name);
+        *limit = *milliseconds / 1000;
+    }
+    return result;
 }
 
 std::string now_text() {
@@ -55,7 +78,7 @@ int bench(const BenchArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     LoadTest test = load_test_of(arguments, catalogue);
     set_arrival(test.workload, arguments);
-    test.limits = {arguments.ttft_limit_seconds, arguments.tpot_limit_seconds, arguments.latency_limit_seconds};
+    test.limits = service_limits_of(arguments);
     std::vector<PublishedResult> others;  // read before the run: a mistake here should not cost it
     if (arguments.compare_with)
         others = read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), launchers_of(catalogue.engines()));

@@ -23,17 +23,26 @@ using namespace servetune;
 
 namespace {
 
+bool known_figure(const std::string& metric) {
+    bool known = false;
+    const BenchmarkResult none;
+    for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known = known || name == metric; });
+    return known;
+}
+
 std::vector<Limit> limits_of(const CapacityArguments& arguments) {
     std::vector<Limit> result;
     for (const std::string& text : arguments.limits) {
         result.push_back(Limit::parse(text, true));
-        if (!grows_with_load(result.back()))
+        const Limit& limit = result.back();
+        const bool known = limit.metric == "success_ratio" || known_figure(limit.metric);
+        if (!grows_with_load(limit) || !known || !(limit.bound > 0))
             throw UsageError("--limit wants an upper bound of a time, or a lower one of success_ratio, such as 'ttft_p95 <= 500ms', got '" +
                              text + "'");
     }
     if (result.empty() && arguments.sweep.empty())
         throw UsageError("what must a load keep? Add --limit 'ttft_p95 <= 500ms', or measure given loads with --sweep 1,2,4,8");
-    return result;
+    return result.empty() ? result : with_least_success(std::move(result));
 }
 
 Arrival arrival_of(const CapacityArguments& arguments, const Workload& workload) {
@@ -41,9 +50,13 @@ Arrival arrival_of(const CapacityArguments& arguments, const Workload& workload)
     if (!result.searched()) {
         const double burstiness = workload.arrival.kind == Arrival::Kind::rate ? workload.arrival.burstiness : 1;
         result = {.kind = Arrival::Kind::largest_rate, .burstiness = burstiness};
-        result.search = {.points = arguments.points, .within = arguments.within};
     }
-    if (arguments.concurrency) result.kind = Arrival::Kind::largest_concurrency;
+    if (arguments.concurrency && result.kind != Arrival::Kind::largest_concurrency) {
+        result.kind = Arrival::Kind::largest_concurrency;
+        result.search.from = result.search.to = std::nullopt;  // those were rates
+    }
+    if (arguments.points) result.search.points = *arguments.points;
+    if (arguments.within) result.search.within = *arguments.within;
     if (arguments.from) result.search.from = arguments.from;
     if (arguments.to) result.search.to = arguments.to;
     if (arguments.burstiness) {
@@ -71,6 +84,8 @@ public:
         test_.handshake = result.handshake;  // what the server accepts and how it counts is asked once
         test_.calibration = result.calibration;
         if (result.run.stopped) return Failure{FailureKind::cancelled, "stopped by the user"};
+        if (result.statistics.result.successful_requests.value_or(0) == 0 && !result.run.records.empty())
+            return Failure{FailureKind::load_test_failed, "no request succeeded: " + result.run.records.front().error};
         return LoadPoint{.metrics = metrics_of(result.statistics), .validity = result.validity};
     }
 
@@ -112,8 +127,9 @@ int capacity(const CapacityArguments& arguments) {
     } else {
         std::vector<double> levels = arguments.sweep;
         for (const double level : levels)
-            if (workload.arrival.kind == Arrival::Kind::largest_concurrency && level != std::round(level))
-                throw UsageError(fmt::format("--sweep with --concurrency wants whole numbers, got {}", level));
+            if (workload.arrival.kind == Arrival::Kind::largest_concurrency ? level != std::round(level) || level > most_concurrency
+                                                                            : level < slowest_rate || level > fastest_rate)
+                throw UsageError(fmt::format("--sweep wants loads that can be sent, with --concurrency whole numbers, got {}", level));
         std::sort(levels.begin(), levels.end());
         for (const double level : levels) {
             Workload at_level = workload;

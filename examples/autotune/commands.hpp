@@ -142,6 +142,7 @@ struct BenchArguments : LoadTestArguments {
     std::optional<std::size_t> concurrency{};
     std::optional<double> rate{};
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};
+    std::vector<std::string> goodput{};  ///< `ttft:500`, in milliseconds
     std::optional<std::filesystem::path> save{}, records{}, compare_with{};
     bool detailed = false;
 };
@@ -150,8 +151,8 @@ struct CapacityArguments : LoadTestArguments {
     std::vector<std::string> limits{};  ///< `ttft_p95 <= 500ms`
     bool concurrency = false;           ///< requests in flight are searched, not requests a second
     std::optional<double> from{}, to{};
-    std::int64_t points = 6;
-    double within = 0.02;
+    std::optional<std::int64_t> points{};
+    std::optional<double> within{};
     std::vector<double> sweep{};  ///< these loads and no search
     std::optional<std::filesystem::path> save{};
 };

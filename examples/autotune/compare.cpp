@@ -233,6 +233,8 @@ int compare(const CompareArguments& arguments) {
         side->look();
         if (!arguments.quiet) put(stderr, "{}: {}\n", side->name, side->of->setup.command(side->configuration).text());
     }
+    if (first.setup.problem->objective.over == Objective::Over::worst)
+        throw UsageError("compare takes the mean of several workloads; leave out `over: worst`, or compare with a study of each workload");
     check_folder(folder, a, b);
     signals.prepared();
     std::optional<Ending> verdict;

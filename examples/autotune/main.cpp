@@ -39,10 +39,10 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
 }
 
 void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
-    command->add_option("--url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
+    command->add_option("--url,--base-url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
     command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
     command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
-    command->add_option("--requests", arguments.requests, "How many")->check(whole_number(1));
+    command->add_option("--requests,--num-prompts", arguments.requests, "How many")->check(whole_number(1));
     command->add_option("--burstiness", arguments.burstiness, "Of arrivals at a rate: 1 is Poisson, less is burstier, inf an even pace")
         ->check(positive_number(true));
     command->add_option("--seed", arguments.seed, "Of prompts and arrivals")->check(whole_number(0));
@@ -70,11 +70,14 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     CLI::App* command =
         app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
     add_load_test(command, arguments);
-    command->add_option("--rate", arguments.rate, "Requests a second (open loop)")->check(positive_number());
-    command->add_option("--concurrency", arguments.concurrency, "Requests in flight (closed loop)")->check(whole_number(1));
+    command->add_option("--rate,--request-rate", arguments.rate, "Requests a second (open loop); inf: all at once")
+        ->check(positive_number(true));
+    command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
+        ->check(whole_number(1));
     command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(positive_number());
     command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(positive_number());
     command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--goodput", arguments.goodput, "The same as vLLM writes it, in milliseconds: ttft:500 tpot:50 e2el:2000");
     command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: every request");
     command->add_option("--records", arguments.records, "Every request with all its gaps: gzip compressed JSON lines");
@@ -93,10 +96,8 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
     command->add_option("--from", arguments.from, "The lowest load that is tried")->check(positive_number());
     command->add_option("--to", arguments.to, "The highest, which is tried first (default: all requests at once)")
         ->check(positive_number());
-    command->add_option("--points", arguments.points, "Loads that are tried at most")->check(CLI::Range(2, 50))->capture_default_str();
-    command->add_option("--within", arguments.within, "How closely the load is wanted, relative")
-        ->check(CLI::Range(0.001, 0.5))
-        ->capture_default_str();
+    command->add_option("--points", arguments.points, "Loads that are tried at most (6)")->check(CLI::Range(2, 50));
+    command->add_option("--within", arguments.within, "How closely the load is wanted, relative (0.02)")->check(CLI::Range(0.001, 0.5));
     command->add_option("--sweep", arguments.sweep, "These loads, such as 1,2,4,8, and no search")
         ->delimiter(',')
         ->check(positive_number());

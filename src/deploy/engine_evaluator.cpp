@@ -8,6 +8,7 @@
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/engine/load_level.hpp"
+#include "servetune/engine/per_device.hpp"
 #include "trial_folders.hpp"
 
 #include <algorithm>
@@ -90,6 +91,7 @@ public:
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
             measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
             measurement->metrics.insert(quality.begin(), quality.end());
+            add_per_device(measurement->metrics, e_.composition_.devices_of(configuration_), e_.options_.usd_per_device_hour);
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
         }

@@ -10,6 +10,7 @@
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/base/url.hpp"
+#include "servetune/load/probe.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -74,11 +75,10 @@ std::string answer_in(const std::string& body) {
     return text != choice.end() && text->is_string() ? text->get<std::string>() : "";
 }
 
-std::string with_temperature_zero(const std::string& extra_body) {
+std::string with_zeros(const std::string& extra_body, const std::vector<std::string>& fields) {
     Json object = extra_body.empty() ? Json::object() : Json::parse(extra_body, nullptr, false);
     if (!object.is_object()) object = Json::object();
-    object["temperature"] = 0;
-    object["seed"] = 0;
+    for (const std::string& field : fields) object[field] = 0;
     return object.dump();
 }
 
@@ -119,7 +119,7 @@ std::optional<double> accuracy_in_table(const std::string& printed, const std::s
         if (!task_at || cells.size() <= std::max({*task_at, *metric_at, *value_at})) continue;
         if (!cells[*task_at].empty()) task = cells[*task_at];
         const auto value = real_of(cells[*value_at]);
-        if (!value) continue;
+        if (!value || line.find("\u2193") != std::string::npos) continue;  // an arrow down: less is better, so it is no accuracy
         if (metric.empty() || metric == task + "/" + cells[*metric_at] || metric == cells[*metric_at]) return value;
     }
     return std::nullopt;
@@ -185,26 +185,42 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
         for (const std::string& word : options_.command)
             words.push_back(replaced(replaced(word, "{url}", endpoint.url), "{model}", endpoint.model));
         constexpr std::size_t most_output = 16UL << 20UL;
-        const RanCommand ran =
-            run_command(words, std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)), most_output);
+        const RanCommand ran = run_command(words, std::chrono::milliseconds(static_cast<std::int64_t>(options_.within_seconds * 1000)),
+                                           most_output, [&] { return stop.stop_requested() || server.died(); });
+        if (ran.end == RanCommand::End::given_up) throw IoError("the quality command " + words.front() + " was ended");
         if (ran.end != RanCommand::End::exited || ran.exit_code != 0)
             throw UsageError("the quality command " + words.front() + " failed: " +
-                             (ran.end == RanCommand::End::exited ? "exit code " + std::to_string(ran.exit_code) : "it took too long") +
+                             (ran.end == RanCommand::End::exited        ? "exit code " + std::to_string(ran.exit_code)
+                              : ran.end == RanCommand::End::out_of_time ? "it took longer than " + seconds_text(options_.within_seconds)
+                                                                        : std::string("it printed too much")) +
                              "; its last words: " + ran.output.substr(ran.output.size() - std::min<std::size_t>(ran.output.size(), 300)));
         result.accuracy = accuracy_in(ran.output, options_.metric);
+        if (result.accuracy && !(*result.accuracy > 0) && !found_.contains(""))
+            throw UsageError("the quality command " + words.front() + " printed the accuracy " + short_number_text(*result.accuracy) +
+                             " for the default, and a drop is a share of that");
         if (!result.accuracy)
-            throw UsageError("the quality command " + words.front() + " printed no accuracy" +
-                             (options_.metric.empty() ? "" : " '" + options_.metric + "'") +
-                             ": a number or {\"accuracy\": NUMBER} on its last line, or lm-evaluation-harness' table, is wanted");
+            throw UsageError(
+                "the quality command " + words.front() + " printed no accuracy" +
+                (options_.metric.empty() ? "" : " '" + options_.metric + "'") +
+                ": a number or {\"accuracy\": NUMBER} on its last line, or lm-evaluation-harness' table, is wanted, and more must be "
+                "better");
         return result;
     }
+    endpoint = as_agreed(endpoint, try_request(endpoint, false, false, stop));
     endpoint.stream = false;
-    endpoint.extra_body = with_temperature_zero(endpoint.extra_body);
+    const std::string extra_body = endpoint.extra_body;
     constexpr double patience_seconds = 300;
+    const std::vector<std::vector<std::string>> greedy{{"temperature", "seed"}, {"temperature"}, {}};  // some servers refuse one
+    std::size_t fields = 0;
     for (const std::string& prompt : options_.prompts) {
-        const Reply reply =
-            post(endpoint, path_of(endpoint), request_body(endpoint, {.text = prompt, .output_tokens = options_.answer_tokens}, {}, false),
-                 patience_seconds, [&] { return stop.stop_requested() || server.died(); });
+        Reply reply;
+        for (;; ++fields) {
+            endpoint.extra_body = with_zeros(extra_body, greedy[fields]);
+            reply = post(endpoint, path_of(endpoint),
+                         request_body(endpoint, {.text = prompt, .output_tokens = options_.answer_tokens}, {}, false), patience_seconds,
+                         [&] { return stop.stop_requested() || server.died(); });
+            if ((reply.status != 400 && reply.status != 422) || fields + 1 == greedy.size()) break;
+        }
         if (!reply.error.empty() || reply.status != 200)
             throw IoError(without_user_info(endpoint.url) + path_of(endpoint) + trouble_text(reply));
         result.answers.push_back(answer_in(reply.body));
@@ -223,7 +239,13 @@ double QualityGate::drop(const Found& usual, const Found& mine) const {
 std::variant<Metrics, Failure> QualityGate::of(const Server& server, const Configuration& configuration, const std::stop_token& stop) {
     const std::string mine = touching(configuration);
     if (!found_.contains(mine)) {
-        if (!mine.empty() && !found_.contains("")) return Metrics{};  // nothing to compare with
+        if (!mine.empty() && !found_.contains("")) {  // nothing to compare with
+            const bool decides = std::any_of(options_.limits.begin(), options_.limits.end(),
+                                             [](const Limit& limit) { return limit.metric == quality_drop; });
+            if (!decides) return Metrics{};
+            return Failure{FailureKind::other,
+                           "the limit on quality_drop cannot be judged, as the default has not answered yet (" + mine + ")"};
+        }
         try {
             found_[mine] = asked(server, stop);
         } catch (const IoError& error) {
@@ -231,6 +253,7 @@ std::variant<Metrics, Failure> QualityGate::of(const Server& server, const Confi
             if (auto failure = server.changed()) return *failure;
             return Failure{FailureKind::load_test_failed, std::string("it does not answer the quality gate's prompts: ") + error.what()};
         } catch (const UsageError& error) {
+            if (auto failure = server.changed()) return *failure;
             if (mine.empty()) throw;  // of the default it is the command's fault
             return Failure{FailureKind::load_test_failed, error.what()};
         }

@@ -197,7 +197,7 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     test.workload = workload;
     test.workload.seed = derive_seed(workload.seed, context_.seed);
     test.options = watched(watch);
-    test.limits = service_limits(options_.limits);
+    test.limits = service_limits(limits_of_workload(options_.limits, workload.name));
     test.salt = salt(called);
     test.handshake = handshake_;
     test.calibration = calibration;

@@ -44,6 +44,31 @@ std::int64_t largest(const Domain& domain) {
 
 }  // namespace
 
+std::int64_t Composition::devices_of(const Configuration& configuration) const {
+    const Engine& engine = engine_of(configuration);
+    const auto always = description_.arguments.find(engine.name);
+    const auto holds = [&](const Condition& condition) {
+        bool active = false;
+        if (engine.find(condition.parent) == nullptr) return false;
+        const Value value = value_of_local(engine, condition.parent, configuration, active);
+        return active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
+    };
+    std::int64_t devices = 1;
+    for (const DeviceFactor& factor : engine.devices) {
+        const EngineParameter* declared = engine.find(factor.parameter);
+        if (declared == nullptr) continue;  // not of this version
+        if (!factor.unless.empty() && std::all_of(factor.unless.begin(), factor.unless.end(), holds)) continue;
+        bool active = false;
+        Value value = value_of_local(engine, factor.parameter, configuration, active);
+        if (is_unset(value)) value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
+        std::optional<std::int64_t> count;
+        if (always != description_.arguments.end()) count = count_in_words(always->second, destination_of(engine, *declared).flag);
+        if (const auto* of_space = std::get_if<std::int64_t>(&value); !count && of_space != nullptr && active) count = *of_space;
+        devices *= std::max<std::int64_t>(count.value_or(1), 1);
+    }
+    return devices;
+}
+
 /// Adds the rule that a layout fits the machine. Without a stated count one device is taken, and what asks for more is
 /// an error.
 void Composition::bound_devices(Engine& engine) const {

@@ -28,7 +28,28 @@ std::string level_text(double level) { return std::isinf(level) ? "all at once" 
 
 bool grows_with_load(const Limit& limit) {
     const std::string name = limit.metric.substr(0, limit.metric.find('@'));
-    return (name.ends_with("_seconds") && !limit.at_least) || (name == "success_ratio" && limit.at_least);
+    if (name == "success_ratio") return limit.at_least;
+    if (limit.at_least || !name.ends_with("_seconds")) return false;
+    for (const char* time : {"time_to_first_token_", "time_per_output_token_", "inter_token_latency_", "latency_"})
+        if (name.starts_with(time)) return true;
+    return false;
+}
+
+std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits, const std::string& workload) {
+    std::vector<Limit> result;
+    for (Limit limit : limits) {
+        const auto at = limit.metric.find('@');
+        if (at != std::string::npos && limit.metric.substr(at + 1) != workload) continue;
+        limit.metric.resize(std::min(at, limit.metric.size()));
+        result.push_back(std::move(limit));
+    }
+    return result;
+}
+
+std::vector<Limit> with_least_success(std::vector<Limit> limits) {
+    if (std::none_of(limits.begin(), limits.end(), [](const Limit& limit) { return limit.metric == "success_ratio"; }))
+        limits.push_back({"success_ratio", true, least_success});
+    return limits;
 }
 
 std::optional<double> strain_of(const std::vector<Limit>& limits, const Metrics& metrics) {
@@ -48,7 +69,7 @@ ServiceLimits service_limits(const std::vector<Limit>& limits) {
     ServiceLimits result;
     const auto tighten = [](std::optional<double>& bound, double value) { bound = std::min(bound.value_or(value), value); };
     for (const Limit& limit : limits) {
-        if (limit.at_least || !limit.metric.substr(0, limit.metric.find('@')).ends_with("_seconds")) continue;
+        if (limit.at_least || !limit.metric.ends_with("_seconds")) continue;  // those of one workload are not of all
         if (limit.metric.starts_with("time_to_first_token_from_schedule")) continue;
         if (limit.metric.starts_with("time_to_first_token_")) tighten(result.time_to_first_token_seconds, limit.bound);
         else if (limit.metric.starts_with("time_per_output_token_")) tighten(result.time_per_output_token_seconds, limit.bound);
@@ -85,7 +106,11 @@ CapacitySearch::CapacitySearch(const Arrival& arrival, std::size_t requests)
         throw UsageError("a search for the largest load wants `within` from 0.1 % to 50 %");
     for (const auto& bound : {search.from, search.to})
         if (bound && !(*bound > 0 && std::isfinite(*bound))) throw UsageError("the bounds of a search for the largest load are above 0");
-    if (search.from && *search.from >= highest()) throw UsageError("a search for the largest load wants `from` below `to`");
+    if (search.from && *search.from >= highest())
+        throw UsageError("a search for the largest load wants `from` below `to`" +
+                         (arrival_.kind == Arrival::Kind::largest_concurrency
+                              ? " and below the " + short_number_text(requests_) + " requests"
+                              : std::string()));
 }
 
 double CapacitySearch::rounded(double level) const {
@@ -113,6 +138,26 @@ Arrival CapacitySearch::at(double level) const {
         return {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(level)};
     if (std::isinf(level)) return {};
     return {.kind = Arrival::Kind::rate, .requests_per_second = level, .burstiness = arrival_.burstiness};
+}
+
+std::size_t CapacitySearch::requests_at(double level) const {
+    constexpr double times_the_first = 4;
+    constexpr double fewest = 20;
+    if (points_.empty() || std::isinf(level)) return static_cast<std::size_t>(requests_);
+    const LoadPoint& highest_tried = points_.back();  // the first one
+    const auto rate_of = [](const LoadPoint& point) {
+        const auto served = point.metrics.find("requests_per_second");
+        return served == point.metrics.end() ? 0 : served->second.value;
+    };
+    if (!(rate_of(highest_tried) > 0)) return static_cast<std::size_t>(requests_);
+    const double first_seconds = requests_ / rate_of(highest_tried);
+    double served = level;
+    double least = fewest;
+    if (arrival_.kind == Arrival::Kind::largest_concurrency) {
+        served = rate_of(points_.front()) * std::min(1.0, level / points_.front().level);
+        least = std::max(fewest, 3 * level);  // every place is taken three times
+    }
+    return static_cast<std::size_t>(std::clamp(std::ceil(times_the_first * first_seconds * served), std::min(least, requests_), requests_));
 }
 
 bool CapacitySearch::tried(double level) const {
@@ -187,7 +232,8 @@ double CapacitySearch::below(std::size_t broken) const {
     if (points_.size() > 3 || !most || point.level >= *most) return std::sqrt(point.level * least);
     // As a queue would wait: ln strain falls as much as -ln(1 - rate / most) does.
     const double wanted = -std::log1p(-point.level / *most) - std::log(point.strain);
-    return std::clamp(-*most * std::expm1(-wanted), std::max(least, 0.2 * point.level), 0.9 * point.level);
+    const double as_a_queue = std::clamp(-*most * std::expm1(-wanted), 0.2 * point.level, 0.9 * point.level);
+    return std::max(as_a_queue, least);
 }
 
 /// Where log strain would cross 0. `margin`: how far it stays off the ends of the bracket, as a share of it.
@@ -240,8 +286,6 @@ Capacity CapacitySearch::result() const {
     if (now.kept) result.low = points_[*now.kept].level;
     if (now.broken) result.high = points_[*now.broken].level;
     result.shown = now.kept.value_or(0);
-    // Of noisy answers the largest load that the regression takes to keep the limits may have broken one itself.
-    while (result.shown > 0 && !points_[result.shown].kept()) --result.shown;
     if (now.kept && now.broken) {
         const bool edge = !std::isinf(points_[*now.broken].level);
         const bool whole_numbers = arrival_.kind == Arrival::Kind::largest_concurrency;
@@ -264,19 +308,20 @@ Capacity CapacitySearch::result() const {
 std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
                                               const MeasureLoad& measure, const std::function<void(const std::string&)>& said) {
     CapacitySearch search(workload.arrival, requests);
-    std::vector<Limit> all = limits;
-    if (std::none_of(all.begin(), all.end(), [](const Limit& limit) { return limit.metric == "success_ratio"; }))
-        all.push_back({"success_ratio", true, least_success});
+    const std::vector<Limit> all = with_least_success(limits_of_workload(limits, workload.name));
     while (const auto level = search.next()) {
         Workload at_level = workload;
         at_level.arrival = search.at(*level);
+        if (const std::size_t sent = search.requests_at(*level); sent < requests) at_level.requests = static_cast<std::int64_t>(sent);
         auto measured = measure(at_level);
         if (auto* failure = std::get_if<Failure>(&measured)) return std::move(*failure);
         auto& point = std::get<LoadPoint>(measured);
         point.level = *level;
-        const std::optional<double> strain = strain_of(all, point.metrics);
-        if (!strain) return Failure{FailureKind::load_test_failed, "the largest load cannot be looked for: no limit can be judged"};
-        point.strain = *strain;
+        point.strain = strain_of(all, point.metrics).value_or(0);
+        for (const Limit& limit : all)
+            if (grows_with_load(limit) && !std::isinf(point.strain) && limit.figures(point.metrics).empty())
+                return Failure{FailureKind::load_test_failed,
+                               "the largest load cannot be looked for: the load test has no figure for the limit " + limit.readable()};
         if (said) {
             std::string broken;
             for (const Limit& limit : all)

@@ -4,7 +4,7 @@
 #include "servetune/load/statistics.hpp"
 
 #include <algorithm>
-#include <numeric>
+#include <vector>
 
 namespace servetune {
 namespace {
@@ -35,8 +35,21 @@ double planned_work(const CountedWork& counted, const Plan& plan) {
         input += static_cast<double>(request.input_tokens);
         output += static_cast<double>(request.output_tokens);
     }
-    constexpr double not_exact = 1.1;  // what the server counts as a prompt may be more than what was planned
-    return (counted.input ? input * (plan.lengths_exact ? 1 : not_exact) : 0) + (counted.output ? output : 0);
+    return (counted.input ? input : 0) + (counted.output ? output : 0);
+}
+
+/// Answers that were cut off have no count: their pieces hold as many tokens as those of the whole ones.
+double output_done(const std::vector<RequestRecord>& records) {
+    const std::vector<double> tokens = output_tokens_of(records);
+    double whole_tokens = 0;
+    double whole_pieces = 0;
+    double cut_pieces = 0;
+    for (std::size_t i = 0; i < records.size(); ++i)
+        if (records[i].succeeded()) {
+            whole_tokens += tokens[i];
+            whole_pieces += records[i].chunks;
+        } else cut_pieces += records[i].chunks;
+    return whole_tokens + cut_pieces * (whole_pieces > 0 ? whole_tokens / whole_pieces : 1);
 }
 
 }  // namespace
@@ -44,6 +57,7 @@ double planned_work(const CountedWork& counted, const Plan& plan) {
 std::optional<double> lost_after_seconds(const RateToReach& wanted, const Plan& plan) {
     const CountedWork counted = counted_by(wanted.metric);
     if (counted.none() || !(wanted.least > 0)) return std::nullopt;
+    if (counted.input && !plan.lengths_exact) return std::nullopt;  // the server may count more than was planned
     const double work = planned_work(counted, plan);
     if (!(work > 0)) return std::nullopt;
     return work / wanted.least;
@@ -60,10 +74,7 @@ GivenUp given_up(const RateToReach& wanted, const Plan& plan, const LoadRun& run
         if (counted.input && record.first_token && i < plan.requests.size())
             done += static_cast<double>(record.input_tokens.value_or(plan.requests[i].input_tokens));
     }
-    if (counted.output) {
-        const std::vector<double> tokens = output_tokens_of(run.records);
-        done = std::accumulate(tokens.begin(), tokens.end(), done);
-    }
+    if (counted.output) done += output_done(run.records);
     const double planned = planned_work(counted, plan);
     const double share = planned > 0 ? std::clamp(done / planned, 0.0, 1.0) : 0;
     if (!(result.seconds > 0)) return result;

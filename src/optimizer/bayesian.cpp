@@ -302,8 +302,8 @@ std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& 
 
 /// What is left of the best posterior mean that passes once settings are dropped from it that do nothing, as far as the
 /// models believe: the one that costs least first, as long as it is well possible (one standard deviation) that all
-/// together cost less than `min_gain`. Once, as the first of the last trials; its measurement then decides whether it
-/// is recommended. Nothing where it was measured already.
+/// together cost less than `min_gain`. Once, as the first of the last trials. It is recommended if it then loses too
+/// little and is known about as well as the best (`recommend`). Nothing where it was measured already.
 std::optional<Proposal> Bayesian::Search::smaller_command(const Models& models, const Problem& problem, const Candidates& all,
                                                           std::span<const Trial> history, const std::set<Configuration>& seen) const {
     const PendingAwareModel& model = models.learned;

@@ -141,9 +141,11 @@ SimulatedTraffic::SimulatedTraffic(std::vector<Request> requests, Arrival arriva
     check_traffic(requests_, arrival_);
 }
 
-SimulatedTraffic SimulatedTraffic::under(const Arrival& arrival) const {
+SimulatedTraffic SimulatedTraffic::under(const Arrival& arrival, std::size_t count) const {
     SimulatedTraffic result = *this;
     result.arrival_ = arrival;
+    if (count < result.requests_.size())
+        result.requests_.erase(result.requests_.begin() + static_cast<std::ptrdiff_t>(count), result.requests_.end());
     const double rate = arrival.kind == Arrival::Kind::rate ? arrival.requests_per_second : std::numeric_limits<double>::infinity();
     for (Request& request : result.requests_) request.at_seconds /= rate;
     check_traffic(result.requests_, arrival);

@@ -8,6 +8,7 @@
 #include "servetune/base/rng.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "servetune/engine/load_level.hpp"
+#include "servetune/engine/per_device.hpp"
 #include "servetune/load/audit.hpp"
 #include "servetune/load/capacity.hpp"
 #include "servetune/trial/objective.hpp"
@@ -110,13 +111,15 @@ std::optional<Failure> SimulateEvaluator::died(const Started& started, const Sim
 
 Outcome SimulateEvaluator::measured(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const {
     if (!workload.workload.arrival.searched()) return loaded(started, workload, seed);
+    const std::size_t all = workload.traffic.requests().size();
     const MeasureLoad measure = [&](const Workload& at_level) -> std::variant<LoadPoint, Failure> {
-        Outcome outcome = loaded(started, {at_level, workload.traffic.under(at_level.arrival), true}, seed);
+        const std::size_t requests = at_level.requests ? static_cast<std::size_t>(*at_level.requests) : all;
+        Outcome outcome = loaded(started, {at_level, workload.traffic.under(at_level.arrival, requests), true}, seed);
         if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
         auto& measurement = std::get<Measurement>(outcome);
         return LoadPoint{.metrics = std::move(measurement.metrics), .validity = std::move(measurement.validity)};
     };
-    auto found = find_capacity(workload.workload, workload.traffic.requests().size(), options_.limits, measure);
+    auto found = find_capacity(workload.workload, all, options_.limits, measure);
     if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
     return measurement_of(std::get<Capacity>(found), workload.workload.arrival);
 }
@@ -135,7 +138,8 @@ Outcome SimulateEvaluator::loaded(const Started& started, const SimulatedWorkloa
     load.records = std::move(run.records);
     load.duration_seconds = run.duration_seconds;
     load.server = run.server;
-    const LoadStatistics statistics = statistics_of(load, {requests, workload.traffic.arrival(), service_limits(options_.limits)});
+    const LoadStatistics statistics = statistics_of(
+        load, {requests, workload.traffic.arrival(), service_limits(limits_of_workload(options_.limits, workload.workload.name))});
     if (statistics.result.successful_requests.value_or(0) == 0)
         return Failure{FailureKind::load_test_failed,
                        "no request succeeded: " + (load.records.empty() ? "there was none" : load.records.front().error)};
@@ -147,6 +151,13 @@ Outcome SimulateEvaluator::evaluate(const Configuration& configuration, const Ev
 }
 
 Outcome SimulateEvaluator::predicted(const Configuration& configuration, const EvaluationContext& context) const {
+    Outcome outcome = predicted_rates(configuration, context);
+    if (auto* measurement = std::get_if<Measurement>(&outcome))
+        add_per_device(measurement->metrics, composition_.devices_of(configuration), options_.usd_per_device_hour);
+    return outcome;
+}
+
+Outcome SimulateEvaluator::predicted_rates(const Configuration& configuration, const EvaluationContext& context) const {
     const Started on_paper = started(configuration);
     if (on_paper.failure) return *on_paper.failure;
     // The noise is the trial's own; the requests are the same for all.

@@ -211,6 +211,7 @@ inline constexpr struct MachineKeys {
     static constexpr std::string_view called = "machine";
     Key device{"device", is::text, "the accelerator, such as h100-sxm"};
     Key count{"count", is::integer_from<1>, "how many of them a trial may take; without it layouts of one device only"};
+    Key price_per_hour{"price_per_hour", is::positive, "of all of them together, in US dollars: for the `usd_per_million_...` metrics"};
 } machine{};
 
 inline constexpr struct GuardKeys {

@@ -125,12 +125,15 @@ void read_machine(const Yaml& root, StudyFile& study) {
                 at->fail("'hardware' says that there are " + std::to_string(*study.devices) + "; say it once");
             study.devices = count;
         }
+        if (node.find(keys::machine.price_per_hour) != nullptr)
+            study.usd_per_device_hour = read<double>(node, keys::machine.price_per_hour);
     };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
         if (hardware->is_mapping()) read_one(*hardware);
         else study.hardware = hardware->text();
     }
     if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
+    if (study.usd_per_device_hour) *study.usd_per_device_hour /= static_cast<double>(study.devices.value_or(1));
     const MeasuringKind& kind = kind_of(study);
     const auto visible = kind.visible_devices != nullptr ? kind.visible_devices(study) : std::nullopt;
     if (visible) study.devices = std::min(*visible, study.devices.value_or(*visible));

@@ -6,6 +6,7 @@
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/engine/per_device.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
@@ -71,6 +72,10 @@ void look_for_load(const Yaml& root, StudyFile& study) {
             if (goal == nullptr) continue;
             for (Workload& workload : study.workloads) {
                 Arrival& arrival = workload.arrival;
+                const bool any = goal->word == "goodput";
+                if (arrival.searched() && !any && arrival.kind != goal->arrival)
+                    item.fail("'" + workload.name + "' looks for another load; give all workloads the arrival " +
+                              std::string(name_in(arrival_kinds, goal->arrival)));
                 if (arrival.searched()) continue;
                 if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
                     item.fail("the largest load is looked for at a constant rate or concurrency, and '" + workload.name +
@@ -85,6 +90,21 @@ void look_for_load(const Yaml& root, StudyFile& study) {
         objective.fail(
             "the largest load that keeps the limits is looked for, and no limit grows with load; add one such as "
             "limits: [\"ttft_p95 <= 500ms\"]");
+    const bool goodput = std::any_of(study.objective.goals.begin(), study.objective.goals.end(),
+                                     [](const Goal& goal) { return goal.metric.starts_with("goodput_"); });
+    const ServiceLimits service = service_limits(study.objective.limits);
+    if (goodput && !service.time_to_first_token_seconds && !service.time_per_output_token_seconds && !service.latency_seconds)
+        objective.fail(
+            "goodput counts the requests that keep a limit on time to first token, time per output token or latency, and "
+            "there is none for all workloads");
+    for (const Workload& workload : study.workloads)
+        if (workload.arrival.searched() && workload.requests) {
+            try {
+                const CapacitySearch possible(workload.arrival, static_cast<std::size_t>(*workload.requests));
+            } catch (const UsageError& error) {
+                root.at(keys::study.workloads).fail("'" + workload.name + "': " + error.what());
+            }
+        }
     if (const Yaml* load = root.find(keys::study.load))
         load->fail("the workloads look for their largest load already; leave out `load`, or give them fixed arrivals");
 }
@@ -134,6 +154,20 @@ void read_over(const Yaml& node, StudyFile& study) {
             each.push_back({goal.metric + "@" + workload.name, goal.direction});
         }
     study.objective.goals = std::move(each);
+}
+
+/// Where layouts of several sizes compete by a figure that grows with the devices, the largest wins for no merit.
+std::string larger_looks_better(const StudyFile& study) {
+    const std::string& metric = study.objective.leading().metric;
+    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) || study.devices.value_or(1) < 2)
+        return "";
+    constexpr std::array<std::string_view, 3> layouts{"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
+    for (const Parameter& parameter : study.composition->parameters())
+        if (std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end() && parameter.level_count() > 1)
+            return "layouts of different numbers of devices compete by " + metric + ", and the largest will look best; maximize " +
+                   metric.substr(0, metric.find('@')) + "_per_gpu" + metric.substr(std::min(metric.find('@'), metric.size())) +
+                   " to compare what a device does";
+    return "";
 }
 
 QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
@@ -326,6 +360,15 @@ bool is_load_test(const MeasuringChoice& measuring) {
            std::holds_alternative<DeployChoice>(measuring);
 }
 
+/// Whether the file's own evaluator is one, though somebody else measures.
+bool names_load_test(const Yaml& written) {
+    const Yaml* evaluator = written.find(keys::study.evaluator);
+    if (evaluator == nullptr || !evaluator->is_mapping()) return false;
+    for (const Key& key : {keys::evaluator.simulate, keys::evaluator.attach, keys::evaluator.deploy})
+        if (evaluator->find(key) != nullptr) return true;
+    return false;
+}
+
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
@@ -359,15 +402,16 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (study.workloads.empty() && !outside) root.at(keys::study.workloads).fail("at least one workload wanted");
     if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
 
-    study.objective = read_objective(root.at(keys::study.objective), is_load_test(study.measuring));
+    study.objective = read_objective(root.at(keys::study.objective), is_load_test(study.measuring) || names_load_test(written));
     read_over(root.at(keys::study.objective), study);
     if (is_load_test(study.measuring)) look_for_load(root, study);
+    if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);
     if (const Yaml* guard = root.find(keys::study.guard)) {
         guard->check_keys(keys::guard);
         study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
         if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
     }
-    if (const Yaml* quality = root.find(keys::study.quality)) study.quality = read_quality(*quality, study);
+    if (const Yaml* quality = root.find(keys::study.quality); quality != nullptr && !outside) study.quality = read_quality(*quality, study);
     read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule);
     read(root, keys::study.min_gain, study.decision.min_gain);
     read(root, keys::study.noise_cv, study.decision.noise_cv);

@@ -290,3 +290,18 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
     CHECK(process.wait() == 130);
     CHECK(process.out().find("20 cancelled: the run was stopped") != std::string::npos);
 }
+
+TEST_CASE("bench: vLLM's spellings mean the same") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
+    const TemporaryFolder folder;
+    ChildProcess process({SERVETUNE_PROGRAM, "bench", "--base-url", server.url(), "--quiet", "--workload", "random:30x12", "--num-prompts",
+                          "20", "--request-rate", "inf", "--goodput", "ttft:900", "e2el:5000", "--json"},
+                         folder.path());
+    REQUIRE(process.wait() == 0);
+    const Json result = Json::parse(process.out());
+    CHECK(result["completed"] == 20);
+    CHECK(result["request_goodput"].get<double>() > 0);
+    CHECK(bench(server, folder, {"--max-concurrency", "2", "--requests", "6", "--workload", "random:30x12"}).code == 0);
+    CHECK(bench(server, folder, {"--goodput", "ttft"}).err.find("--goodput wants ttft:MILLISECONDS") != std::string::npos);
+    CHECK(bench(server, folder, {"--goodput", "ttft:9", "--ttft-limit", "1"}).err.find("two limits for ttft") != std::string::npos);
+}

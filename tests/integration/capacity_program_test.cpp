@@ -68,7 +68,7 @@ TEST_CASE("capacity: what cannot be asked is said before anything is sent") {
     CHECK(error({"--limit", "output_throughput >= 3"}).find("--limit wants an upper bound of a time") != std::string::npos);
     CHECK(error({"--limit", "ttft_p95 <= fast"}).find("a limit is written") != std::string::npos);
     CHECK(error({"--limit", "ttft_p95 <= 1s", "--from", "9", "--to", "3"}).find("`from` below `to`") != std::string::npos);
-    CHECK(error({"--sweep", "1.5", "--concurrency"}).find("wants whole numbers") != std::string::npos);
+    CHECK(error({"--sweep", "1.5", "--concurrency"}).find("with --concurrency whole numbers") != std::string::npos);
 }
 
 TEST_CASE("capacity: the largest rate of an engine that queues lies between two loads that were measured") {

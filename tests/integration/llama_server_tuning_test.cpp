@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real engine tuned end to end: `autotune run` starts llama-server, loads it, reads why it fails, ends it. Which
 // configuration wins on a machine that does other things meanwhile is not asked.
+#include "support/autotune.hpp"
 #include "support/http.hpp"
 #include "support/llama_server.hpp"
 #include "support/process.hpp"
@@ -19,6 +20,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -249,4 +251,50 @@ TEST_CASE("llama-server: the laptop's study is one that it takes") {
     const bool kept = told.find("Keep the default.") != std::string::npos;
     CHECK((kept || told.find("Inconclusive. ") != std::string::npos));  // as the machine is quiet or not
     CHECK(leftovers((folder.path() / "results").string()).empty());
+}
+
+TEST_CASE("llama-server tuned beside a second load that comes or goes halfway: nothing is better, and nothing is recommended", "[.long]") {
+    const std::string program = llama_server();
+    if (program.empty()) return;
+    for (const bool comes : {true, false}) {
+        INFO((comes ? "the load comes" : "the load goes"));
+        const TemporaryFolder folder;
+        const std::string model =
+            folder.write("tiny.gguf", TinyModel{.embedding = 512, .layers = 6, .heads = 8, .kv_heads = 4, .feed_forward = 1536}.gguf())
+                .string();
+        const std::string file =
+            folder
+                .write("study.yaml",
+                       "study: disturbed\nmodel: ${GGUF}\nengine: llama.cpp\nworkloads:\n"
+                       "  - {workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 32}, requests: 24, arrival: "
+                       "{concurrency: 4}, ignore_eos: true}\n"
+                       "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
+                       "space:\n  threads_http: {choice: [engine, 4, 8]}\n  slot_prompt_similarity: {choice: [engine, 0.3, 0.6]}\n"
+                       "  ctx_checkpoints: {choice: [32, 16, 8]}\n"
+                       "others: default\nstrategy: random\nnoise_cv: 3%\ndefault_again: 5\nbudget: {trials: 18}\n"
+                       "evaluator: {deploy: {ready_within: 60s, stop_within: 20s, warm_up: 4}}\n")
+                .string();
+        const fs::path results = folder.path() / "results";
+        const std::string path = fs::path(program).parent_path().string() + ":" + std::getenv("PATH");
+        const TemporaryFolder of_load;
+        std::vector<std::unique_ptr<ChildProcess>> load;
+        const auto begin_load = [&] {
+            for (int i = 0; i < 2; ++i)
+                load.push_back(
+                    std::make_unique<ChildProcess>(std::vector<std::string>{"/bin/sh", "-c", "while :; do :; done"}, of_load.path()));
+        };
+        if (!comes) begin_load();
+        ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(),
+                          SERVETUNE_PROGRAM, "run", file, "--directory", results.string(), "--json", "--quiet"},
+                         folder.path());
+        for (int tries = 0; tries < 6000 && !comes_to_trial(results, 10); ++tries) std::this_thread::sleep_for(50ms);
+        if (comes) begin_load();
+        else load.clear();
+        const auto code = run.wait_at_most(280s);
+        INFO(run.err());
+        REQUIRE(code == 0);
+        const Json report = Json::parse(run.out());
+        WARN((comes ? "load comes: " : "load goes: ") << report.at("verdict") << ", " << report.value("reason", ""));
+        CHECK(report.at("verdict") != "recommended");
+    }
 }

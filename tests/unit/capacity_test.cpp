@@ -193,8 +193,11 @@ TEST_CASE("capacity: requests that fail break what no limit names, and a failure
     const auto died = find_capacity(workload, 100, limits, [](const Workload& /*load*/) { return Failure{FailureKind::hung, "silent"}; });
     REQUIRE(std::holds_alternative<Failure>(died));
     CHECK(std::get<Failure>(died).message == "silent");
-    const auto blind = find_capacity(workload, 100, limits, [](const Workload& /*load*/) { return LoadPoint{}; });
-    CHECK(std::holds_alternative<Failure>(blind));  // nothing to judge by
+    const auto blind = find_capacity(workload, 100, limits, [](const Workload& /*load*/) {
+        return LoadPoint{.metrics = {{"success_ratio", {1}}}};
+    });
+    REQUIRE(std::holds_alternative<Failure>(blind));  // answers in one piece have no time to the first token
+    CHECK(std::get<Failure>(blind).message.find("no figure for the limit time_to_first_token_p95_seconds") != std::string::npos);
 }
 
 TEST_CASE("capacity: strain and service limits read what grows with load and nothing else") {
@@ -213,6 +216,36 @@ TEST_CASE("capacity: strain and service limits read what grows with load and not
     CHECK(service.time_to_first_token_seconds == 0.5);
     CHECK(service.time_per_output_token_seconds == 0.05);
     CHECK_FALSE(service.latency_seconds);
+}
+
+TEST_CASE("capacity: a limit counts for the workload that it names, and only those that a load test has grow with load") {
+    const std::vector<Limit> limits{Limit::parse("ttft_p95@chat <= 1s", true), Limit::parse("latency_p95_seconds <= 9")};
+    REQUIRE(limits_of_workload(limits, "chat").size() == 2);
+    CHECK(limits_of_workload(limits, "chat").front().metric == "time_to_first_token_p95_seconds");
+    REQUIRE(limits_of_workload(limits, "documents").size() == 1);
+    CHECK(limits_of_workload(limits, "documents").front().metric == "latency_p95_seconds");
+    CHECK_FALSE(grows_with_load({"duration_seconds", false, 60}));  // falls as the rate rises
+    CHECK_FALSE(grows_with_load({"trial_start_seconds", false, 60}));
+    CHECK(with_least_success(limits).back().metric == "success_ratio");
+    CHECK(with_least_success({{"success_ratio", true, 0.5}}).size() == 1);
+}
+
+TEST_CASE("capacity: a low load gets fewer requests, so that a search does not take hours") {
+    const OnePlaceQueue queue{.most = 10};
+    Rng rng(1);
+    CapacitySearch search(arrival_looked_for(Arrival::Kind::largest_rate, {.from = 8.0}), 1000);
+    CHECK(search.requests_at(search.next().value()) == 1000);
+    LoadPoint first = queue.at(search.next().value(), rng);  // 100 s
+    first.strain = 9;
+    search.tell(first);
+    CHECK(search.requests_at(5) == 1000);
+    CHECK(search.requests_at(0.5) == 200);
+    CHECK(search.requests_at(0.01) == 20);
+    // Where the lowest load lies just below what the server does, the bounds hold all the same.
+    LoadPoint broken = queue.at(8.5, rng);
+    broken.strain = 3;
+    search.tell(broken);
+    CHECK(search.next().value() >= 8);
 }
 
 TEST_CASE("capacity: bounds that cannot be are refused") {

@@ -88,6 +88,7 @@ TEST_CASE("quality: an accuracy is read from a number, an object, and lm-evaluat
     CHECK(accuracy_in(table, "gsm8k/other_match") == 0.6911);
     CHECK(accuracy_in(table, "arc/acc") == 0.4);
     CHECK_FALSE(accuracy_in(table, "arc/exact_match"));
+    CHECK_FALSE(accuracy_in("|Tasks|Metric|   |Value |\n|wiki|word_perplexity|\u2193  |10.2|\n"));  // less is better
 }
 
 TEST_CASE("quality: the drop is against the default, measured once for each set of values that touches answers") {
@@ -114,7 +115,9 @@ TEST_CASE("quality: a broken limit and a program that fails are the configuratio
     QualityOptions options = program.options();
     options.limits = {Limit::parse("quality_drop <= 1%")};
     QualityGate gate(options);
+    CHECK(std::holds_alternative<Failure>(gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {})));  // nothing to judge it by
     CHECK_THROWS_AS(gate.of(AddressOnly("http://h/broken"), answering("auto"), {}), UsageError);
+    CHECK_THROWS_AS(gate.of(AddressOnly("http://h/0"), answering("auto"), {}), UsageError);
     CHECK(drop_in(gate.of(AddressOnly("http://h/0.8"), answering("auto"), {})) == 0);
     const auto refused = gate.of(AddressOnly("http://h/0.6"), answering("fp8"), {});
     REQUIRE(std::holds_alternative<Failure>(refused));

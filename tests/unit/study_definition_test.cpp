@@ -137,6 +137,7 @@ const std::vector<Row>& rows() {
         {"study.notes", {}, {{"notes", "[read this]"}}, true},
         {"study.published", {}, {{"published", "{document: a page}"}}, true},
         {"machine.device", {{"machine", "{count: 4}"}}, {{"machine", "{count: 4, device: h100-sxm}"}}},
+        {"machine.price_per_hour", {{"machine", "{count: 4}"}}, {{"machine", "{count: 4, price_per_hour: 12}"}}},
         {"machine.count", {{"machine", "{count: 4}"}}, {{"machine", "{count: 2}"}}},
         {"budget.trials", {}, {{"budget", "{trials: 99}"}}, true},
         {"budget.wall_clock", {}, {{"budget", "{wall_clock: 1h}"}}, true},

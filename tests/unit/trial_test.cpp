@@ -30,7 +30,10 @@ TEST_CASE("limits are read, and judged on every workload") {
     CHECK(Limit::parse("latency_p99_seconds < 500ms") == Limit{"latency_p99_seconds", false, 0.5});
     CHECK(Limit::parse("success_ratio >= 99%") == Limit{"success_ratio", true, 0.99});
     CHECK(Limit::parse("p95_ttft_ms <= 200", true) == Limit{"time_to_first_token_p95_seconds", false, 0.2});
-    CHECK(Limit::parse("tpot <= 0.03", true) == Limit{"time_per_output_token_mean_seconds", false, 0.03});
+    CHECK_THROWS_AS(Limit::parse("tpot <= 30", true), ParseError);  // milliseconds or seconds?
+    CHECK(message_of<ParseError>([] { (void)Limit::parse("ttft_p59 <= 500ms", true); }) ==
+          "the unit of '500ms' does not fit 'ttft_p59', which is no known time");
+    CHECK(Limit::parse("tpot <= 0.03s", true) == Limit{"time_per_output_token_mean_seconds", false, 0.03});
     CHECK(Limit::parse("median_itl@chat <= 1s", true) == Limit{"inter_token_latency_p50_seconds@chat", false, 1});
     CHECK(Limit::parse("ttft_p95 <= 3").metric == "ttft_p95");  // of an evaluator with names of its own
     CHECK_THROWS_AS(Limit::parse("output_tokens_per_second >= 3s"), ParseError);
@@ -135,4 +138,22 @@ TEST_CASE("standings: a failure that was not its own takes nothing from what is 
     CHECK(standing({token_rate(100), impossible, token_rate(101)}) == Known("", 2));
     CHECK(standing({token_rate(100), impossible}) == Known("unsound measurement: physics", 1));
     CHECK(standing({impossible}) == Known("unsound measurement: physics", 0));
+}
+
+TEST_CASE("standings: a load test that was ended early cannot win, and a whole one replaces its figure") {
+    Measurement lost = token_rate(121);  // more than the default's 100
+    lost.validity = {Verdict::suspect, {{"given_up"}}};
+    std::vector<Trial> history{told(0, 1, token_rate(100)), told(1, 2, lost)};
+    {
+        const Standings standings(history, {}, {});
+        CHECK(standings.all()[1].refused.starts_with("its load test was ended early"));
+        CHECK(standings.all()[1].measured() == 1);  // the models learn from it
+        CHECK(standings.best() == &standings.all()[0]);
+    }
+    history.push_back(told(2, 2, token_rate(111)));
+    const Standings standings(history, {}, {});
+    CHECK(standings.all()[1].passes());
+    CHECK(standings.all()[1].estimate().mean == 111);
+    CHECK(standings.all()[1].estimate().replicates == 1);
+    CHECK(standings.noise() == Approx(0.01));  // they are no replicates
 }

@@ -39,8 +39,9 @@ public:
         std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
         DeployOptions deploy{};          ///< its folder is the trial's own
         MeasureOptions measure{};
-        std::optional<QualityOptions> quality{};   ///< asked before the load test of each configuration; nothing: not asked
-        std::size_t all_logs_bytes = 1UL << 30UL;  ///< of all trials together; over it the oldest go
+        std::optional<QualityOptions> quality{};      ///< asked before the load test of each configuration; nothing: not asked
+        std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
+        std::size_t all_logs_bytes = 1UL << 30UL;     ///< of all trials together; over it the oldest go
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;

@@ -101,6 +101,8 @@ public:
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    /// How many devices its layout takes; 1 where the engine's flags do not decide it.
+    [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
     /// The parameters that a command of ours or of a person sets, under the names of this space; the reverse of
     /// `render`.

@@ -20,9 +20,15 @@ namespace servetune {
 inline constexpr std::string_view sustained_requests_per_second = "sustained_requests_per_second";
 inline constexpr std::string_view sustained_concurrency = "sustained_concurrency";
 
-/// Whether more load makes it harder to keep: an upper bound of a time, or a lower one of `success_ratio`. Others
-/// (tokens a second, watts) are judged once the load is found, as in any trial.
+/// Whether more load makes it harder to keep: an upper bound of a time of requests or tokens, or a lower one of
+/// `success_ratio`. Others (tokens a second, watts, the duration) are judged once the load is found, as in any trial.
 [[nodiscard]] bool grows_with_load(const Limit& limit);
+
+/// The limits that a workload has to keep: those of all workloads, and its own (`ttft_p95@chat`) without its name.
+[[nodiscard]] std::vector<Limit> limits_of_workload(const std::vector<Limit>& limits, const std::string& workload);
+
+/// The same and, where they say nothing of failures, `success_ratio >= 0.99`: a request that fails keeps no limit.
+[[nodiscard]] std::vector<Limit> with_least_success(std::vector<Limit> limits);
 
 /// How near a server is to the first limit that breaks: value / bound of the worst of those that grow with load, above
 /// 1 is broken. A kept `success_ratio` says nothing, a broken one infinity. Nothing where none can be judged.
@@ -91,8 +97,9 @@ public:
     void tell(LoadPoint point);
     [[nodiscard]] Capacity result() const;
 
-    /// The arrivals at a level.
+    /// The arrivals at a level, and how many requests are worth sending there.
     [[nodiscard]] Arrival at(double level) const;
+    [[nodiscard]] std::size_t requests_at(double level) const;
 
 private:
     struct Bracket {
@@ -117,8 +124,9 @@ private:
 /// A load test of the workload with fixed arrivals.
 using MeasureLoad = std::function<std::variant<LoadPoint, Failure>(const Workload& at_level)>;
 
-/// The whole search, under the limits that grow with load and, where they say nothing of failures, `success_ratio >=
-/// 0.99`. A failure of one load test is that of the whole. `said`: a line for each point, where wanted.
+/// The whole search, under the limits of the workload that grow with load and `with_least_success`. A load that would
+/// take more than four times as long as the first one gets fewer requests, 20 at least. A failure of one load test is
+/// that of the whole, and so is a limit that it has no figure for. `said`: a line for each point, where wanted.
 std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
                                               const MeasureLoad& measure, const std::function<void(const std::string&)>& said = {});
 

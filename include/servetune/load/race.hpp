@@ -17,7 +17,8 @@ struct RateToReach {
 
 /// When it is certain that the rate will not be reached, in seconds from the start: no more than what was planned can
 /// be done, so that the figure at the end is at most the plan's work / the time so far. This needs no assumption on
-/// noise or on how the rest goes. Nothing for other metrics, and for a plan whose work is not known.
+/// noise or on how the rest goes. Nothing for other metrics, and for a plan whose work is not known: input tokens count
+/// only where their lengths are exact.
 [[nodiscard]] std::optional<double> lost_after_seconds(const RateToReach& wanted, const Plan& plan);
 
 /// A load test that was ended because it was lost.

@@ -34,9 +34,9 @@ public:
     SimulatedTraffic(const std::vector<PlannedRequest>& plan, Arrival arrival);
     SimulatedTraffic(std::vector<Request> requests, Arrival arrival);
 
-    /// The same requests under a load that was chosen for a workload whose arrival is `searched`: its times are those
-    /// of one request a second, which a rate divides.
-    [[nodiscard]] SimulatedTraffic under(const Arrival& arrival) const;
+    /// The first `count` of the same requests under a load that was chosen for a workload whose arrival is `searched`:
+    /// its times are those of one request a second, which a rate divides.
+    [[nodiscard]] SimulatedTraffic under(const Arrival& arrival, std::size_t count) const;
 
     [[nodiscard]] const std::vector<Request>& requests() const { return requests_; }
     [[nodiscard]] const Arrival& arrival() const { return arrival_; }

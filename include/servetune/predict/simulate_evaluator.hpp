@@ -37,6 +37,7 @@ public:
     struct Options {
         std::vector<std::pair<std::string, double>> weights{};  ///< workloads of the objective; empty: all, equally
         StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
+        std::optional<double> usd_per_device_hour{};            ///< for what a million tokens costs
         std::vector<Limit> limits{};                            ///< for goodput, and for workloads whose load is looked for
 
         /// What cannot be in these options, for a person; empty: nothing.
@@ -66,6 +67,7 @@ public:
     [[nodiscard]] const std::vector<SimulatedWorkload>& workloads() const { return workloads_; }
 
 private:
+    [[nodiscard]] Outcome predicted_rates(const Configuration& configuration, const EvaluationContext& context) const;
     [[nodiscard]] Outcome loaded(const Started& started, const SimulatedWorkload& workload, std::uint64_t seed) const;
     [[nodiscard]] const ServingReader& reader_of(const Engine& engine) const;
     [[nodiscard]] Failure failure_of(const Engine& engine, const StartResult& start) const;

@@ -5,6 +5,7 @@
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/trial/standings.hpp"
 
+#include <cmath>
 #include <optional>
 #include <span>
 #include <vector>
@@ -24,7 +25,9 @@ inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Tri
     const Standing* best = standings.best();
     const Standing* mine = standings.find(trial.configuration);
     if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
-    return ToBeat{problem.objective.leading(), best->estimate().mean};
+    // What a load test prints now: the estimate is without the machine's drift.
+    const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
+    return ToBeat{problem.objective.leading(), best->estimate().mean * now};
 }
 
 }  // namespace servetune

@@ -63,7 +63,8 @@ struct StudyFile {
     std::string name;
     std::string model;
     std::string hardware;
-    std::optional<std::int64_t> devices;  ///< how many of them the study says there are
+    std::optional<std::int64_t> devices;        ///< how many of them the study says there are
+    std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
     Objective objective;

@@ -140,6 +140,12 @@ inline Limit Limit::parse(std::string_view text, bool words) {
         std::string metric = words ? metric_of_word(name) : std::string(name);
         const bool in_milliseconds = metric != name && name.substr(0, name.find('@')).ends_with("_ms");
         const auto bound = bound_of_text(number, metric, in_milliseconds);
+        const bool plain = real_of(number).has_value();
+        if (!bound && !plain && bound_of_text(number, "any_seconds"))
+            throw ParseError("the unit of '" + std::string(number) + "' does not fit '" + std::string(name) + "', which is no known time");
+        if (words && plain && metric != name && !in_milliseconds && shown_in_milliseconds(metric))
+            throw ParseError("'" + std::string(text) + "': in which unit? Write " + std::string(name) + " <= " + std::string(number) +
+                             "ms or " + std::string(number) + "s");
         if (!name.empty() && name.find(' ') == std::string_view::npos && bound) return {std::move(metric), text[at] == '>', *bound};
     }
     throw ParseError("a limit is written 'metric >= number' or 'metric <= number', such as 'latency_p95_seconds <= 2s', got '" +

@@ -59,6 +59,12 @@ struct Validity {
         });
     }
 
+    /// Whether its load test was ended early, as it was lost (`given_up`): the figure is approximate and no limit was
+    /// judged.
+    [[nodiscard]] bool ended_early() const {
+        return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) { return finding.id == "given_up"; });
+    }
+
     friend bool operator==(const Validity&, const Validity&) = default;
 };
 

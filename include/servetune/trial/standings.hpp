@@ -179,6 +179,12 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
     std::string not_its_own;
     std::string not_believed;
     std::size_t unbelieved = 0;
+    bool ended_early = false;
+    // A load test that was ended early counts only as long as there is no whole one, and cannot win.
+    const bool whole = std::any_of(standing.trials.begin(), standing.trials.end(), [&](const Trial* trial) {
+        const Measurement* measurement = trial->measurement();
+        return measurement != nullptr && !measurement->validity.ended_early() && decision.believes(*measurement);
+    });
     for (const Trial* trial : standing.trials) {
         if (const Failure* failure = trial->failure()) {
             (teaches(failure->kind) ? standing.refused : not_its_own) =
@@ -187,6 +193,8 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
         }
         const Measurement* measurement = trial->measurement();
         if (measurement == nullptr) continue;
+        if (measurement->validity.ended_early() && whole) continue;
+        ended_early = ended_early || measurement->validity.ended_early();
         if (!decision.believes(*measurement)) {
             std::string findings;
             for (const Finding& finding : measurement->validity.findings) findings += (findings.empty() ? "" : ", ") + finding.id;
@@ -221,6 +229,10 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
         }
     }
     if (!standing.refused.empty()) return;
+    if (ended_early) {
+        standing.refused = "its load test was ended early: it is surely slower than the best at that time";
+        return;
+    }
     if (unbelieved > 0 && unbelieved >= standing.measured()) standing.refused = std::move(not_believed);
     else if (standing.measured() == 0) standing.refused = std::move(not_its_own);
 }

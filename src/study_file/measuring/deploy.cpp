@@ -64,6 +64,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.watchdog = hooks.watchdog;
     options.measure.say = hooks.say;
     add_facts(file, options.measure);
+    options.usd_per_device_hour = file.usd_per_device_hour;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
     setup.evaluator =
         std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, options);

@@ -5,6 +5,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/deploy/quality_gate.hpp"
+#include "servetune/engine/per_device.hpp"
 #include "servetune/io/secrets.hpp"
 #include "servetune/load/capacity.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
@@ -32,10 +33,12 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
 
 void check_objective_of_load_test(const StudyFile& file) {
     std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
-    for (const Workload& workload : file.workloads) {
-        if (workload.arrival.kind == Arrival::Kind::largest_rate) known.emplace_back(sustained_requests_per_second);
-        if (workload.arrival.kind == Arrival::Kind::largest_concurrency) known.emplace_back(sustained_concurrency);
-    }
+    for (std::string& name : per_device_metrics()) known.push_back(std::move(name));
+    const auto all_look_for = [&](Arrival::Kind kind) {  // a combined figure needs that of every workload
+        return std::all_of(file.workloads.begin(), file.workloads.end(), [&](const Workload& w) { return w.arrival.kind == kind; });
+    };
+    if (all_look_for(Arrival::Kind::largest_rate)) known.emplace_back(sustained_requests_per_second);
+    if (all_look_for(Arrival::Kind::largest_concurrency)) known.emplace_back(sustained_concurrency);
     const BenchmarkResult none;
     for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
     for (const Goal& goal : file.objective.goals) {

@@ -109,7 +109,8 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
             workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
     return std::make_unique<SimulateEvaluator>(
         *file.composition, file.model, std::move(readers), std::move(workloads),
-        SimulateEvaluator::Options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}, file.objective.limits});
+        SimulateEvaluator::Options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}, file.usd_per_device_hour,
+                                   file.objective.limits});
 }
 
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most) {
