@@ -16,7 +16,7 @@ StudyFile layouts_study(const std::string& engine, const std::string& space, con
                         const std::string& goal = "total_tokens_per_second") {
     static const TemporaryFolder folder;
     return load_study(folder.write("study.yaml",
-                                   "study: layouts\nmodel: Qwen/Qwen3-32B\nmachine: {device: h100-sxm, count: 8, price_per_hour: 24}\n"
+                                   "study: layouts\nmodel: Qwen/Qwen3-8B\nmachine: {device: h100-sxm, count: 8, price_per_hour: 24}\n"
                                    "engine: " +
                                        engine + "\nworkloads: [{use: random, requests: 40}]\nobjective: {maximize: " + goal +
                                        "}\nothers: default\nspace: " + space + "\nevaluator: {simulate: {}}\n" + more),
