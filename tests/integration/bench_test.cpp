@@ -159,8 +159,8 @@ TEST_CASE("bench: every option says what it wants in our own words") {
     CHECK(says({"--header", "A: s3cret\r\nB: c"}, "control characters").find("s3cret") == std::string::npos);
     says({"--extra-body", "[1]"}, "--extra-body wants a JSON object such as {\"temperature\": 0}, got '[1]'");
     says({"--extra-body", "{"}, "--extra-body wants a JSON object");
-    says({"--rate", "abc"}, "--rate: a number above 0 wanted, got 'abc'");
-    says({"--rate", "inf"}, "--rate: a number above 0 wanted, got 'inf'");
+    says({"--rate", "abc"}, "--rate: a number above 0, or inf, wanted, got 'abc'");
+    says({"--rate", "-1"}, "--rate: a number above 0, or inf, wanted, got '-1'");
     says({"--request-timeout", "1e999"}, "--request-timeout: a number above 0 wanted");
     says({"--requests", "-3"}, "--requests: an integer of at least 1 wanted, got '-3'");
     says({"--concurrency", "1.5"}, "--concurrency: an integer of at least 1 wanted, got '1.5'");

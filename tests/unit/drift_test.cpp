@@ -33,7 +33,7 @@ double share_found(const Shape& shape, std::size_t checks, double cv) {
     return found / runs;
 }
 
-const Shape none = [](double) { return 0.0; };
+const Shape no_drift = [](double) { return 0.0; };
 Shape trend(double all) {
     return [=](double at) { return -all * at; };
 }
@@ -52,7 +52,7 @@ TEST_CASE("Student's tails are those of Boost", "[drift]") {
 }
 
 TEST_CASE("a machine that stays as it is seldom seems to drift", "[drift]") {
-    for (const std::size_t checks : {3, 4, 6, 12}) CHECK(share_found(none, checks, 0.01) <= 0.065);
+    for (const std::size_t checks : {3, 4, 6, 12}) CHECK(share_found(no_drift, checks, 0.01) <= 0.065);
     CHECK_FALSE(of_shape(step(1), 2, 0.01, 1).real());  // two measurements cannot tell
 }
 
