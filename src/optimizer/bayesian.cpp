@@ -20,6 +20,12 @@
 
 namespace servetune {
 
+namespace {
+
+const std::string without_idle_settings = "the best so far without what seems to do nothing: ";
+
+}  // namespace
+
 /// The strategy itself, with the models that it keeps from ask to ask: they change its speed only.
 class Bayesian::Search {
 public:
@@ -34,7 +40,8 @@ private:
         Configuration configuration;
         CandidateScore score;
     };
-    [[nodiscard]] static std::optional<Proposal> confirmation(const PendingAwareModel& model, const Problem& problem);
+    [[nodiscard]] static std::optional<Proposal> confirmation(const PendingAwareModel& model, const Problem& problem,
+                                                              std::span<const Trial> history);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<ConfigurationEvidence>& evidence,
                                                 const std::vector<Configuration>& suggestions) const;
@@ -86,7 +93,7 @@ PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& sta
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
     const Candidates& all = kept_.candidates(problem, options_);
-    const Standings standings(history, problem.objective, problem.decision);
+    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     std::set<Configuration> seen;
     for (const Trial& trial : history) seen.insert(trial.configuration);
     if (!seen.contains(problem.space.default_configuration())) return Proposal{problem.space.default_configuration(), "the default"};
@@ -106,7 +113,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     if (last_ones && !used_up)
         if (auto proposal = smaller_command(models, problem, all, history, seen)) return *proposal;
     if (problem.replicates_inform && (used_up || last_ones))
-        if (auto proposal = confirmation(model, problem)) return *proposal;
+        if (auto proposal = confirmation(model, problem, history)) return *proposal;
     if (used_up) {
         const auto under_way = [](const Trial& trial) { return !trial.told(); };
         if (std::any_of(history.begin(), history.end(), under_way)) return Waiting{};
@@ -266,15 +273,30 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
     std::set<Configuration> before;
     std::size_t repeats = 0;  // in a row, at the end
     for (const Trial& trial : history) repeats = before.insert(trial.configuration).second ? 0 : repeats + 1;
+    const auto dropped = [](const Trial& trial) { return trial.why.starts_with(without_idle_settings); };
+    constexpr std::ptrdiff_t attempts = 3;  // what an attempt loses teaches the next one which setting to keep
+    if (std::count_if(history.begin(), history.end(), dropped) < attempts)
+        if (auto proposal = smaller_command(models, problem, all, history, seen)) return *proposal;
     if (problem.replicates_inform && repeats < reserve())
-        if (auto proposal = confirmation(model, problem)) return *proposal;
+        if (auto proposal = confirmation(model, problem, history)) return *proposal;
     return Finished{"not worth another trial: the best one is expected to gain " + seconds_text(gained) + " in " +
                     significant_text(serves_seconds / 86400, 3) + " days of serving, and to take " + seconds_text(taken)};
 }
 
 /// The default and the three best posterior means that pass, of several goals the front: the one with the fewest
-/// measurements, of several the best. Nothing once all have five: a sixth would narrow an interval by a tenth.
-std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& model, const Problem& problem) {
+/// measurements, of several the best. Nothing once all have five: a sixth would narrow an interval by a tenth. Nothing
+/// either once the verdict is settled: what would be recommended now was measured twice and is the best of all with a
+/// probability of 95 %.
+std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& model, const Problem& problem,
+                                                       std::span<const Trial> history) {
+    constexpr double settled = 0.95;
+    if (model.tradeoff() == nullptr) {
+        const Recommendation now = recommend(problem, history);
+        const auto measured_twice = [&](const ConfigurationEvidence& entry) {
+            return entry.configuration == now.recommended && entry.replicates >= 2;
+        };
+        if (now.p_best >= settled && std::any_of(model.evidence().begin(), model.evidence().end(), measured_twice)) return std::nullopt;
+    }
     std::vector<std::size_t> passing;
     for (std::size_t i = 0; i < model.evidence().size(); ++i)
         if (model.evidence()[i].passes) passing.push_back(i);
@@ -315,7 +337,7 @@ std::optional<Proposal> Bayesian::Search::smaller_command(const Models& models, 
     const double best_mean = model.at_evidence()[*model.incumbent()].mean;
     const double most_loss = std::log1p(problem.decision.min_gain) / model.scale().spread();
     Configuration smaller = best;
-    std::string dropped;
+    std::string dropped{};
     while (true) {
         std::vector<Configuration> reductions;
         std::vector<std::string> names;
@@ -341,7 +363,7 @@ std::optional<Proposal> Bayesian::Search::smaller_command(const Models& models, 
         dropped += (dropped.empty() ? "" : ", ") + names[*least];
     }
     if (smaller == best || seen.contains(smaller)) return std::nullopt;
-    return Proposal{std::move(smaller), "the best so far without what seems to do nothing: " + dropped};
+    return Proposal{std::move(smaller), without_idle_settings + dropped};
 }
 
 std::vector<CandidateScore> Bayesian::Search::Models::scores(const std::vector<EncodedPoint>& points,

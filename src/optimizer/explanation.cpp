@@ -62,7 +62,8 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     const std::vector<Trial> history = before(*found);
     for (const Trial& trial : history) result.told_before += trial.told() ? 1 : 0;
     if (result.told_before == 0) return result;
-    const PendingAwareModel model = bayesian_.learned(problem_, Standings(history, problem_.objective, problem_.decision), *geometry_);
+    const PendingAwareModel model = bayesian_.learned(
+        problem_, Standings(history, problem_.objective, problem_.decision, problem_.space.default_configuration()), *geometry_);
     const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
     const auto& evidence = model.evidence();
@@ -86,7 +87,7 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
 }
 
 std::optional<PendingAwareModel> Explanation::model() const {
-    const Standings standings(trials_, problem_.objective, problem_.decision);
+    const Standings standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration());
     if (!EffectsFloor::of(problem_.space, standings).enough()) return std::nullopt;
     return bayesian_.learned(problem_, standings, *geometry_);
 }

@@ -67,6 +67,31 @@ TEST_CASE("over workloads: of what is to be small the workload that grows most c
     CHECK(standings.all()[2].estimate().mean == Approx(usual * 0.9));
 }
 
+TEST_CASE("over workloads: where the default fails, the worst is that over the first configuration with figures") {
+    std::vector<Trial> history{trial_of_two(0, "usual", 1, 2), trial_of_two(1, "lopsided", 1, 2), trial_of_two(2, "even", 3, 1.9)};
+    history.front().outcome = Failure{FailureKind::out_of_memory, "no memory"};
+    Objective objective("rate");
+    objective.over = Objective::Over::worst;
+    const Standings standings(history, objective, Decision{});
+    CHECK(standings.all()[1].estimate().mean == Approx(std::sqrt(2.0)));
+    CHECK(standings.all()[2].estimate().mean == Approx(std::sqrt(2.0) * 0.95));  // the mean would be 1.7 times as much
+}
+
+TEST_CASE("over workloads: the default of today counts, not that of the first trial, once it changed") {
+    std::vector<Trial> history{trial_of_two(0, "usual", 1, 2), trial_of_two(1, "even", 2, 4), trial_of_two(2, "lopsided", 1.9, 8)};
+    Decision decision;
+    decision.never_worse_than = 0.02;
+    Objective objective("rate");
+    const Configuration even = history[1].configuration;
+    const Standings standings(history, objective, decision, even);
+    CHECK(standings.find(even)->passes());
+    CHECK_FALSE(standings.all()[0].passes());
+    CHECK_FALSE(standings.all()[2].passes());  // 5 % behind today's default on one workload, ahead of the first trial's on both
+    CHECK(Standings(history, objective, decision).all()[2].passes());
+    objective.over = Objective::Over::worst;
+    CHECK(Standings(history, objective, Decision{}, even).all()[2].estimate().mean == Approx(std::sqrt(8.0) * 0.95));
+}
+
 TEST_CASE("over workloads: figures without workloads of their own stay as they are") {
     std::vector<Trial> history{trial_of_two(0, "usual", 1, 2), trial_of_two(1, "even", 2, 3)};
     for (Trial& trial : history) trial.outcome = Measurement{{{"rate", {trial.id == 0 ? 5.0 : 6.0}}}};

@@ -72,3 +72,24 @@ TEST_CASE("smaller command: a flag that matters is kept, and an engine that answ
     CHECK(text_of(*best.find("c")) == "1");
     CHECK(settings_beyond_default(problem.space, best) == 2);
 }
+
+TEST_CASE("smaller command: it is measured too before a search ends that is not worth another trial") {
+    const Problem problem(mostly_idle_space(), {metric}, {});
+    std::vector<double> settings;
+    std::ptrdiff_t proposed = 0;
+    for (std::uint64_t seed = 1; seed <= 5; ++seed) {
+        Bayesian::Options options;
+        options.trials = 60;
+        options.serves_seconds = 7 * 86400;
+        options.learning.seed = seed;
+        const std::vector<Trial> history =
+            TuningTask::searched(problem, Bayesian(options), 60, seed, only_backend_matters, [](const Configuration&) { return 600.0; });
+        CHECK(history.size() < 60 - 6);  // it ended long before the last trials
+        const auto here = std::count_if(history.begin(), history.end(), drops_settings);
+        CHECK(here <= 3);
+        proposed += here;
+        settings.push_back(static_cast<double>(settings_beyond_default(problem.space, recommend(problem, history).recommended)));
+    }
+    CHECK(proposed >= 3);
+    CHECK(median(settings) <= 2);
+}

@@ -22,7 +22,7 @@ public:
     [[nodiscard]] std::string name() const override { return "local_search"; }
 
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override {
-        const Standings standings(history, problem.objective, problem.decision);
+        const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
         const Standing* current = climb(problem, standings);
         if (current != nullptr) {
             std::vector<Configuration> untried;

@@ -152,7 +152,7 @@ inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, 
 }
 
 inline Staged::Walk Staged::walk(const Problem& problem, std::span<const Trial> history) const {
-    const Standings standings(history, problem.objective, problem.decision);
+    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     Walk result{{}, Waiting{}};
     Configuration base = problem.space.default_configuration();
     const Standing* base_standing = standings.find(base);

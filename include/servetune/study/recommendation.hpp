@@ -142,7 +142,7 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
 inline bool gains_without_drift(const Problem& problem, std::span<const Trial> history) {
     Decision decision = problem.decision;
     decision.correct_drift = false;
-    const Standings standings(history, problem.objective, decision);
+    const Standings standings(history, problem.objective, decision, problem.space.default_configuration());
     const Standing* base = standings.find(problem.space.default_configuration());
     if (base == nullptr) return false;
     for (const Standing& standing : standings.all())
@@ -163,7 +163,7 @@ inline bool gains_without_drift(const Problem& problem, std::span<const Trial> h
 /// neither the default nor a smaller command replaces a configuration that is as good in the leading goal and clearly
 /// better in another.
 inline Recommendation recommend(const Problem& problem, std::span<const Trial> history) {
-    const Standings standings(history, problem.objective, problem.decision);
+    const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     Recommendation result{problem.space.default_configuration()};
     result.recommended = result.default_configuration;
     const Standing* base = standings.find(result.default_configuration);

@@ -24,7 +24,9 @@ inline constexpr std::string_view guard_words = "worse than the default";
 /// history, which must outlive it. Depends on the trials' ids, never on the order in which they were told.
 class Standings {
 public:
-    Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision);
+    /// `usual`: the default configuration; nothing: that of the first trial.
+    Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision,
+              const std::optional<Configuration>& usual = {});
 
     [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
     /// Null when the configuration was never asked.
@@ -36,7 +38,7 @@ public:
     [[nodiscard]] double noise() const { return noises_.front(); }
     /// The same of each goal, the leading one first.
     [[nodiscard]] const std::vector<double>& noises() const { return noises_; }
-    /// How the machine changed, by the measurements of the first configuration (the default) in goal k.
+    /// How the machine changed, by the measurements of the default in goal k.
     [[nodiscard]] const Drift& drift(std::size_t k = 0) const { return drifts_[k]; }
     /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where
     /// there are none.
@@ -70,7 +72,8 @@ private:
         if (figures.within.freedom > 0) noise = std::max(noise, pooled_noise(noise, {}, figures.within));
         const std::vector<double> places(figures.places.begin() + static_cast<std::ptrdiff_t>(first), figures.places.end());
         // What the level there is less well known than that of the checks.
-        const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(standings_.front().goals[k].places));
+        const std::vector<double> checks = usual_ ? standings_[*usual_].goals[k].places : std::vector<double>{};
+        const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(checks));
         return {sum / n, std::sqrt(noise * noise / n + unknown), static_cast<std::size_t>(n)};
     }
     static void judge(Standing& standing, const Objective& objective, const Decision& decision);
@@ -83,12 +86,14 @@ private:
 
     std::vector<Standing> standings_;
     std::map<Configuration, std::size_t> index_;
+    std::optional<std::size_t> usual_{};  ///< where the default is in `standings_`
     std::vector<double> noises_{};
     std::vector<Drift> drifts_{};
     std::vector<Goal> goals_;
 };
 
-inline Standings::Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision)
+inline Standings::Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision,
+                            const std::optional<Configuration>& usual)
     : goals_(objective.goals) {
     std::vector<const Trial*> by_id;
     for (const Trial& trial : history)
@@ -100,14 +105,16 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         standings_[at->second].trials.push_back(trial);
     }
     for (Standing& standing : standings_) judge(standing, objective, decision);
-    if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective);
+    for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
+        if (!usual || standings_[i].configuration == *usual) usual_ = i;
+    if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective, usual_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
         take_off_drift(k, decision);
         std::vector<std::vector<double>> replicates;
         Spread within;
         for (const Standing& standing : standings_) {
             // What the drift was fitted to spreads less around it than new measurements would.
-            if (drifts_[k].taken_off() && &standing == &standings_.front()) within += drifts_[k].spread();
+            if (drifts_[k].taken_off() && usual_ && &standing == &standings_[*usual_]) within += drifts_[k].spread();
             else replicates.push_back(standing.goals[k].values);
             within += standing.goals[k].within;
         }
@@ -139,22 +146,24 @@ inline std::map<std::string, double> Standings::by_workload(const Standing& stan
 
 /// A configuration that wins by one workload what another one loses is refused, whatever the mean of both says.
 inline void Standings::guard(const Decision& decision) {
-    if (!decision.never_worse_than || standings_.empty()) return;
+    if (!decision.never_worse_than || !usual_) return;
     const double allowed = std::log(std::max(1 - *decision.never_worse_than, 1e-12));
     for (std::size_t k = 0; k < goals_.size(); ++k) {
-        const auto of_default = by_workload(standings_.front(), k, decision);
-        for (std::size_t i = 1; i < standings_.size(); ++i) {
-            Standing& standing = standings_[i];
+        const auto of_default = by_workload(standings_[*usual_], k, decision);
+        for (Standing& standing : standings_) {
+            if (&standing == &standings_[*usual_]) continue;
             for (const auto& [workload, value] : by_workload(standing, k, decision)) {
                 const auto base = of_default.find(workload);
                 if (base == of_default.end()) continue;
                 const double margin = value - base->second - allowed;
                 if (standing.guard_margin && margin >= *standing.guard_margin) continue;
                 standing.guard_margin = margin;
-                if (margin < 0 && (standing.refused.empty() || standing.refused.starts_with(guard_words)))
-                    standing.refused = std::string(guard_words) + " on " + workload + ": " +
-                                       short_number_text(-100 * std::expm1(margin + allowed)) + " % worse in " + goals_[k].metric + ", " +
-                                       short_number_text(100 * *decision.never_worse_than) + " % are allowed";
+                if (margin >= 0 || !(standing.refused.empty() || standing.refused.starts_with(guard_words))) continue;
+                standing.refused = guard_words;
+                standing.refused.append(" on ").append(workload).append(": ");
+                standing.refused.append(short_number_text(-100 * std::expm1(margin + allowed))).append(" % worse in ");
+                standing.refused.append(goals_[k].metric).append(", ");
+                standing.refused.append(short_number_text(100 * *decision.never_worse_than)).append(" % are allowed");
             }
         }
     }
@@ -162,8 +171,8 @@ inline void Standings::guard(const Decision& decision) {
 
 inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     Drift& drift = drifts_.emplace_back();
-    if (!decision.correct_drift || decision.rule == Decision::Rule::published || standings_.empty()) return;
-    const GoalFigures& of_default = standings_.front().goals[k];
+    if (!decision.correct_drift || decision.rule == Decision::Rule::published || !usual_) return;
+    const GoalFigures& of_default = standings_[*usual_].goals[k];
     std::vector<DriftCheck> checks;
     for (std::size_t i = 0; i < of_default.values.size(); ++i) checks.push_back({of_default.places[i], std::log(of_default.values[i])});
     drift = Drift(std::move(checks), decision.noise_cv);

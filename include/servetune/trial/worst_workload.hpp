@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,36 +30,44 @@ inline const Measurement* measured_by(const Standing& standing, double trial_id)
     return nullptr;
 }
 
+/// ln of the figure of goal k in each workload, the mean over the measurements that count.
+inline std::map<std::string, double> mean_logs_by_workload(const Standing& standing, std::size_t k, const std::string& metric) {
+    std::map<std::string, double> result;
+    for (const double place : standing.goals[k].places)
+        if (const Measurement* measurement = measured_by(standing, place))
+            for (const auto& [workload, log] : logs_by_workload(measurement->metrics, metric))
+                result[workload] += log / static_cast<double>(standing.goals[k].places.size());
+    return result;
+}
+
 }  // namespace worst_workload_detail
 
-/// Objective::Over::worst: each figure becomes the default's combined one times the gain over the default in the
-/// workload that gains least (loses most). The default's own figure under each workload is the geometric mean of its
-/// measurements. Figures without workloads of their own stay. `standings`: judged, the default first.
-inline void take_worst_workload(std::vector<Standing>& standings, const Objective& objective) {
+/// Objective::Over::worst: each figure becomes the combined one of the default times the gain over it in the workload
+/// that gains least (loses most). The default's own figure under each workload is the geometric mean of its
+/// measurements. Where the default has no figures, such as one that does not start, gains are those over the first
+/// configuration that has. Figures without workloads of their own stay. `standings`: judged, by their first trial;
+/// `usual`: the default's place.
+inline void take_worst_workload(std::vector<Standing>& standings, const Objective& objective, std::optional<std::size_t> usual) {
     using namespace worst_workload_detail;
-    if (standings.empty()) return;
     for (std::size_t k = 0; k < objective.goals.size(); ++k) {
         const Goal& goal = objective.goals[k];
         const double sign = goal.direction == Direction::maximize ? 1 : -1;
-        const Standing& usual = standings.front();
-        std::map<std::string, double> base;
+        const auto measured = [&](const Standing& standing) { return mean_logs_by_workload(standing, k, goal.metric).size() >= 2; };
+        const auto first = std::find_if(standings.begin(), standings.end(), measured);
+        if (first == standings.end()) continue;
+        const Standing& base = usual && measured(standings[*usual]) ? standings[*usual] : *first;
+        const std::map<std::string, double> base_logs = mean_logs_by_workload(base, k, goal.metric);
         double whole = 0;
-        const std::vector<double> base_values = usual.goals[k].values;
-        const auto count = static_cast<double>(base_values.size());
-        for (std::size_t i = 0; i < base_values.size(); ++i) {
-            whole += std::log(base_values[i]) / count;
-            if (const Measurement* measurement = measured_by(usual, usual.goals[k].places[i]))
-                for (const auto& [workload, log] : logs_by_workload(measurement->metrics, goal.metric)) base[workload] += log / count;
-        }
-        if (base.size() < 2) continue;
+        for (const double value : base.goals[k].values) whole += std::log(value) / static_cast<double>(base.goals[k].values.size());
         for (Standing& standing : standings)
             for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i) {
                 const Measurement* measurement = measured_by(standing, standing.goals[k].places[i]);
                 if (measurement == nullptr) continue;
                 std::vector<double> gains;
                 for (const auto& [workload, log] : logs_by_workload(measurement->metrics, goal.metric))
-                    if (const auto found = base.find(workload); found != base.end()) gains.push_back(sign * (log - found->second));
-                if (gains.size() == base.size())
+                    if (const auto found = base_logs.find(workload); found != base_logs.end())
+                        gains.push_back(sign * (log - found->second));
+                if (gains.size() == base_logs.size())
                     standing.goals[k].values[i] = std::exp(whole + sign * *std::min_element(gains.begin(), gains.end()));
             }
     }
