@@ -152,6 +152,14 @@ std::vector<std::string> own_contenders() {
 
 std::string name_of_contender(const std::string& described) { return described.substr(0, described.find_first_of("~=")); }
 
+std::size_t workers_of(const std::string& described) {
+    const std::size_t at = described.find('@');
+    if (at == std::string::npos || described.find('=') != std::string::npos) return 1;
+    const auto workers = integer_of(described.substr(at + 1));
+    if (!workers || *workers < 1) throw UsageError("a number of workers wanted after the '@' of '" + described + "'");
+    return static_cast<std::size_t>(*workers);
+}
+
 bool knows_budget(const std::string& described) {
     const std::size_t equals = described.find('=');
     return equals == std::string::npos ? described.starts_with("bayesian") : equals > 0 && described[equals - 1] == '~';
@@ -160,9 +168,9 @@ bool knows_budget(const std::string& described) {
 std::unique_ptr<Contender> contender(const std::string& described) {
     if (const std::size_t equals = described.find('='); equals != std::string::npos)
         return peer(name_of_contender(described), described.substr(equals + 1));
-    const auto found = makers().find(described);
+    const auto found = makers().find(described.substr(0, described.find('@')));
     if (found == makers().end()) throw UsageError("no contender '" + described + "'; a program is written NAME=command");
-    return std::make_unique<Own>(found->second, described == knows_memory);
+    return std::make_unique<Own>(found->second, found->first == knows_memory);
 }
 
 }  // namespace servetune::convergence

@@ -33,9 +33,12 @@ public:
     [[nodiscard]] virtual std::vector<double> leave_one_out_chances(std::span<const Trial> /*history*/) const { return {}; }
 };
 
-/// `NAME`: one of `own_contenders()`. `NAME=program words...`: a peer. Throws UsageError.
+/// `NAME`: one of `own_contenders()`; `NAME@4`: the same with four trials under way at once. `NAME=program words...`: a
+/// peer. Throws UsageError.
 std::unique_ptr<Contender> contender(const std::string& described);
 std::string name_of_contender(const std::string& described);
+/// What follows the `@`; else 1.
+std::size_t workers_of(const std::string& described);
 /// Whether it does otherwise with another budget: our Bayesian strategies. `NAME~=program`: a peer that looks at its
 /// budget.
 bool knows_budget(const std::string& described);

@@ -188,7 +188,7 @@ void run_all(const Options& options) {
                 const Job& job = jobs[i];
                 auto& one = mine[job.contender];
                 if (!one) one = contender(job.contender);
-                const std::vector<Run> results = run(*job.task, *one, job.key, job.looks);
+                const std::vector<Run> results = run(*job.task, *one, job.key, job.looks, workers_of(job.contender));
                 const std::lock_guard lock(mutex);
                 for (const Run& result : results) append_run(options.results, result);
             }

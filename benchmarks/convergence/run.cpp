@@ -56,7 +56,8 @@ std::vector<double> split(const std::string& text) {
 
 }  // namespace
 
-std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks) {
+std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks,
+                     std::size_t workers) {
     using Clock = std::chrono::steady_clock;
     const auto seconds_since = [](Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); };
     const std::shared_ptr<const Problem> problem = task.problem(key.noise_cv, key.seed);
@@ -72,7 +73,7 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
     const auto look = [&](std::size_t budget) {
         looked.push_back(result);
         looked.back().key.budget = budget;
-        looked.back().trials = history.size();
+        looked.back().trials = result.seconds.size();
         looked.back().last_ask_seconds = median_of_last(asks, 5);
         const std::vector<double> chances = contender.leave_one_out_chances(history);
         const auto within = [&](double share) {
@@ -83,8 +84,12 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
         looked.back().in_half = within(0.5);
         looked.back().in_nine_tenths = within(0.9);
     };
-    while (history.size() < key.budget) {
-        if (looked.size() < looks.size() && history.size() == looks[looked.size()]) look(history.size());
+    struct UnderWay {
+        std::size_t place = 0;  ///< in the history
+        double ends = 0;
+    };
+    std::vector<UnderWay> under_way;
+    const auto ask = [&] {
         Contender::Asked asked{problem->space.default_configuration(), "the default", 0};
         if (!history.empty()) {
             start = Clock::now();
@@ -93,25 +98,40 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
             result.ask_seconds += asks.back();
         }
         result.infeasible += asked.infeasible;
-        if (!asked.configuration) break;
+        if (!asked.configuration) return false;
         Trial trial{history.size(), *asked.configuration, {}, key.seed, asked.why};
-        const Outcome outcome = task.measured(*asked.configuration, key.noise_cv, key.seed, trial.id);
-        const bool crashed = std::holds_alternative<Failure>(outcome);
-        const bool repeated = !seen.insert(*asked.configuration).second;
-        trial.outcome = outcome;
         trial.started_at = clock;
-        clock += task.seconds(*asked.configuration);
+        under_way.push_back({history.size(), clock + task.seconds(*asked.configuration)});
+        history.push_back(std::move(trial));
+        return true;
+    };
+    const auto tell_next = [&] {
+        const auto next =
+            std::min_element(under_way.begin(), under_way.end(), [](const UnderWay& a, const UnderWay& b) { return a.ends < b.ends; });
+        Trial& trial = history[next->place];
+        clock = next->ends;
+        under_way.erase(next);
+        const Outcome outcome = task.measured(trial.configuration, key.noise_cv, key.seed, trial.id);
+        const bool crashed = std::holds_alternative<Failure>(outcome);
+        const bool repeated = !seen.insert(trial.configuration).second;
+        trial.outcome = outcome;
         trial.told_at = clock;
         result.seconds.push_back(clock);
-        const char letter = history.empty() ? 'd' : letter_of(asked.why, repeated);
+        const char letter = trial.id == 0 ? 'd' : letter_of(trial.why, repeated);
         result.trace += crashed ? static_cast<char>(std::toupper(letter)) : letter;
         result.crashes += crashed ? 1 : 0;
         result.repeats += repeated ? 1 : 0;
-        history.push_back(std::move(trial));
         const Recommendation recommendation = recommend(*problem, history);
         result.regret_best_mean.push_back(recommendation.best ? task.regret(*recommendation.best) : 1);
         result.regret_recommended.push_back(recommendation.best ? task.regret(recommendation.recommended) : 1);
-        if (result.arrived == 0 && recommendation.best && task.good(*recommendation.best)) result.arrived = history.size();
+        if (result.arrived == 0 && recommendation.best && task.good(*recommendation.best)) result.arrived = result.seconds.size();
+    };
+    while (result.seconds.size() < key.budget) {
+        if (looked.size() < looks.size() && result.seconds.size() == looks[looked.size()]) look(result.seconds.size());
+        while (under_way.size() < workers && history.size() < key.budget)
+            if (!ask()) break;  // it is done, or waits for what is under way
+        if (under_way.empty()) break;
+        tell_next();
     }
     while (looked.size() < looks.size()) look(looks[looked.size()]);
     return looked;

@@ -43,8 +43,10 @@ struct Run {
 
 /// As long as `key.budget`, looked at once for each of `looks`, ascending, the last of which is the budget: a contender
 /// that does not know its budget would have done the same with a smaller one. Answers that broke a known constraint and
-/// the seconds are those up to the look.
-std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks);
+/// the seconds are those up to the look. `workers`: so many trials are under way at once, and whichever ends first is
+/// told first; trials are then counted as they are told. A peer takes one at a time.
+std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, const std::vector<std::size_t>& looks,
+                     std::size_t workers = 1);
 
 /// After `trial` trials, or after the last of a run that ended sooner; 1 where there is none.
 double at_trial(const std::vector<double>& curve, std::size_t trial);

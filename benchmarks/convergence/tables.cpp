@@ -144,10 +144,12 @@ Task::Definition task_of(const Choice& choice, const std::filesystem::path& fold
         std::set<Value> values;
         for (const MeasuredTable::Row* row : rows) values.insert(value_of(row->cells[i].value_or("")));
         if (values.size() < 2) continue;
+        const bool none = values.erase(Unset{}) > 0;  // no flag
         const bool numbers = std::all_of(values.begin(), values.end(), [](const Value& value) { return number_of(value).has_value(); });
         columns.push_back(i);
         allow.names.push_back(table.parameters[i]);
-        task.parameters.push_back(Parameter::choice(table.parameters[i], {values.begin(), values.end()}, numbers));
+        Parameter parameter = Parameter::choice(table.parameters[i], {values.begin(), values.end()}, numbers);
+        task.parameters.push_back(none ? std::move(parameter).or_unset() : std::move(parameter));
     }
     auto truth = std::make_shared<std::map<Configuration, Outcome>>();
     for (const MeasuredTable::Row* row : rows) {

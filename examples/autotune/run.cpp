@@ -11,6 +11,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/parallel/workers_run.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
 
@@ -18,6 +19,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 namespace autotune {
 
@@ -73,8 +75,12 @@ int run(const RunArguments& arguments) {
         Progress progress(setup, budget);
         log.emplace(folder, arguments.quiet ? nullptr : &progress);
         signals.prepared();
-        summary = study.run(*setup.evaluator, budget, signals.token(), &*log);
+        std::vector<Evaluator*> evaluators{setup.evaluator.get()};
+        for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
+        summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, signals.token(), &*log)
+                                         : WorkersRun(study, *setup.problem, evaluators, budget, &*log, say).run(signals.token());
         log->say(fmt::format("ends: {} {}", name_in(stop_reasons, summary.reason), summary.message));
+        setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
         log.reset();
     }

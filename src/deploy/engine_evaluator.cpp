@@ -72,9 +72,10 @@ public:
     Outcome run() {
         double start_seconds = 0;
         double stop_seconds = 0;
+        if (e_.quality_ && context_.workload.empty() && e_.quality_->lacks_default(configuration_)) stop_seconds += ask_default();
         if (!usable()) {
-            stop_seconds = stop();
-            start();
+            stop_seconds += stop();
+            start(configuration_, e_.options_.folder / "trials" / std::to_string(context_.trial));
             start_seconds = e_.running_->deployment.started().seconds;
         }
         Running& running = *e_.running_;
@@ -116,11 +117,23 @@ private:
                !e_.running_->deployment.changed();
     }
 
-    void start() {
+    /// The quality gate compares with the default, and has no answers of it: its trial failed, or was before the gate
+    /// was there. Where it does not serve now either, the gate says so. Answers the seconds that its stop took.
+    double ask_default() {
+        const Configuration usual = SearchSpace(e_.composition_.parameters(), e_.composition_.constraints()).default_configuration();
+        double seconds = stop();
+        measurement_.say("the default is started first: the quality gate has no answers of it");
+        start(usual, e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
+        Running& running = *e_.running_;
+        if (!running.deployment.started().failure) (void)e_.quality_->of(running.deployment, usual, context_.stop);
+        return seconds + stop();
+    }
+
+    void start(const Configuration& configuration, std::filesystem::path folder) {
         DeployOptions options = e_.options_.deploy;
-        options.folder = e_.options_.folder / "trials" / std::to_string(context_.trial);
+        options.folder = std::move(folder);
         keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes, e_.bytes_of_trials_);
-        e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration_), without_load_level(configuration_),
+        e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
                                                 e_.composition_, e_.model_, std::move(options), context_.stop);
         if (!e_.running_->deployment.started().failure)
             measurement_.say("serves after " + seconds_text(e_.running_->deployment.started().seconds));

@@ -127,7 +127,8 @@ std::optional<double> accuracy_in_table(const std::string& printed, const std::s
 
 /// What was asked, so that answers to other prompts are never compared.
 std::string asked_text(const QualityOptions& options) {
-    std::string all = std::to_string(options.answer_tokens) + " " + options.metric;
+    std::string all = std::to_string(options.answer_tokens) + " " + options.metric + "\n" + options.baseline;
+    for (const auto& [name, usual] : options.defaults) all += "\n" + name + "=" + (usual ? text_of(*usual) : "");
     for (const auto* list : {&options.prompts, &options.command})
         for (const std::string& text : *list) all += "\n" + text;
     return fingerprint_of(all).text();
@@ -172,7 +173,7 @@ QualityGate::QualityGate(QualityOptions options) : options_(std::move(options)) 
 std::string QualityGate::touching(const Configuration& configuration) const {
     std::string result;
     for (const auto& [name, usual] : options_.defaults)
-        if (const Value* value = configuration.find(name); value != nullptr && *value != usual)
+        if (const Value* value = configuration.find(name); value != nullptr && (!usual || *value != *usual))
             result += (result.empty() ? "" : " ") + name + "=" + text_of(*value);
     return result;
 }

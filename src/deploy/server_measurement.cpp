@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -60,6 +61,18 @@ void say_of_trial(const MeasureOptions& options, const EvaluationContext& contex
         if (options.say) options.say("trial " + std::to_string(context.trial) + ": " + what);
     } catch (...) {  // NOLINT(bugprone-empty-catch): a log that is full must not cost what was measured
     }
+}
+
+/// The relative error of the last of several parts, by its share in the weighted geometric mean.
+void add_error_of_last(Metrics& whole, const std::vector<WorkloadMetrics>& parts, const std::string& metric) {
+    const auto last = parts.back().metrics.find(metric);
+    const auto mean = whole.find(metric);
+    if (parts.size() < 2 || last == parts.back().metrics.end() || mean == whole.end()) return;
+    double weights = 0;
+    for (const WorkloadMetrics& part : parts) weights += part.weight;
+    if (last->second.standard_error && last->second.value > 0)
+        mean->second.standard_error =
+            mean->second.value * *last->second.standard_error / last->second.value * parts.back().weight / weights;
 }
 
 }  // namespace
@@ -190,7 +203,7 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, 
 
 /// One load test. `called`: what is told of it, and what makes its prompts its own.
 Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration,
-                                  const Workload& workload, const std::string& called) {
+                                  const Workload& workload, const std::string& called, const std::optional<RateToReach>& to_reach) {
     (void)server.reset_cache();
     LoadTest test;
     test.endpoint = server.endpoint();
@@ -204,33 +217,46 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     test.known.hardware = options_.hardware;
     test.known.served = served_model(model, options_.models);
     test.known.rate_is_chosen = called != workload.name || configuration_.find(load_request_rate) != nullptr;
-    if (called == workload.name) test.to_reach = rate_to_reach();
+    test.to_reach = to_reach;
     const LoadTestResult result = run_load_test(test, watch.load());
     if (auto failure = interrupted(server, watch)) return *failure;
-    if (result.given_up) return as_given_up(workload.name, *test.to_reach, *result.given_up);
+    if (result.given_up) {
+        costs_["trial_saved_seconds"] = {result.given_up->saved_seconds};
+        costs_[std::string(trial_had_to_reach)] = {present(context_.to_beat).value / (1 + options_.give_up)};
+        return as_given_up(workload.name, *test.to_reach, *result.given_up);
+    }
     for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
         if (failure) return server.changed().value_or(*failure);
     say(called + " measured in " + seconds_text(result.run.duration_seconds));
     return Measurement{metrics_of(result.statistics), result.validity};
 }
 
-/// What a trial of one workload has to reach so that it is not surely worse than the best so far by `give_up`. Levels
-/// of load are measured in full: how they compare is the question there.
-std::optional<RateToReach> ServerMeasurement::rate_to_reach() const {
+/// What the last workload of a trial has to reach so that the trial is not surely worse than the best so far by
+/// `give_up`, with what the workloads `before` it have reached: the goal is the weighted geometric mean of all
+/// (`combined`). Earlier workloads end nothing: how fast the others will be is not known. Levels of load are measured
+/// in full: how they compare is the question there.
+std::optional<RateToReach> ServerMeasurement::rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const {
     const auto& best = context_.to_beat;
-    if (!best || !(options_.give_up > 0) || workloads_.size() != 1 || !load_level_text(configuration_).empty()) return std::nullopt;
-    if (best->goal.direction != Direction::maximize) return std::nullopt;
-    return RateToReach{best->goal.metric, best->value / (1 + options_.give_up)};
+    if (!best || !(options_.give_up > 0) || before.size() + 1 != workloads_.size() || !(workload.weight > 0)) return std::nullopt;
+    if (best->goal.direction != Direction::maximize || !load_level_text(configuration_).empty()) return std::nullopt;
+    double missing = std::log(best->value / (1 + options_.give_up));  // ln of what this workload has to add, times its share
+    missing *= std::accumulate(before.begin(), before.end(), workload.weight,
+                               [](double sum, const WorkloadMetrics& part) { return sum + part.weight; });
+    for (const WorkloadMetrics& part : before) {
+        const auto reached = part.metrics.find(best->goal.metric);
+        if (reached == part.metrics.end() || !(reached->second.value > 0)) return std::nullopt;
+        missing -= part.weight * std::log(reached->second.value);
+    }
+    return RateToReach{best->goal.metric, std::exp(missing / workload.weight)};
 }
 
 Measurement ServerMeasurement::as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const {
-    say(workload + " ended early after " + seconds_text(found.seconds) + ": it is surely slower than the best so far by " +
+    say(workload + " ended early after " + seconds_text(found.seconds) + ": the configuration is surely slower than the best so far by " +
         text_of(options_.give_up * 100) + " % or more");
     Finding finding{
         "given_up", figure_text(wanted.metric, found.value), figure_text(wanted.metric, wanted.least),
         "its load test was ended once it was certain that it would not reach the right-hand figure; the left one is approximate"};
-    return {{{wanted.metric, {found.value, found.standard_error}}, {"trial_saved_seconds", {found.saved_seconds}}},
-            {Verdict::suspect, {std::move(finding)}}};
+    return {{{wanted.metric, {found.value, found.standard_error}}}, {Verdict::suspect, {std::move(finding)}}};
 }
 
 /// The server goes on serving while the load changes; its cache is emptied between the points as between workloads.
@@ -262,8 +288,9 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         machine = server.watch(std::move(watched));
     }
     for (const Workload& workload : workloads_) {
-        Outcome outcome = workload.arrival.searched() ? at_capacity(server, watch, model, calibration, workload)
-                                                      : loaded(server, watch, model, calibration, workload, workload.name);
+        Outcome outcome = workload.arrival.searched()
+                              ? at_capacity(server, watch, model, calibration, workload)
+                              : loaded(server, watch, model, calibration, workload, workload.name, rate_to_reach(workload, measured.parts));
         if (auto* failure = std::get_if<Failure>(&outcome)) return std::move(*failure);
         auto& measurement = std::get<Measurement>(outcome);
         measured.parts.push_back({workload.name, workload.weight, std::move(measurement.metrics)});
@@ -294,11 +321,13 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, std::opt
     if (auto failure = server.changed()) return *failure;
 
     auto& measured = std::get<Measured>(result);
+    Metrics whole = combined(measured.parts);
+    if (measured.validity.ended_early()) add_error_of_last(whole, measured.parts, present(context_.to_beat).goal.metric);
     for (const std::string& flag : not_in_force)
         measured.disturbed.push_back(
             {"not_in_force", flag, "as the command says", "a flag did not take effect, so this is another configuration's figure"});
     if (!measured.disturbed.empty()) add(measured.validity, {Verdict::suspect, std::move(measured.disturbed)});
-    return Measurement{combined(measured.parts), std::move(measured.validity)};
+    return Measurement{std::move(whole), std::move(measured.validity)};
 }
 
 Outcome with_retries(const MeasureOptions& options, const EvaluationContext& context,

@@ -30,7 +30,8 @@ public:
     /// Throws IoError where the client's machine is at fault.
     Outcome of(Server& server, const std::string& model, std::optional<Calibration>& known);
 
-    /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got.
+    /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds` of a load test that
+    /// was ended early.
     [[nodiscard]] const Metrics& costs() const { return costs_; }
     /// One line with the trial's number.
     void say(const std::string& what) const;
@@ -49,10 +50,10 @@ private:
     [[nodiscard]] double stalled_after() const;
     [[nodiscard]] LoadOptions watched(Watch& watch) const;
     [[nodiscard]] std::optional<Failure> warm_up(Server& server, Watch& watch, std::optional<Calibration>& known);
-    [[nodiscard]] std::optional<RateToReach> rate_to_reach() const;
+    [[nodiscard]] std::optional<RateToReach> rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const;
     [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const;
     Outcome loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload,
-                   const std::string& called);
+                   const std::string& called, const std::optional<RateToReach>& to_reach = {});
     Outcome at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload);
     std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
     [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;

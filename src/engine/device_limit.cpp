@@ -33,6 +33,16 @@ std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words
     return result;
 }
 
+/// The same for all spellings of a parameter's flag.
+std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const Engine& engine, const EngineParameter& declared,
+                                           const std::string& flag) {
+    std::optional<std::int64_t> result = count_in_words(words, flag);
+    for (const auto& [alias, name] : engine.aliases)
+        if (name == declared.parameter.name)
+            if (const auto count = count_in_words(words, alias)) result = count;
+    return result;
+}
+
 std::int64_t largest(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return range->high;
     std::int64_t result = 0;
@@ -62,7 +72,8 @@ std::int64_t Composition::devices_of(const Configuration& configuration) const {
         Value value = value_of_local(engine, factor.parameter, configuration, active);
         if (is_unset(value)) value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
         std::optional<std::int64_t> count;
-        if (always != description_.arguments.end()) count = count_in_words(always->second, destination_of(engine, *declared).flag);
+        if (always != description_.arguments.end())
+            count = count_in_words(always->second, engine, *declared, destination_of(engine, *declared).flag);
         if (const auto* of_space = std::get_if<std::int64_t>(&value); !count && of_space != nullptr && active) count = *of_space;
         devices *= std::max<std::int64_t>(count.value_or(1), 1);
     }
@@ -83,7 +94,7 @@ void Composition::bound_devices(Engine& engine) const {
     const auto factor_text = [&](const DeviceFactor& factor) {
         const EngineParameter& declared = *engine.find(factor.parameter);
         if (always == description_.arguments.end()) return factor.parameter;
-        const auto said = count_in_words(always->second, destination_of(engine, declared).flag);
+        const auto said = count_in_words(always->second, engine, declared, destination_of(engine, declared).flag);
         if (!said) return factor.parameter;
         refuse_unstated("'arguments': " + destination_of(engine, declared).flag, *said);
         return std::to_string(*said);

@@ -44,9 +44,10 @@ void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double
     metrics.insert(added.begin(), added.end());
 }
 
-std::vector<std::string> per_device_metrics() {
+std::vector<std::string> per_device_metrics(bool priced) {
     std::vector<std::string> result;
     for (const std::string_view rate : rates) result.push_back(std::string(rate) + std::string(per_gpu));
+    if (!priced) return result;
     for (const auto& [rate, price] : prices) result.emplace_back(price);
     return result;
 }

@@ -307,6 +307,10 @@ Capacity CapacitySearch::result() const {
 
 std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::size_t requests, const std::vector<Limit>& limits,
                                               const MeasureLoad& measure, const std::function<void(const std::string&)>& said) {
+    if (workload.dataset.kind == Dataset::Kind::multi_turn)
+        throw UsageError("'" + workload.name +
+                         "' has conversations, whose turns wait for answers, so that a load that is asked for is not reached; the largest "
+                         "load wants another dataset");
     CapacitySearch search(workload.arrival, requests);
     const std::vector<Limit> all = with_least_success(limits_of_workload(limits, workload.name));
     while (const auto level = search.next()) {

@@ -45,6 +45,7 @@ private:
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<ConfigurationEvidence>& evidence,
                                                 const std::vector<Configuration>& suggestions) const;
+    [[nodiscard]] static std::optional<Proposal> in_full(const Standings& standings);
     [[nodiscard]] std::vector<Configuration> untried_suggestions(std::span<const Trial> history, const std::set<Configuration>& seen) const;
     struct Models {
         PendingAwareModel learned;
@@ -106,6 +107,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
         if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
             return *proposal;
 
+    if (auto proposal = in_full(standings)) return *proposal;
     Models models{kept_.learned(problem, standings, options_)};
     const PendingAwareModel& model = models.learned;
     if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.evidence(), options_.learning.search);
@@ -142,6 +144,25 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
                                                rounded(choice->score.log_improvement) + ", ln P(works) " +
                                                rounded(choice->score.log_works) + ", ln P(limits) " + rounded(choice->score.log_limits) +
                                                (models.cost ? ", ln seconds " + rounded(choice->score.log_seconds) : "")};
+}
+
+/// A configuration whose load test was ended early for a best one that is no longer it: a later measurement of that one
+/// broke a limit, or cannot be believed. What is known of it says that it may be better than all that pass now.
+std::optional<Proposal> Bayesian::Search::in_full(const Standings& standings) {
+    const Standing* best = standings.best();
+    for (const Standing& standing : standings.all()) {
+        double missed = 0;
+        const bool early = !standing.trials.empty() && std::all_of(standing.trials.begin(), standing.trials.end(), [&](const Trial* trial) {
+            const Measurement* measurement = trial->measurement();
+            if (measurement == nullptr || !measurement->validity.ended_early()) return false;
+            if (const auto found = measurement->metrics.find(trial_had_to_reach); found != measurement->metrics.end())
+                missed = std::max(missed, found->second.value);
+            return true;
+        });
+        if (early && missed > 0 && (best == nullptr || best->estimate().mean < missed))
+            return Proposal{standing.configuration, "again, in full: the best one that it was slower than is out"};
+    }
+    return std::nullopt;
 }
 
 /// In the order in which they were made; none where one more would be more than three trials of ten.

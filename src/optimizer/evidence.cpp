@@ -59,6 +59,25 @@ std::vector<ConfigurationEvidence> without_pending(const std::vector<Configurati
     return result;
 }
 
+namespace {
+
+/// What the figure of a load test that was ended early counts, beside a whole one: noise^2 / its own error^2, at most
+/// 1.
+double weight_of_approximate(const Problem& problem, const Standings& standings, const Standing& standing) {
+    double error = 0;
+    for (const Trial* trial : standing.trials) {
+        const Measurement* measurement = trial->measurement();
+        if (measurement == nullptr) continue;
+        if (!measurement->validity.ended_early()) return 1;
+        const auto figure = measurement->metrics.find(problem.objective.leading().metric);
+        if (figure != measurement->metrics.end() && figure->second.value > 0)
+            error = std::max(error, figure->second.standard_error.value_or(0) / figure->second.value);
+    }
+    return error > standings.noise() ? std::pow(standings.noise() / error, 2) : 1;
+}
+
+}  // namespace
+
 std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Standings& standings, const LevelGeometry& geometry,
                                                const Beliefs& beliefs) {
     std::vector<ConfigurationEvidence> result;
@@ -69,7 +88,7 @@ std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Sta
         entry.passes = standing.passes();
         if (standing.measured() > 0) {
             for (const GoalFigures& goal : standing.goals) entry.means.push_back(goal.estimate.mean);
-            entry.replicates = standing.leading().total_runs();
+            entry.replicates = standing.leading().total_runs() * weight_of_approximate(problem, standings, standing);
         }
         entry.trials = standing.trials.size();
         for (const Limit& limit : problem.objective.limits) {

@@ -334,9 +334,10 @@ inline constexpr struct AttachKeys {
     Key trial_within{"trial_within", is::positive_duration, "a longer trial has failed: hung (2h)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>, "requests before the first workload (16)"};
-    Key give_up{"give_up", is::share,
-                "a load test of one workload ends early once its configuration is surely slower than the best so far by so much; 0: never "
-                "(20%)"};
+    Key give_up{
+        "give_up", is::share,
+        "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; 0: never "
+        "(20%)"};
 } attach{};
 
 inline constexpr struct DeployKeys {
@@ -347,14 +348,16 @@ inline constexpr struct DeployKeys {
                     "the environment's variable that holds the bearer token of our requests, where the engine wants one"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
+    Key workers{"workers", is::integer_in<1, 256>, "trials at once, each on an equal part of `gpus` and `cores` (1)"};
     Key ready_within{"ready_within", is::positive_duration, "in place of the engine file's"};
     Key trial_within{"trial_within", is::positive_duration, "start to stop; a longer trial has failed: hung (2h)"};
     Key stop_within{"stop_within", is::duration, "for the engine to end by itself once it was told (20s)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>, "requests before the first workload (16)"};
-    Key give_up{"give_up", is::share,
-                "a load test of one workload ends early once its configuration is surely slower than the best so far by so much; 0: never "
-                "(20%)"};
+    Key give_up{
+        "give_up", is::share,
+        "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; 0: never "
+        "(20%)"};
     Key log_bytes{"log_bytes", is::integer_from<0>, "of each trial's log at most (16777216)"};
     Key all_logs_bytes{"all_logs_bytes", is::integer_from<0>, "of all trials' logs together; over it the oldest go (1073741824)"};
     Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed, flag what stays disturbed (on)"};

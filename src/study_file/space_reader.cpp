@@ -133,9 +133,11 @@ void read_machine(const Yaml& root, StudyFile& study) {
         else study.hardware = hardware->text();
     }
     if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
-    if (study.usd_per_device_hour) *study.usd_per_device_hour /= static_cast<double>(study.devices.value_or(1));
     const MeasuringKind& kind = kind_of(study);
-    const auto visible = kind.visible_devices != nullptr ? kind.visible_devices(study) : std::nullopt;
+    std::optional<std::int64_t> visible;
+    if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
+    const std::optional<std::int64_t> paid_for = study.devices ? study.devices : visible;
+    if (study.usd_per_device_hour && paid_for) *study.usd_per_device_hour /= static_cast<double>(*paid_for);
     if (visible) study.devices = std::min(*visible, study.devices.value_or(*visible));
 }
 

@@ -44,8 +44,10 @@ struct LoadGoal {
     std::string_view metric;
     Arrival::Kind arrival;
 };
-constexpr std::array<LoadGoal, 3> load_goals{{
+constexpr std::array<LoadGoal, 5> load_goals{{
     {"request_rate", sustained_requests_per_second, Arrival::Kind::largest_rate},
+    {"sustained_requests_per_second_per_gpu", "sustained_requests_per_second_per_gpu", Arrival::Kind::largest_rate},
+    {"goodput_requests_per_second_per_gpu", "goodput_requests_per_second_per_gpu", Arrival::Kind::largest_rate},
     {"concurrency", sustained_concurrency, Arrival::Kind::largest_concurrency},
     {"goodput", "goodput_requests_per_second", Arrival::Kind::largest_rate},
 }};
@@ -72,7 +74,11 @@ void look_for_load(const Yaml& root, StudyFile& study) {
             if (goal == nullptr) continue;
             for (Workload& workload : study.workloads) {
                 Arrival& arrival = workload.arrival;
-                const bool any = goal->word == "goodput";
+                const bool any = goal->word.starts_with("goodput");
+                if (workload.dataset.kind == Dataset::Kind::multi_turn)
+                    item.fail("'" + workload.name +
+                              "' has conversations, whose turns wait for answers, so that a load that is asked for is not reached; give "
+                              "it another dataset");
                 if (arrival.searched() && !any && arrival.kind != goal->arrival)
                     item.fail("'" + workload.name + "' looks for another load; give all workloads the arrival " +
                               std::string(name_in(arrival_kinds, goal->arrival)));
@@ -97,12 +103,14 @@ void look_for_load(const Yaml& root, StudyFile& study) {
         objective.fail(
             "goodput counts the requests that keep a limit on time to first token, time per output token or latency, and "
             "there is none for all workloads");
-    for (const Workload& workload : study.workloads)
-        if (workload.arrival.searched() && workload.requests) {
+    for (const auto* list : {&study.workloads, &study.report_workloads})
+        for (const Workload& workload : *list) {
+            if (!workload.arrival.searched() || !workload.requests) continue;
             try {
                 const CapacitySearch possible(workload.arrival, static_cast<std::size_t>(*workload.requests));
             } catch (const UsageError& error) {
-                root.at(keys::study.workloads).fail("'" + workload.name + "': " + error.what());
+                root.at(list == &study.workloads ? keys::study.workloads : keys::study.report_workloads)
+                    .fail("'" + workload.name + "': " + error.what());
             }
         }
     if (const Yaml* load = root.find(keys::study.load))
@@ -403,6 +411,13 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
 
     study.objective = read_objective(root.at(keys::study.objective), is_load_test(study.measuring) || names_load_test(written));
+    if (study.workloads.size() == 1) {  // its figures have plain names
+        const std::string own = "@" + study.workloads.front().name;
+        for (Goal& goal : study.objective.goals)
+            if (goal.metric.ends_with(own)) goal.metric.resize(goal.metric.size() - own.size());
+        for (Limit& limit : study.objective.limits)
+            if (limit.metric.ends_with(own)) limit.metric.resize(limit.metric.size() - own.size());
+    }
     read_over(root.at(keys::study.objective), study);
     if (is_load_test(study.measuring)) look_for_load(root, study);
     if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);

@@ -71,6 +71,7 @@ StudySetup set_up_study(StudyFile& file, const std::filesystem::path& folder, co
     kind.build(setup, file, folder, hooks);
     if (setup.evaluator != nullptr) setup.problem->replicates_inform = setup.evaluator->replicates_inform();
     if (kind.measures) setup.evaluator = std::make_unique<WithoutSecrets>(std::move(setup.evaluator), file.secrets);
+    for (auto& neighbour : setup.neighbours) neighbour = std::make_unique<WithoutSecrets>(std::move(neighbour), file.secrets);
     if (file.strategy.name == "bayesian") {
         GatheredKnowledge knowledge = gather_knowledge(file, setup.problem->space, folder);
         setup.beliefs = std::move(knowledge.beliefs);

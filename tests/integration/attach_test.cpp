@@ -149,3 +149,45 @@ TEST_CASE("attach: what cannot be is said before anything runs, a key stays secr
         if (file.is_regular_file()) all += read_file(file.path());
     CHECK(all.find("sk-secret-4711") == std::string::npos);
 }
+
+TEST_CASE("attach: of several workloads the last one ends early once all of them together cannot be good enough any more") {
+    const auto engine = served();
+    const auto workload = [](const char* name, double weight) {
+        Workload result;
+        result.name = name;
+        result.weight = weight;
+        result.dataset.input_tokens = 64;
+        result.dataset.output_tokens = 64;
+        result.requests = 1000;
+        result.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = 8};
+        result.ignore_eos = true;
+        return result;
+    };
+    AttachEvaluator::Options options;
+    options.url = engine->url();
+    options.measure.warm_up_requests = 4;
+    AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), "Qwen/Qwen3-8B",
+                              {{workload("first", 1), workload("last", 3)}}, options);
+    const std::string rate = "output_tokens_per_second";
+    EvaluationContext context;
+    const auto measured = [&](std::optional<double> best) {
+        context.to_beat.reset();
+        if (best) context.to_beat = ToBeat{{rate, Direction::maximize}, *best};
+        const Outcome outcome = evaluator.evaluate(Configuration{}, context);
+        REQUIRE(std::holds_alternative<Measurement>(outcome));
+        return std::get<Measurement>(outcome);
+    };
+    const Measurement whole = measured({});
+    CHECK_FALSE(whole.validity.ended_early());
+    const double usual = whole.metrics.at(rate).value;
+
+    const Measurement lost = measured(usual * 4);
+    REQUIRE(lost.validity.ended_early());
+    CHECK(lost.metrics.contains("latency_mean_seconds@first"));  // the first one is measured in full
+    CHECK_FALSE(lost.metrics.contains("latency_mean_seconds@last"));
+    CHECK(lost.metrics.at("trial_saved_seconds").value > 0);
+    CHECK(lost.metrics.at(rate).value < usual * 2);
+    CHECK(lost.metrics.at(rate + "@last").value * 2 > whole.metrics.at(rate + "@last").value / 2);
+
+    CHECK_FALSE(measured(usual * 0.9).validity.ended_early());
+}

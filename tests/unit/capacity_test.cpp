@@ -248,6 +248,16 @@ TEST_CASE("capacity: a low load gets fewer requests, so that a search does not t
     CHECK(search.next().value() >= 8);
 }
 
+TEST_CASE("capacity: conversations never have as many requests in flight as a load asks for, so they are refused") {
+    Workload talk;
+    talk.name = "talk";
+    talk.dataset.kind = Dataset::Kind::multi_turn;
+    talk.arrival = {.kind = Arrival::Kind::largest_concurrency};
+    const MeasureLoad never = [](const Workload&) -> std::variant<LoadPoint, Failure> { return Failure{FailureKind::other, "asked"}; };
+    CHECK_THROWS_WITH(find_capacity(talk, 200, {Limit::parse("ttft_p95 <= 500ms", true)}, never, nullptr),
+                      Catch::Matchers::Contains("whose turns wait for answers"));
+}
+
 TEST_CASE("capacity: bounds that cannot be are refused") {
     const auto refused = [](LoadSearch search, Arrival::Kind kind = Arrival::Kind::largest_rate) {
         CHECK_THROWS_AS(CapacitySearch(arrival_looked_for(kind, search), 100), UsageError);

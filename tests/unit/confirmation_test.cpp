@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The last trials: the finalists and the default again, until who is best is settled or the budget is spent.
+#include "servetune/space/neighbours.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "support/test.hpp"
@@ -54,4 +55,37 @@ TEST_CASE("confirmation: the last trials go on searching once who is best is set
         CHECK(measured >= 2);  // never settled on one measurement
     }
     CHECK(confirmed(problem, 0.01, 0.03, 1, history) >= last_trials - 1);  // one may be the smaller command
+}
+
+TEST_CASE("confirmation: what lost a race to a configuration that is out later is measured in full") {
+    const Problem problem(space_to_confirm(), Objective({{metric}}, {{"delay", false, 1}}), {});
+    Bayesian::Options options;
+    options.trials = trials_to_confirm;
+    const Bayesian strategy(options);
+    std::vector<Trial> history;
+    Rng noise(1);
+    const auto told = [&](const Configuration& configuration, double rate, double delay) -> Trial& {
+        Trial trial{history.size(), configuration};
+        trial.outcome = Measurement{{{metric, {rate}}, {"delay", {delay}}}};
+        history.push_back(std::move(trial));
+        return history.back();
+    };
+    while (history.size() < 14) {
+        Answer answer = strategy.ask(problem, history, noise);
+        told(std::get<Proposal>(answer).configuration, 5000 * std::exp(0.003 * noise.normal()), 0.5);
+    }
+    Configuration best, lost;
+    for (const Configuration& one : neighbours(problem.space, history.back().configuration))
+        if (std::none_of(history.begin(), history.end(), [&](const Trial& trial) { return trial.configuration == one; }))
+            (best == Configuration{} ? best : lost) = one;
+    told(best, 10000, 0.9);
+    Trial& ended = told(lost, 7500, 0.5);
+    ended.outcome = Measurement{{{metric, {7500, 1000}}, {std::string(trial_had_to_reach), {8333}}}, {Verdict::suspect, {{"given_up"}}}};
+    const auto next = [&] { return std::get<Proposal>(strategy.ask(problem, history, noise)); };
+    CHECK_FALSE(next().why.starts_with("again, in full"));
+    told(best, 10000, 1.2);  // it breaks the limit now
+    CHECK(next().configuration == lost);
+    CHECK(next().why.starts_with("again, in full"));
+    told(lost, 7400, 0.5);
+    CHECK_FALSE(next().why.starts_with("again, in full"));
 }

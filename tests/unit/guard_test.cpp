@@ -54,3 +54,14 @@ TEST_CASE("the guard takes the mean of a configuration's measurements", "[decisi
     CHECK_FALSE(guarded_result(history, 0.02).keep_default);  // once 4 % below, on average not
     CHECK(guarded_result({history[0], history[1]}, 0.02).keep_default);
 }
+
+TEST_CASE("the guard holds where each workload is a goal of its own", "[decision]") {
+    const std::vector<Trial> history{on_both(0, "none", 1000, 1000), on_both(1, "big", 1300, 600), on_both(2, "small", 1100, 1090)};
+    Objective each(std::vector<Goal>{{guarded_rate + "@prompts"}, {guarded_rate + "@chat"}});
+    Decision decision;
+    decision.never_worse_than = 0.02;
+    const Standings standings(history, each, decision);
+    CHECK(standings.find(history[1].configuration)->refused.starts_with("worse than the default on chat: 40 % worse"));
+    CHECK(standings.find(history[2].configuration)->passes());
+    CHECK(recommend(Problem(guarded_space(), each, decision), history).recommended == history[2].configuration);
+}

@@ -24,9 +24,9 @@ const fs::path source = SERVETUNE_SOURCE;
 
 /// From the ground up; the libraries that hold them are in CMakeLists.txt.
 const std::map<std::string, int> floors{
-    {"base", 0},     {"space", 1},     {"traffic", 1}, {"trial", 2},   {"process", 2}, {"model", 3},      {"perf", 3},
-    {"strategy", 4}, {"evaluate", 4},  {"load", 4},    {"machine", 4}, {"engine", 4},  {"study", 5},      {"acquisition", 5},
-    {"deploy", 5},   {"optimizer", 6}, {"predict", 6}, {"io", 6},      {"results", 7}, {"study_file", 8}, {"report", 9}};
+    {"base", 0},     {"space", 1}, {"traffic", 1},  {"trial", 2},   {"process", 2},    {"model", 3},       {"perf", 3},   {"strategy", 4},
+    {"evaluate", 4}, {"load", 4},  {"machine", 4},  {"engine", 4},  {"study", 5},      {"acquisition", 5}, {"deploy", 5}, {"optimizer", 6},
+    {"predict", 6},  {"io", 6},    {"parallel", 6}, {"results", 7}, {"study_file", 8}, {"report", 9}};
 
 /// Neighbours on a floor are blind to each other.
 bool may_include(const std::string& from, const std::string& to) { return from == to || floors.at(to) < floors.at(from); }

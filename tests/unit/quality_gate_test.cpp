@@ -110,6 +110,32 @@ TEST_CASE("quality: the drop is against the default, measured once for each set 
     CHECK(std::get<Metrics>(anew.of(AddressOnly("http://h/0.6"), answering("fp8"), {})).empty());
 }
 
+TEST_CASE("quality: what the default does not have counts as set, and another default or command asks anew") {
+    const AccuracyProgram program;
+    QualityOptions options = program.options();
+    options.defaults["engine"] = Value("vllm");
+    options.defaults["sglang.quantization"] = std::nullopt;  // the default is vLLM's
+    QualityGate gate(options);
+    const auto on = [](const std::string& engine) {
+        Assignment values{{"kv", Value("auto")}, {"quantization", Value("none")}, {"engine", Value(engine)}};
+        if (engine == "sglang") values["sglang.quantization"] = Value("none");
+        return Configuration::of(values);
+    };
+    CHECK_FALSE(gate.lacks_default(on("vllm")));
+    CHECK(gate.lacks_default(on("sglang")));
+    CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.8"), on("vllm"), {})) == 0);
+    CHECK_FALSE(gate.lacks_default(on("sglang")));
+    CHECK(drop_in(gate.of(AddressOnly("http://127.0.0.1:1/0.6"), on("sglang"), {})) == Approx(0.25));
+    CHECK(program.runs() == 2);
+
+    CHECK_FALSE(QualityGate(options).lacks_default(on("sglang")));  // it is kept
+    options.baseline = "vllm serve another-model";
+    CHECK(QualityGate(options).lacks_default(on("sglang")));
+    options.baseline.clear();
+    options.defaults["kv"] = Value("fp8");
+    CHECK(QualityGate(options).lacks_default(on("sglang")));
+}
+
 TEST_CASE("quality: a broken limit and a program that fails are the configuration's failure, of the default the study's end") {
     const AccuracyProgram program;
     QualityOptions options = program.options();

@@ -40,8 +40,10 @@ struct QualityOptions {
     std::vector<std::string> command{};
     std::string metric{};          ///< of what it prints (`accuracy_in`)
     double within_seconds = 1800;  ///< for the program; a longer one has failed
-    /// Parameters that touch what the model answers; those at their defaults count as absent.
-    std::map<std::string, Value> defaults{};
+    /// Parameters that touch what the model answers, with their values in the default configuration, which count as
+    /// absent; nothing: it has none, so that any value counts.
+    std::map<std::string, std::optional<Value>> defaults{};
+    std::string baseline{};        ///< what the default is, such as its command; where that changes, all are asked anew
     std::vector<Limit> limits{};   ///< of the objective: one on `quality_drop` decides before the load test
     std::filesystem::path file{};  ///< what was found is kept here and not asked again; empty: in memory only
 
@@ -63,6 +65,10 @@ public:
     /// `quality_drop`; no metric where the default has not been asked (it never served). A broken limit on it is a
     /// failure, so that no load test is spent on it, and so is a server that does not answer.
     std::variant<Metrics, Failure> of(const Server& server, const Configuration& configuration, const std::stop_token& stop);
+    /// Whether this configuration is to be compared with answers of the default, and there are none.
+    [[nodiscard]] bool lacks_default(const Configuration& configuration) const {
+        return !found_.contains("") && !touching(configuration).empty();
+    }
 
 private:
     struct Found {

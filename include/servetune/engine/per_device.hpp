@@ -17,8 +17,8 @@ namespace servetune {
 /// the configuration takes, at least 1.
 void add_per_device(Metrics& metrics, std::int64_t devices, std::optional<double> usd_per_device_hour);
 
-/// The names of what it can add.
-[[nodiscard]] std::vector<std::string> per_device_metrics();
+/// The names of what it can add; with a price also those in dollars.
+[[nodiscard]] std::vector<std::string> per_device_metrics(bool priced);
 
 /// Whether a metric grows with the devices that a configuration takes, so that larger layouts look better by it.
 [[nodiscard]] bool grows_with_devices(std::string_view metric);

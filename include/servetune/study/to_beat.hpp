@@ -13,9 +13,11 @@
 namespace servetune {
 
 /// What a configuration that is measured for the first time has to beat. Nothing for all others: a replicate, the
-/// default, a workload that is only reported, a study of several goals, and as long as nothing passes.
+/// default, a workload that is only reported, a study of several goals or of the workload that gains least, and as long
+/// as nothing passes.
 inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Trial> trials, const Trial& trial) {
-    if (!trial.of_search() || problem.objective.several() || trial.configuration == problem.space.default_configuration())
+    if (!trial.of_search() || problem.objective.several() || problem.objective.over == Objective::Over::worst ||
+        trial.configuration == problem.space.default_configuration())
         return std::nullopt;
     std::vector<Trial> others;
     for (const Trial& other : trials)

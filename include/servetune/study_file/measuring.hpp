@@ -44,6 +44,7 @@ struct AttachChoice {
 struct DeployChoice {
     EngineEvaluator::Options options{};
     std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+    std::size_t workers = 1;            ///< trials at once; each has as many of the GPUs and cores as the others
 };
 
 /// `evaluator: {command: ...}`: a program of the user's measures.

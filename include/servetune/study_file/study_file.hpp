@@ -136,7 +136,9 @@ struct StudySetup {
     std::unique_ptr<Problem> problem;
     std::unique_ptr<Strategy> strategy;
     std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
-    Beliefs beliefs{};                     ///< what `knowledge` came to, also the strategy's
+    /// What measures beside it, each on its own part of the machine; empty: one trial at a time. `WorkersRun` uses all.
+    std::vector<std::unique_ptr<Evaluator>> neighbours{};
+    Beliefs beliefs{};  ///< what `knowledge` came to, also the strategy's
     /// The strategy holds them too: what is added here, its next ask sees.
     std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();
     std::vector<std::string> knowledge{};  ///< each source in words, with what it holds as a fingerprint; also those that know nothing here

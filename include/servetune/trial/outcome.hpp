@@ -68,6 +68,9 @@ struct Validity {
     friend bool operator==(const Validity&, const Validity&) = default;
 };
 
+/// Of a trial whose load test was ended early, the figure of the leading goal that it could not reach any more.
+inline constexpr std::string_view trial_had_to_reach = "trial_had_to_reach";
+
 struct Measurement {
     Metrics metrics;
     Validity validity{};

@@ -43,10 +43,10 @@ inline std::map<std::string, double> mean_logs_by_workload(const Standing& stand
 }  // namespace worst_workload_detail
 
 /// Objective::Over::worst: each figure becomes the combined one of the default times the gain over it in the workload
-/// that gains least (loses most). The default's own figure under each workload is the geometric mean of its
-/// measurements. Where the default has no figures, such as one that does not start, gains are those over the first
-/// configuration that has. Figures without workloads of their own stay. `standings`: judged, by their first trial;
-/// `usual`: the default's place.
+/// that gains least (loses most), by the means of the configuration's measurements. The default's own figure under each
+/// workload is the geometric mean of its measurements; its combined figures stay. Where the default has no figures,
+/// such as one that does not start, gains are those over the first configuration that has. Figures without workloads of
+/// their own stay. `standings`: judged, by their first trial; `usual`: the default's place.
 inline void take_worst_workload(std::vector<Standing>& standings, const Objective& objective, std::optional<std::size_t> usual) {
     using namespace worst_workload_detail;
     for (std::size_t k = 0; k < objective.goals.size(); ++k) {
@@ -59,17 +59,23 @@ inline void take_worst_workload(std::vector<Standing>& standings, const Objectiv
         const std::map<std::string, double> base_logs = mean_logs_by_workload(base, k, goal.metric);
         double whole = 0;
         for (const double value : base.goals[k].values) whole += std::log(value) / static_cast<double>(base.goals[k].values.size());
-        for (Standing& standing : standings)
+        for (Standing& standing : standings) {
+            if (&standing == &base) continue;
+            // Decided once for all measurements: the smallest of several noisy figures is too small.
+            const std::map<std::string, double> mine = mean_logs_by_workload(standing, k, goal.metric);
+            auto worst = base_logs.end();
+            const auto gain = [&](const auto& at) { return sign * (mine.at(at->first) - at->second); };
+            for (auto at = base_logs.begin(); at != base_logs.end(); ++at)
+                if (mine.contains(at->first) && (worst == base_logs.end() || gain(at) < gain(worst))) worst = at;
+            if (worst == base_logs.end()) continue;
             for (std::size_t i = 0; i < standing.goals[k].values.size(); ++i) {
                 const Measurement* measurement = measured_by(standing, standing.goals[k].places[i]);
                 if (measurement == nullptr) continue;
-                std::vector<double> gains;
-                for (const auto& [workload, log] : logs_by_workload(measurement->metrics, goal.metric))
-                    if (const auto found = base_logs.find(workload); found != base_logs.end())
-                        gains.push_back(sign * (log - found->second));
-                if (gains.size() == base_logs.size())
-                    standing.goals[k].values[i] = std::exp(whole + sign * *std::min_element(gains.begin(), gains.end()));
+                const auto logs = logs_by_workload(measurement->metrics, goal.metric);
+                if (const auto found = logs.find(worst->first); found != logs.end())
+                    standing.goals[k].values[i] = std::exp(whole + found->second - worst->second);
             }
+        }
     }
 }
 

@@ -9,9 +9,42 @@
 
 #include <algorithm>
 #include <array>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace servetune {
 namespace {
+
+std::vector<std::string> names_of_gpus(const std::string& gpus) {
+    std::vector<std::string> result;
+    if (gpus.empty()) return result;
+    std::istringstream list(gpus);
+    for (std::string name; std::getline(list, name, ',');) result.push_back(name);
+    return result;
+}
+
+/// Several trials at once need something to give out.
+void check_parts(const Yaml& node, const DeployChoice& choice) {
+    if (choice.workers < 2) return;
+    const DeployOptions& deploy = choice.options.deploy;
+    const std::string wanted = std::to_string(choice.workers) + " trials at once";
+    if (deploy.gpus.empty() && deploy.cores.empty())
+        node.at(keys::deploy.workers)
+            .fail(wanted + " need parts of the machine of their own: list its devices under `gpus`, or cores under `cores`");
+    for (const auto& [what, count] : {std::pair("gpus", names_of_gpus(deploy.gpus).size()), std::pair("cores", deploy.cores.size())})
+        if (count % choice.workers != 0)
+            node.at(keys::deploy.workers).fail(wanted + " cannot share " + std::to_string(count) + " " + what + " in equal parts");
+}
+
+/// The part of worker `number` of all: neighbours in the lists stay together.
+template <class T>
+std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_t workers) {
+    const std::size_t size = all.size() / workers;
+    const auto from = all.begin() + static_cast<std::ptrdiff_t>(number * size);
+    return {from, from + static_cast<std::ptrdiff_t>(size)};
+}
 
 MeasuringChoice read_deploy(const Yaml& node) {
     DeployChoice result;
@@ -25,6 +58,8 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
     read(node, table.cores, options.deploy.cores);
+    read(node, table.workers, result.workers);
+    check_parts(node, result);
     read(node, table.ready_within, options.deploy.ready_within_seconds);
     read(node, table.stop_within, options.deploy.stop_within_seconds);
     read(node, table.log_bytes, options.deploy.log_bytes);
@@ -45,9 +80,15 @@ bool touches_answers(const Parameter& parameter) {
 QualityOptions quality_options(const StudyFile& file, const Problem& problem, const std::filesystem::path& folder) {
     QualityOptions options = file.quality->options;
     const std::vector<std::string>& named = file.quality->parameters;
-    for (const Parameter& parameter : problem.space.parameters())
-        if (named.empty() ? touches_answers(parameter) : std::find(named.begin(), named.end(), parameter.name) != named.end())
-            options.defaults[parameter.name] = parameter.default_value;
+    const Configuration usual = problem.space.default_configuration();
+    for (const Parameter& parameter : problem.space.parameters()) {
+        const bool chosen =
+            named.empty() ? touches_answers(parameter) : std::find(named.begin(), named.end(), parameter.name) != named.end();
+        if (!chosen && parameter.name != "engine") continue;  // another engine answers otherwise, too
+        const Value* value = usual.find(parameter.name);
+        options.defaults[parameter.name] = value != nullptr ? std::optional<Value>(*value) : std::nullopt;
+    }
+    options.baseline = file.composition->render(usual, {file.model, "127.0.0.1", 0}).text();
     options.limits = file.objective.limits;
     options.file = folder / "quality.json";
     return options;
@@ -66,8 +107,20 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     add_facts(file, options.measure);
     options.usd_per_device_hour = file.usd_per_device_hour;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
-    setup.evaluator =
-        std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, options);
+    if (choice.workers > 1 && options.quality)
+        throw UsageError(file.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
+    const EngineEvaluator::Options whole = options;
+    for (std::size_t worker = 0; worker < choice.workers; ++worker) {
+        EngineEvaluator::Options mine = whole;
+        mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
+        mine.deploy.gpus.clear();
+        for (const std::string& gpu : part_of(names_of_gpus(whole.deploy.gpus), worker, choice.workers))
+            mine.deploy.gpus += (mine.deploy.gpus.empty() ? "" : ",") + gpu;
+        auto evaluator =
+            std::make_unique<EngineEvaluator>(*file.composition, file.model, StudyWorkloads{file.workloads, file.report_workloads}, mine);
+        if (worker == 0) setup.evaluator = std::move(evaluator);
+        else setup.neighbours.push_back(std::move(evaluator));
+    }
 }
 
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
@@ -92,11 +145,12 @@ TrialProcesses deployed_processes(const StudyFile& file) {
     return {deploy.mark, deploy.stop_within_seconds};
 }
 
-/// The engine sees those of `gpus` and no others.
+/// The engine sees its worker's part of `gpus` and no others.
 std::optional<std::int64_t> deployed_devices(const StudyFile& file) {
-    const std::string& gpus = std::get<DeployChoice>(file.measuring).options.deploy.gpus;
-    if (gpus.empty()) return std::nullopt;
-    return 1 + std::count(gpus.begin(), gpus.end(), ',');
+    const auto& choice = std::get<DeployChoice>(file.measuring);
+    const std::size_t gpus = names_of_gpus(choice.options.deploy.gpus).size();
+    if (gpus == 0) return std::nullopt;
+    return static_cast<std::int64_t>(gpus / choice.workers);
 }
 
 constexpr std::array<std::string_view, 3> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name,

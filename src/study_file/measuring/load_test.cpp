@@ -28,20 +28,36 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
     const Catalogue catalogue(file.search_spaces);
     options.models = catalogue.all_models();
     options.limits = file.objective.limits;
+    // These compare with another configuration than the best so far.
+    if (file.strategy.name == "local_search" || file.strategy.name == "staged") options.give_up = 0;
     if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
 }
 
 void check_objective_of_load_test(const StudyFile& file) {
     std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
-    for (std::string& name : per_device_metrics()) known.push_back(std::move(name));
+    const bool own_devices = !std::holds_alternative<AttachChoice>(file.measuring);  // those of somebody else's server are not known
+    if (own_devices)
+        for (std::string& name : per_device_metrics(file.usd_per_device_hour.has_value()))
+            if (!name.starts_with("sustained_")) known.push_back(std::move(name));
     const auto all_look_for = [&](Arrival::Kind kind) {  // a combined figure needs that of every workload
         return std::all_of(file.workloads.begin(), file.workloads.end(), [&](const Workload& w) { return w.arrival.kind == kind; });
     };
     if (all_look_for(Arrival::Kind::largest_rate)) known.emplace_back(sustained_requests_per_second);
+    if (all_look_for(Arrival::Kind::largest_rate) && own_devices) known.push_back(std::string(sustained_requests_per_second) + "_per_gpu");
     if (all_look_for(Arrival::Kind::largest_concurrency)) known.emplace_back(sustained_concurrency);
     const BenchmarkResult none;
     for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
+    const auto check_workload = [&](const std::string& metric, const char* key) {
+        const auto at = metric.find('@');
+        if (at == std::string::npos) return;
+        std::vector<std::string> names;
+        for (const Workload& workload : file.workloads) names.push_back(workload.name);
+        if (std::find(names.begin(), names.end(), metric.substr(at + 1)) == names.end())
+            throw ParseError(file.file.string() + ": '" + key + "': '" + metric +
+                             "' names no workload of the study; it has: " + listed(nearest_first(metric.substr(at + 1), names)));
+    };
     for (const Goal& goal : file.objective.goals) {
+        check_workload(goal.metric, "objective");
         const std::string name = goal.metric.substr(0, goal.metric.find('@'));
         if (std::find(known.begin(), known.end(), name) == known.end())
             throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
@@ -49,6 +65,7 @@ void check_objective_of_load_test(const StudyFile& file) {
     }
     if (file.quality) known.emplace_back(quality_drop);
     for (const Limit& limit : file.objective.limits) {  // one that is never there would never be broken
+        check_workload(limit.metric, "objective.limits");
         const std::string name = limit.metric.substr(0, limit.metric.find('@'));
         if (std::find(known.begin(), known.end(), name) == known.end() && !name.starts_with("trial_"))
             throw ParseError(file.file.string() + ": 'objective.limits': a load test has no metric '" + limit.metric +

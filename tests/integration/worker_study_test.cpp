@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// `deploy: {workers: ...}`: several engines at once, each on its own part of the machine.
+#include "support/deployed_study.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/present.hpp"
+#include "servetune/io/files.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <map>
+#include <set>
+#include <sstream>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+/// A start takes about 1.5 s, in which the engine sleeps; the load test takes a tenth of that.
+DeployedStudy::Text text_of_workers(const std::string& workers) {
+    DeployedStudy::Text text;
+    text.space = "{max_num_seqs: {choice: [8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22], default: 8}}";
+    text.workload = "{kind: random, input_tokens: 64, output_tokens: 16}, requests: 16, arrival: {concurrency: 4}";
+    text.deploy = "ready_within: 30s, stop_within: 1s, stall_timeout: 2s, trial_within: 60s, warm_up: 1, " + workers;
+    text.more = "budget: {trials: 20}\n";
+    text.clock = "--start-scale 25 --time-scale 12";
+    return text;
+}
+
+/// Each start writes which devices it sees.
+void note_devices(const DeployedStudy& study) {
+    const std::filesystem::path file = study.folder() / "bin/vllm";
+    std::string script = read_file(file);
+    script.insert(script.find('\n') + 1, "echo \"$CUDA_VISIBLE_DEVICES\" >> '" + (study.folder() / "devices.txt").string() + "'\n");
+    write_file(file, script);
+    std::filesystem::permissions(file, std::filesystem::perms::owner_all);
+}
+
+/// The most trials that were under way at the same moment.
+std::size_t most_at_once(const std::vector<Trial>& trials) {
+    std::size_t most = 0;
+    for (const Trial& one : trials) {
+        const double at = one.started_at.value_or(0);
+        most = std::max(most, static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [&](const Trial& other) {
+                            return other.started_at && *other.started_at <= at && other.told_at.value_or(1e18) > at;
+                        })));
+    }
+    return most;
+}
+
+}  // namespace
+
+TEST_CASE("worker study: four engines at once, each sees its own device, and the starts overlap") {
+    const DeployedStudy study(text_of_workers("gpus: \"0,1,2,3\", workers: 4"));
+    note_devices(study);
+    const Ran ended = study.run();
+    INFO(ended.out << ended.err);
+    REQUIRE((ended.code == 0 || ended.code == 1));
+    CHECK(ended.err.find("the default on all 4 workers at once against alone: ") != std::string::npos);
+    const std::vector<Trial> trials = study.trials();
+    CHECK(trials.size() >= 15);
+    for (const Trial& trial : trials) CHECK(trial.told());
+    if (ended.err.find("4 trials at once") != std::string::npos) {
+        CHECK(most_at_once(trials) == 4);
+        double sum = 0;
+        for (const Trial& trial : trials) sum += trial.cost_seconds();
+        CHECK(sum > 1.8 * (present(trials.back().told_at) - present(trials.front().started_at)));
+    }
+    std::map<std::string, std::size_t> starts;
+    std::istringstream lines(read_file(study.folder() / "devices.txt"));
+    for (std::string line; std::getline(lines, line);) ++starts[line];
+    CHECK(starts.size() == 4);
+    for (const char* device : {"0", "1", "2", "3"}) CHECK(starts[device] >= 1);
+    CHECK(study.left().empty());
+}
+
+TEST_CASE("worker study: kill -9 leaves nothing that the next run does not end, and no told trial is lost") {
+    const DeployedStudy study(text_of_workers("gpus: \"0,1\", workers: 2"));
+    std::vector<Trial> before;
+    for (int round = 0; round < 3; ++round) {
+        ChildProcess process(study.words("run", {"--quiet"}), study.folder());
+        std::this_thread::sleep_for(std::chrono::milliseconds(2500 + 1300 * round));
+        if (process.wait_at_most(std::chrono::seconds(0))) break;
+        REQUIRE(::kill(process.id(), SIGKILL) == 0);
+        REQUIRE(process.wait_at_most(std::chrono::seconds(5)));
+        const std::vector<Trial> now = study.trials();
+        for (const Trial& trial : before)
+            if (trial.told()) CHECK(now[trial.id].outcome == trial.outcome);
+        before = now;
+    }
+    const Ran ended = study.run({"--trials", "6"});
+    INFO(ended.out << ended.err);
+    CHECK((ended.code == 0 || ended.code == 1));
+    for (const Trial& trial : study.trials()) CHECK(trial.told());
+    CHECK(study.left().empty());
+}
+
+TEST_CASE("worker study: parts that cannot be are refused before anything starts") {
+    const auto refused = [](const std::string& deploy) {
+        const DeployedStudy study(text_of_workers(deploy));
+        const Ran ended = study.run();
+        CHECK(ended.code == 2);
+        CHECK(study.engines().empty());
+        return ended.err;
+    };
+    CHECK(refused("workers: 2").find("2 trials at once need parts of the machine of their own") != std::string::npos);
+    CHECK(refused("gpus: \"0,1,2\", workers: 2").find("2 trials at once cannot share 3 gpus in equal parts") != std::string::npos);
+    CHECK(refused("cores: [0], workers: 2").find("cannot share 1 cores in equal parts") != std::string::npos);
+}

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several trials at once: who is asked when, neighbours that disturb each other, and what ends such a run.
+#include "servetune/parallel/workers_run.hpp"
+#include "servetune/strategy/random.hpp"
+#include "support/test.hpp"
+#include "support/tuning_task.hpp"
+
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+/// A part of a machine: how fast it is may depend on who else measures.
+struct Machine {
+    std::atomic<int> at_once{0};
+    std::atomic<int> most_at_once{0};
+    std::atomic<bool> overlapped{false};  ///< one evaluator was called twice at once
+};
+
+class PartOfMachine : public Evaluator {
+public:
+    using Rate = std::function<double(int at_once)>;
+    PartOfMachine(Machine& machine, Rate rate) : machine_(machine), rate_(std::move(rate)) {}
+
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        if (++calls_ > 1) machine_.overlapped = true;  // one at a time
+        const int at_once = ++machine_.at_once;
+        int most = machine_.most_at_once;
+        while (most < at_once && !machine_.most_at_once.compare_exchange_weak(most, at_once)) {
+        }
+        int neighbours = at_once;  // the most that were there meanwhile
+        for (int i = 0; i < 10 && !context.stop.stop_requested(); ++i) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+            neighbours = std::max<int>(neighbours, machine_.at_once);
+        }
+        const double rate = rate_(neighbours) * TuningTask().truth(configuration);
+        --machine_.at_once;
+        --calls_;
+        ++measured;
+        if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped"};
+        if (throws_at > 0 && measured == throws_at) throw IoError("the disk is full");
+        if (TuningTask::fails(configuration)) return Failure{FailureKind::out_of_memory, "no room"};
+        return Measurement{{{metric, {rate}}}};
+    }
+
+    std::atomic<int> measured{0};
+    int throws_at = 0;
+
+private:
+    Machine& machine_;
+    Rate rate_;
+    std::atomic<int> calls_{0};
+};
+
+struct Parallel {
+    explicit Parallel(
+        std::size_t workers, const PartOfMachine::Rate& rate = [](int) { return 1.0; }) {
+        for (std::size_t i = 0; i < workers; ++i) parts.push_back(std::make_unique<PartOfMachine>(machine, rate));
+    }
+    Summary run(std::size_t trials, const std::stop_token& stop = {}) {
+        std::vector<Evaluator*> evaluators;
+        for (const auto& part : parts) evaluators.push_back(part.get());
+        study = std::make_unique<Study>(problem, strategy, journal);
+        return WorkersRun(*study, problem, evaluators, Budget{.trials = trials}, nullptr,
+                          [this](const std::string& line) { said += line + "\n"; })
+            .run(stop);
+    }
+
+    Machine machine;
+    std::vector<std::unique_ptr<PartOfMachine>> parts{};
+    Problem problem{TuningTask::space(), {metric}, {Decision::Rule::significant, 0.01, 0.01}};
+    Random strategy{};
+    MemoryJournal journal{};
+    std::unique_ptr<Study> study{};
+    std::string said{};
+};
+
+}  // namespace
+
+TEST_CASE("workers: as many trials at once as there are evaluators, each told, none twice") {
+    Parallel parallel(4);
+    const Summary summary = parallel.run(40);
+    CHECK(summary.reason == StopReason::trials_spent);
+    CHECK(parallel.machine.most_at_once == 4);
+    CHECK(parallel.study->told_in_search() == 40);
+    CHECK(parallel.said.find("the default on all 4 workers at once against alone: 0 %, within noise (2.8 %); 4 trials at once") == 0);
+    int measured = 0;
+    for (const auto& part : parallel.parts) {
+        CHECK(part->measured >= 5);
+        measured += part->measured;
+    }
+    CHECK(measured == 40);
+    CHECK_FALSE(parallel.machine.overlapped);
+    CHECK(summary.recommendation.best);
+    for (const Trial& trial : parallel.journal.trials()) CHECK(trial.told());
+}
+
+TEST_CASE("workers: neighbours that slow each other down are measured one at a time, and their figures do not count") {
+    Parallel parallel(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });
+    const Summary summary = parallel.run(12);
+    CHECK(summary.reason == StopReason::trials_spent);
+    CHECK(parallel.said.find("against alone: -20 %, beyond noise (2.9 %); one trial at a time from here") != std::string::npos);
+    std::size_t not_counted = 0;
+    for (const Trial& trial : parallel.study->trials()) {
+        if (const Failure* failure = trial.failure()) not_counted += failure->kind == FailureKind::infrastructure ? 1 : 0;
+        else CHECK(trial.measurement()->metrics.at(metric).value == Approx(TuningTask().truth(trial.configuration)));
+    }
+    CHECK(not_counted == 3);
+    CHECK(parallel.parts[1]->measured == 1);
+    CHECK(summary.recommendation.default_passes);
+
+    Parallel again(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });  // a study that goes on does not check again
+    for (const Trial& trial : parallel.journal.trials()) {
+        Trial asked = trial;
+        asked.outcome = {};
+        again.journal.asked(asked);
+        again.journal.started(trial.id, 1);
+        again.journal.told(trial.id, trial.outcome, 2);
+    }
+    again.run(16);
+    CHECK(again.parts[1]->measured == 0);
+    CHECK(again.study->told_in_search() == 16);
+}
+
+TEST_CASE("workers: one that differs from the others gets no further trial") {
+    Parallel parallel(4);
+    parallel.parts[2] = std::make_unique<PartOfMachine>(parallel.machine, [](int) { return 0.93; });
+    CHECK(parallel.run(30).reason == StopReason::trials_spent);
+    CHECK(parallel.said.find("worker 3 differs from the others by -7 %: it gets no further trial") != std::string::npos);
+    CHECK(parallel.parts[2]->measured == 1);
+    CHECK(parallel.parts[3]->measured > 3);
+}
+
+TEST_CASE("workers: an evaluator that cannot go on ends the run, and what the others measured is kept") {
+    Parallel parallel(3);
+    parallel.parts[1]->throws_at = 4;
+    const Summary summary = parallel.run(60);
+    CHECK(summary.reason == StopReason::error);
+    CHECK(summary.message == "the disk is full");
+    CHECK(parallel.study->told_in_search() >= 6);
+    CHECK(parallel.study->told_in_search() < 30);
+    std::size_t open = 0;
+    for (const Trial& trial : parallel.journal.trials()) open += trial.told() ? 0 : 1;
+    CHECK(open >= 1);
+    CHECK(open <= 3);
+}
+
+TEST_CASE("workers: a user who stops leaves open trials, which the next run takes up") {
+    Parallel parallel(4);
+    std::stop_source user;
+    std::jthread later([&] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(70));
+        user.request_stop();
+    });
+    CHECK(parallel.run(5000, user.get_token()).reason == StopReason::stopped_by_user);
+    later.join();
+    std::size_t open = 0;
+    for (const Trial& trial : parallel.journal.trials()) open += trial.told() ? 0 : 1;
+    CHECK(open > 0);
+    const std::size_t told = parallel.study->told_in_search();
+    CHECK(parallel.run(told + open).reason == StopReason::trials_spent);
+    for (const Trial& trial : parallel.journal.trials()) CHECK(trial.told());
+}
+
+TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be is an error") {
+    Parallel one(1);
+    CHECK(one.run(9).reason == StopReason::trials_spent);
+    CHECK(one.said.empty());
+    CHECK(one.machine.most_at_once == 1);
+    Parallel parallel(2);
+    std::vector<Evaluator*> evaluators{parallel.parts[0].get(), parallel.parts[1].get()};
+    Study study(parallel.problem, parallel.strategy, parallel.journal);
+    CHECK(WorkersRun(study, parallel.problem, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
+}
