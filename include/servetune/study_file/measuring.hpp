@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,7 +44,8 @@ struct AttachChoice {
 /// `evaluator: {deploy: ...}`: a load test of an engine that is started for it.
 struct DeployChoice {
     EngineEvaluator::Options options{};
-    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+    std::string api_key_environment{};            ///< the variable that holds the key for our requests; empty: none is sent
+    std::optional<ContainerOptions> container{};  ///< nothing: processes
 };
 
 /// `evaluator: {command: ...}`: a program of the user's measures.
