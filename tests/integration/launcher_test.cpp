@@ -408,3 +408,41 @@ TEST_CASE("launcher: kill -9 of autotune at any moment leaves no container after
     CHECK(world.containers().empty());
     CHECK(found > 0);  // else nothing was shown
 }
+
+TEST_CASE("launcher: podman starts the Kubernetes manifest that autotune recommends") {
+    if (!podman_world().works()) return;
+    const PodmanWorld& world = podman_world();
+    const TemporaryFolder folder;
+    setenv("SERVETUNE_TEST_TOKEN", "hf_Planted5ecretOfTheTest", 1);
+    const ReservedPort port;
+    // No variable of the environment is a secret here: a Secret would have to be made first.
+    std::string study =
+        study_in_containers(world, PodmanWorld::image, "space: {max_num_seqs: {choice: [4, 32], default: 4}}\nbudget: {trials: 2}\n");
+    const std::string secret = ", HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\"";
+    study.erase(study.find(secret), secret.size());
+    folder.write("study.yaml", study);
+    const Ran tuned = autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
+    INFO(tuned.out << tuned.err);
+    REQUIRE(tuned.code == 0);
+    const Ran written = autotune({"recommend", "study.yaml", "--directory", "out", "--as", "kubernetes", "--port",
+                                  std::to_string(port.number()), "--output", "files"},
+                                 folder.path());
+    INFO(written.out << written.err);
+    REQUIRE(written.code == 0);
+    const std::string file = (folder.path() / "files/contained.yaml").string();
+    const Ran played = world.podman({"kube", "play", "--network=host", file});
+    INFO(read_file(file) << played.out << played.err);
+    if (played.code != 0 && holds(played.err, "catatonit")) {
+        WARN("skipped: podman does not run here: pods need catatonit");
+        return;
+    }
+    REQUIRE(played.code == 0);
+    const Ran made = world.podman({"ps", "--all", "--no-trunc", "--format", "{{.Names}} {{.Image}} {{.Command}}"});
+    CHECK(holds(made.out, "--max-num-seqs=32"));
+    const bool serves = comes_true([&] { return http(static_cast<std::uint16_t>(port.number()), "/health").status == 200; });
+    const Ran logs = world.podman({"logs", "contained-pod-engine"});
+    INFO(made.out << logs.out << logs.err);
+    CHECK(serves);
+    CHECK(world.podman({"kube", "down", file}).code == 0);
+    CHECK(world.containers().empty());
+}
