@@ -65,6 +65,15 @@ struct RenderArguments : StudyArguments {
     std::vector<std::string> settings{};  ///< name=value
 };
 
+struct RecommendArguments : StudyArguments {
+    std::string as = "shell";
+    std::optional<std::filesystem::path> output{};
+    std::string host{};
+    int port = 8000;
+    std::string image{};
+    std::optional<std::int64_t> gpus{};
+};
+
 struct CompareArguments {
     std::filesystem::path study;                   ///< A: its default
     std::optional<std::filesystem::path> other{};  ///< B: its default
@@ -164,6 +173,7 @@ int status(const StatusArguments& arguments);
 int report(const StudyArguments& arguments);
 int explain(const ExplainArguments& arguments);
 int render(const RenderArguments& arguments);
+int recommend_as(const RecommendArguments& arguments);
 int compare(const CompareArguments& arguments);
 int engines(const EnginesArguments& arguments);
 int audit(const AuditArguments& arguments);

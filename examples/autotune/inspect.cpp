@@ -91,7 +91,7 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     if (!setup.file.has_commands()) return result;
     std::map<std::string, Configuration> known;
     const auto look_at = [&](const Configuration& configuration) {
-        const Command command = setup.command(configuration);
+        const Command command = setup.launched(configuration);
         std::string words = command.text() + "\n" + load_level_text(configuration);
         for (const auto& [name, content] : command.files) words += "\n" + name + "\n" + content;
         const auto [same, fresh] = known.emplace(words, configuration);
@@ -108,12 +108,33 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     return result;
 }
 
+/// The devices that layouts may take, and who says so.
+std::string machine_text(const StudyFile& file) {
+    std::string text = file.hardware;
+    if (file.devices)
+        text += (text.empty() ? "" : ", ") + fmt::format("a trial may take {} device{}", *file.devices, *file.devices == 1 ? "" : "s");
+    if (!file.machine_found.empty()) text += (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine_found);
+    if (file.usd_per_device_hour)
+        text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ", *file.usd_per_device_hour);
+    return text;
+}
+
+OrderedJson machine_json(const StudyFile& file) {
+    OrderedJson object{{"device", nullptr}, {"count", nullptr}, {"found", nullptr}, {"usd_per_device_hour", nullptr}};
+    if (!file.hardware.empty()) object["device"] = file.hardware;
+    if (file.devices) object["count"] = *file.devices;
+    if (!file.machine_found.empty()) object["found"] = file.machine_found;
+    if (file.usd_per_device_hour) object["usd_per_device_hour"] = *file.usd_per_device_hour;
+    return object;
+}
+
 int print_validation(const StudySetup& setup, const Catalogue& catalogue, const ValidateArguments& arguments) {
     const bool json = arguments.json;
     const Problem& problem = *setup.problem;
     KnownFlags facts = stored_flags(setup, catalogue);
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
+    for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json) put_json(OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
@@ -138,6 +159,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         object["size"] = problem.feasible.size();
         object["continuous"] = !problem.feasible.finite();
         object["default_command"] = command.argv;
+        object["machine"] = machine_json(setup.file);
         object["installed"] = asked;
         object["warnings"] = warnings;
         put_json(object);
@@ -155,6 +177,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
     put(stdout, "\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
         problem.feasible.finite() ? "" : " (each real counted once)", command.text());
+    if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "machine: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
     for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
     return done;

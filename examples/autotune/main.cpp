@@ -153,6 +153,20 @@ int dispatch(int argc, char** argv) {
     status_command->add_flag("--rescue", status_arguments.rescue, "Copy what can still be read of a damaged journal to study.rescued.db");
     StudyArguments report_arguments;
     add_directory(add_study_command(app, "report", "The report of a study, as far as it is", report_arguments), report_arguments);
+    RecommendArguments recommend_arguments;
+    CLI::App* recommend_command =
+        add_study_command(app, "recommend", "What a study recommends, as a file that starts it", recommend_arguments);
+    add_directory(recommend_command, recommend_arguments);
+    recommend_command->add_option("--as", recommend_arguments.as, "shell, systemd, compose, kubernetes or slurm")
+        ->check(CLI::IsMember({"shell", "systemd", "compose", "kubernetes", "slurm"}))
+        ->capture_default_str();
+    recommend_command->add_option("--output", recommend_arguments.output, "Write it, and files that belong to it, into this folder");
+    recommend_command->add_option("--host", recommend_arguments.host,
+                                  "Where it listens (default: 127.0.0.1, in compose and kubernetes 0.0.0.0)");
+    recommend_command->add_option("--port", recommend_arguments.port, "Its port")->check(CLI::Range(1, 65535))->capture_default_str();
+    recommend_command->add_option("--image", recommend_arguments.image, "The image, of compose and kubernetes (default: the study's)");
+    recommend_command->add_option("--gpus", recommend_arguments.gpus, "GPUs in place of those that its layout takes; 0: none are asked for")
+        ->check(CLI::NonNegativeNumber);
     ExplainArguments explain_arguments;
     CLI::App* explain_command = add_study_command(
         app, "explain", "What a study's models say: what each parameter does and with which others, or why a trial was made",
@@ -253,6 +267,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);
+    if (app.got_subcommand("recommend")) return recommend_as(recommend_arguments);
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("compare")) return compare(compare_arguments);

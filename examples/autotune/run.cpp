@@ -59,6 +59,10 @@ int run(const RunArguments& arguments) {
     RunHooks hooks{say};
     if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder, hooks);
+    if (const auto missing = missing_images(setup); !missing.empty()) {
+        complain("autotune: {}", missing.front());
+        return environment_error;
+    }
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
     for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);

@@ -55,6 +55,9 @@ void declare(CLI::App& app, Written& written) {
     app.add_option("--search-spaces", options.search_spaces,
                    "The folder with engines, models, hardware (default: where they are installed)")
         ->multi_option_policy(last);
+    app.add_option("--devices", options.devices, "A folder that stands for the machine's devices: the command's are taken in it")
+        ->check(CLI::ExistingDirectory)
+        ->multi_option_policy(last);
     app.add_option("--log-level", written.log_level, "info, or error")->check(CLI::IsMember({"info", "error"}))->multi_option_policy(last);
     app.footer(
         "Behind its options comes an engine's command: simengine vllm serve Qwen/Qwen3-8B --max-num-seqs=256\n"

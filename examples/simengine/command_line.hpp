@@ -22,6 +22,7 @@ struct Options {
     servetune::StepNoise noise{};
     Misbehaviour vices{};
     std::string search_spaces{};  ///< empty: Catalogue::standard()
+    std::string devices{};        ///< a folder that stands for the machine's devices (claimed_devices.hpp); empty: none are taken
     bool quiet = false;           ///< no log but for what goes wrong
     std::vector<std::string> engine_words{};
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_process.hpp"
 
+#include "claimed_devices.hpp"
 #include "server.hpp"
 #include "service.hpp"
 
@@ -156,6 +157,14 @@ int Life::run() {
     if (options_.vices.exit_at_once) {
         say({"RuntimeError: simengine was told to end at once"});
         return *options_.vices.exit_at_once;
+    }
+    if (!options_.devices.empty()) {
+        const auto count = static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
+        const std::string why = ClaimedDevices::take(options_.devices, count);
+        if (!why.empty()) {
+            say({why});
+            return 1;
+        }
     }
     raise_descriptor_limit();
     wait_for_signals();

@@ -55,13 +55,18 @@ std::int64_t out_of_memory_kills() {
     return 0;
 }
 
-ProcessOptions process_options(const Engine& engine, const Command& command, const DeployOptions& options) {
-    ProcessOptions result;
-    result.argv = command.argv;
+LaunchRequest request_of(const Engine& engine, const Command& command, const DeployOptions& options) {
+    LaunchRequest result{command, {}, options.image, options.folder, options.mark, options.gpus, options.cores};
     for (const auto& [path, needs] : engine.between_runs) result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})
         for (const auto& [name, value] : *more) result.environment[name] = value;
-    if (!options.gpus.empty()) result.environment["CUDA_VISIBLE_DEVICES"] = options.gpus;
+    return result;
+}
+
+ProcessOptions process_options(const Launch& launch, const Command& command, const DeployOptions& options) {
+    ProcessOptions result;
+    result.argv = launch.argv;
+    result.environment = launch.environment;
     result.files = command.files;
     result.folder = options.folder;
     if (!options.folder.empty()) result.log = options.folder / "engine.log";
@@ -78,11 +83,13 @@ Endpoint with_key(Endpoint endpoint, const std::string& key) {
 }
 
 /// The GPUs that the engine sees, whoever says so.
-std::string gpus_of(const Engine& engine, const Command& command, const DeployOptions& options) {
-    const auto environment = process_options(engine, command, options).environment;
-    const auto visible = environment.find("CUDA_VISIBLE_DEVICES");
-    return visible == environment.end() ? "" : visible->second;
+std::string gpus_of(const LaunchRequest& request) {
+    if (!request.gpus.empty()) return request.gpus;
+    const auto visible = request.environment.find("CUDA_VISIBLE_DEVICES");
+    return visible == request.environment.end() ? "" : visible->second;
 }
+
+const Launcher& launcher_of(const DeployOptions& options) { return options.launcher ? *options.launcher : *local_launcher(); }
 
 }  // namespace
 
@@ -93,7 +100,13 @@ struct Deployment::State {
           port(its_port),
           options(std::move(its)),
           endpoint(with_key(endpoint_of(engine, port.number(), model), options.api_key)),
-          process(process_options(engine, command, options)) {}
+          launch(launcher_of(options).launch(request)),
+          process(process_options(launch, command, options)) {}
+    ~State() {
+        if (!ended) (void)stop();
+    }
+    State(const State&) = delete;
+    State& operator=(const State&) = delete;
 
     void start(const std::stop_token& stop);
     [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
@@ -109,11 +122,13 @@ struct Deployment::State {
     const ReservedPort& port;
     const DeployOptions options;
     const Endpoint endpoint;
-    const std::string gpus = gpus_of(engine, command, options);
+    const LaunchRequest request = request_of(engine, command, options);
+    const std::string gpus = gpus_of(request);
     const GpuMemory gpu_memory{gpus, options.nvidia_smi};
     const std::vector<GpuMemoryUse> gpu_memory_before = gpu_memory.used();
     const Clock::time_point begin = Clock::now();
     const std::int64_t kills_before = out_of_memory_kills();
+    const Launch launch;
     Process process;
     EngineLog log{engine, process};
     Clock::time_point next_read{};
@@ -180,11 +195,13 @@ Failure Deployment::State::ended_at_start() const {
     const std::string what =
         engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
     if (const auto cause = log.cause()) return failure(kind_at_start(*cause), what + ": " + cause->line);
+    if (const auto known = launcher_of(options).ended(launch, code, log.decisive()))
+        return failure(known->kind, what + ": " + known->message);
     const std::string last = last_line_text(log);
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
     if (code == 128 + SIGKILL && out_of_memory_kills() > kills_before)
-        return failure(FailureKind::out_of_memory,
-                       what + ", and the kernel killed for want of memory meanwhile (this machine's memory)" + last);
+        return failure(FailureKind::out_of_memory, what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
+                                                       (launch.name.empty() ? ")" : ", or the container's bound)") + last);
     return failure(FailureKind::other, what + last);
 }
 
@@ -227,6 +244,7 @@ Ended Deployment::State::stop() {
         milliseconds_of(cancelled ? std::min(options.stop_within_seconds, cancelled_patience_seconds) : options.stop_within_seconds);
     Ended result = process.end(patience);
     const auto since = Clock::now();
+    result.report += launcher_of(options).remove(launch);
     bool free = !port.listening();
     for (auto wait = 1ms; !free && Clock::now() - since < patience; wait = std::min(2 * wait, 100ms)) {
         std::this_thread::sleep_for(wait);
@@ -281,9 +299,12 @@ std::optional<Failure> Deployment::died() const {
     state.log.read();
     const auto line = state.log.under_load();
     if (runs && !line) return std::nullopt;
-    const std::string what = runs
-                                 ? state.engine.name + " broke under load and is still there"
-                                 : state.engine.name + " ended with " + text_of_exit(state.process.exit_code().value_or(0)) + " under load";
+    const int code = state.process.exit_code().value_or(0);
+    const std::string what = runs ? state.engine.name + " broke under load and is still there"
+                                  : state.engine.name + " ended with " + text_of_exit(code) + " under load";
+    if (!runs && !line)
+        if (const auto known = launcher_of(state.options).ended(state.launch, code, state.log.decisive()))
+            return state.failure(known->kind, what + ": " + known->message);
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
                          what + (line ? ": " + line->line : last_line_text(state.log)));
@@ -321,6 +342,8 @@ std::string DeployOptions::why_invalid() const {
         .within("failed_line_grace_seconds", failed_line_grace_seconds, 0, longest_seconds);
     check_cores(check, cores);
     check_environment(check, environment);
+    check.that(!launcher || !launcher->in_containers() || folder.empty() || folder.is_absolute(), "folder", "an absolute path",
+               "'" + folder.string() + "'");
     return check.text();
 }
 

@@ -132,6 +132,12 @@ private:
     void start(const Configuration& configuration, std::filesystem::path folder) {
         DeployOptions options = e_.options_.deploy;
         options.folder = std::move(folder);
+        options.gpus = e_.gpus_for(configuration);
+        if (options.launcher && options.launcher->in_containers()) {
+            const Value* image = configuration.find(image_parameter);
+            options.image = image != nullptr ? text_of(*image) : options.launcher->images().front();
+            options.folder = std::filesystem::absolute(options.folder);
+        }
         keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes, e_.bytes_of_trials_);
         e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
                                                 e_.composition_, e_.model_, std::move(options), context_.stop);
@@ -167,6 +173,26 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 }
 
 EngineEvaluator::~EngineEvaluator() = default;
+
+/// Exactly as many devices as the layout takes, so that an engine never touches one that it was not given. All of
+/// `gpus` where flags do not decide how many (llama.cpp).
+std::string EngineEvaluator::gpus_for(const Configuration& configuration) {
+    if (!found_) found_ = find_devices(options_.deploy.nvidia_smi);
+    const auto named = options_.deploy.environment.find("CUDA_VISIBLE_DEVICES");
+    const std::string& allowed =
+        options_.deploy.gpus.empty() && named != options_.deploy.environment.end() ? named->second : options_.deploy.gpus;
+    if (composition_.engine_of(configuration).devices.empty()) {
+        const bool needs_names = allowed.empty() && options_.deploy.launcher && options_.deploy.launcher->in_containers();
+        std::string all = allowed;  // a container has none unless they are named
+        if (needs_names)
+            for (const Device& device : found_->visible) all += (all.empty() ? "" : ",") + std::to_string(device.index);
+        return all;
+    }
+    std::string result;
+    for (const std::string& device : first_devices(allowed, *found_, composition_.devices_of(configuration)))
+        result += (result.empty() ? "" : ",") + device;
+    return result;
+}
 
 Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
     require_machine(context.trial);

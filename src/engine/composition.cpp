@@ -26,6 +26,14 @@ std::vector<Value> with_unset(std::vector<Value> values, const Parameter& declar
 
 }  // namespace
 
+Expression with_model_facts(Expression rule, const std::map<std::string, std::int64_t>& known) {
+    for (const std::string_view name : model_facts) {
+        const auto fact = known.find(std::string(name));
+        rule = rule.with_constant(name, fact == known.end() ? Value(Unset{}) : Value(fact->second));
+    }
+    return rule;
+}
+
 Composition::Composition(SpaceDescription description) : description_(std::move(description)) {
     std::vector<Engine>& engines = description_.engines;
     if (engines.empty()) throw SpaceError("a study needs at least one engine");
@@ -39,6 +47,7 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
     }
     add_own_parameters();
     for (Engine& engine : engines) {
+        state_model(engine);
         keep_version(engine);
         keep_architecture(engine);
     }
@@ -81,6 +90,10 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         if (&level != &description_.load_levels.front()) throw SpaceError("a load is either a concurrency or a request rate, not both");
         parameters_.push_back(level);
     }
+    if (description_.images.size() > 1) {
+        std::vector<Value> images(description_.images.begin(), description_.images.end());
+        parameters_.push_back(Parameter::choice("container.image", std::move(images)));
+    }
     for (const Engine& engine : engines) add_constraints(engine);
     for (const Constraint& constraint : description_.constraints) {
         if (const auto* rule = std::get_if<Require>(&constraint))
@@ -92,6 +105,12 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
             constraints_.emplace_back(std::move(renamed));
         } else constraints_.push_back(constraint);
     }
+}
+
+/// Puts figures of the model in place of their names in rules. A rule that needs one that is not known says nothing.
+void Composition::state_model(Engine& engine) const {
+    for (Constraint& constraint : engine.constraints)
+        if (auto* rule = std::get_if<Require>(&constraint)) rule->expression = with_model_facts(rule->expression, description_.model_facts);
 }
 
 /// Drops what the version of the study does not have: parameters, and values of choices.
@@ -241,7 +260,8 @@ void Composition::add_constraints(const Engine& engine) {
             for (const std::string& name : rule->expression.names()) {
                 const Local& local = locals.at(name);
                 const Parameter& declared = local.parameter->parameter;
-                if (!local.name_in_space.empty()) renames[name] = local.name_in_space;
+                if (const auto said = said_in_arguments(engine, *local.parameter)) expression = expression.with_constant(name, *said);
+                else if (!local.name_in_space.empty()) renames[name] = local.name_in_space;
                 else
                     expression = expression.with_constant(
                         name, is_unset(declared.default_value) ? declared.value_when_unset.value_or(Unset{}) : declared.default_value);

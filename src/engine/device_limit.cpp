@@ -54,9 +54,15 @@ std::int64_t largest(const Domain& domain) {
 
 }  // namespace
 
+/// What the words at the end of every command set this parameter to.
+std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine, const EngineParameter& declared) const {
+    const auto always = description_.arguments.find(engine.name);
+    if (always == description_.arguments.end()) return std::nullopt;
+    return count_in_words(always->second, engine, declared, destination_of(engine, declared).flag);
+}
+
 std::int64_t Composition::devices_of(const Configuration& configuration) const {
     const Engine& engine = engine_of(configuration);
-    const auto always = description_.arguments.find(engine.name);
     const auto holds = [&](const Condition& condition) {
         bool active = false;
         if (engine.find(condition.parent) == nullptr) return false;
@@ -71,9 +77,7 @@ std::int64_t Composition::devices_of(const Configuration& configuration) const {
         bool active = false;
         Value value = value_of_local(engine, factor.parameter, configuration, active);
         if (is_unset(value)) value = declared->parameter.value_when_unset.value_or(Value(std::int64_t{1}));
-        std::optional<std::int64_t> count;
-        if (always != description_.arguments.end())
-            count = count_in_words(always->second, engine, *declared, destination_of(engine, *declared).flag);
+        std::optional<std::int64_t> count = said_in_arguments(engine, *declared);
         if (const auto* of_space = std::get_if<std::int64_t>(&value); !count && of_space != nullptr && active) count = *of_space;
         devices *= std::max<std::int64_t>(count.value_or(1), 1);
     }
@@ -90,11 +94,9 @@ void Composition::bound_devices(Engine& engine) const {
         throw SpaceError(what + " asks " + engine.name + " for several devices (up to " + std::to_string(count) +
                          "), and the study does not say how many there are: write `machine: {count: N}`");
     };
-    const auto always = description_.arguments.find(engine.name);
     const auto factor_text = [&](const DeviceFactor& factor) {
         const EngineParameter& declared = *engine.find(factor.parameter);
-        if (always == description_.arguments.end()) return factor.parameter;
-        const auto said = count_in_words(always->second, engine, declared, destination_of(engine, declared).flag);
+        const auto said = said_in_arguments(engine, declared);
         if (!said) return factor.parameter;
         refuse_unstated("'arguments': " + destination_of(engine, declared).flag, *said);
         return std::to_string(*said);

@@ -70,6 +70,13 @@ std::optional<std::string> quantization_of(std::string rest, const ModelSpec& mo
 
 }  // namespace
 
+std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
+    return {{"model.layers", model.layers},
+            {"model.attention_heads", model.attention_heads},
+            {"model.kv_heads", model.kv_heads},
+            {"model.experts", model.experts}};
+}
+
 std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known) {
     const std::string name = normal(last_part(served_name));
     for (const ModelSpec& model : known) {

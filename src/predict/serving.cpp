@@ -51,6 +51,12 @@ bool speaks_of_texts(const Engine& engine, const Constraint& constraint) {
     });
 }
 
+/// Rules about the model's shape: the space does not know the model, so they are looked at apart too.
+bool speaks_of_the_model(const Require& rule) {
+    const std::vector<std::string>& names = rule.expression.names();
+    return std::any_of(names.begin(), names.end(), [](const std::string& name) { return name.starts_with("model."); });
+}
+
 SpaceDescription described(const Engine& engine, const std::string& version) {
     SpaceDescription description{{engine}};
     std::erase_if(description.engines.front().constraints, [&](const Constraint& rule) { return speaks_of_texts(engine, rule); });
@@ -210,6 +216,8 @@ void read_parallel(ServingSettings& settings, ByConcept& by) {
     settings.tensor_parallel = by.integer("tensor_parallel_size", 1);
     settings.pipeline_parallel = by.integer("pipeline_parallel_size", 1);
     settings.data_parallel = by.integer("data_parallel_size", 1);
+    // Attention that is split by request shares the tensor-parallel ranks: no more devices, and no more copies.
+    if (settings.data_parallel > 1 && by.flag("attention_data_parallel", false)) settings.data_parallel = 1;
     settings.expert_parallel = by.flag("expert_parallel", false) || by.integer("expert_parallel_size", 1) > 1;
     settings.weight_offload_bytes = by.number("weight_offload_gib").value_or(0) * gib;
 }
@@ -322,6 +330,16 @@ void ServingReader::check_rules(Serving& serving) const {
                 return std::find(entry.second.begin(), entry.second.end(), value_of(entry.first)) != entry.second.end();
             }))
             return refuse(text_of(constraint) + ": " + rule->because);
+    }
+    const auto facts = facts_of(serving.target.model);
+    for (const Constraint& constraint : engine_.constraints) {
+        const auto* rule = std::get_if<Require>(&constraint);
+        if (rule == nullptr || !speaks_of_the_model(*rule)) continue;
+        const Expression stated = with_model_facts(rule->expression, facts);
+        std::vector<Value> values;
+        for (const std::string& name : stated.names()) values.push_back(value_of(name));
+        if (stated.evaluate([&](std::size_t i) { return is_unset(values[i]) ? nullptr : &values[i]; }) == false)
+            return refuse(stated.text() + " (" + rule->because + ")");
     }
     Assignment set;
     for (const auto& [name, value] : serving.parameters)

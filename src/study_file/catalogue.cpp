@@ -45,7 +45,14 @@ void check_names(const Engine& engine, const Yaml& file) {
             for (const auto& [key, name] : engine.json_flags[i].fields) check(name, render->items()[i]);
     if (const Yaml* constraints = file.find(keys::engine.constraints))
         for (std::size_t i = 0; i < engine.constraints.size(); ++i)
-            for (const std::string& name : names_of(engine.constraints[i])) check(name, constraints->items()[i]);
+            for (const std::string& name : names_of(engine.constraints[i])) {
+                const bool of_model = name.starts_with("model.") && std::holds_alternative<Require>(engine.constraints[i]);
+                if (!of_model) check(name, constraints->items()[i]);
+                else if (std::find(model_facts.begin(), model_facts.end(), name) == model_facts.end())
+                    constraints->items()[i].fail(
+                        "'" + name + "' is nothing that rules may ask of a model; known: " +
+                        listed(nearest_first(name, std::vector<std::string>(model_facts.begin(), model_facts.end()))));
+            }
 }
 
 DeviceFactor read_device_factor(const Yaml& node) {
@@ -135,7 +142,10 @@ Engine read_engine(const Yaml& file) {
     try {
         std::vector<Parameter> parameters;
         for (const EngineParameter& parameter : engine.parameters) parameters.push_back(parameter.parameter);
-        const SearchSpace space(std::move(parameters), engine.constraints);
+        std::vector<Constraint> rules = engine.constraints;
+        for (Constraint& constraint : rules)
+            if (auto* rule = std::get_if<Require>(&constraint)) rule->expression = with_model_facts(rule->expression, {});
+        const SearchSpace space(std::move(parameters), std::move(rules));
     } catch (const SpaceError& error) {
         throw ParseError(file.at(keys::engine.parameters).place() + ": " + error.what());
     }

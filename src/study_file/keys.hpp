@@ -210,7 +210,8 @@ inline constexpr struct WorkloadKeys {
 inline constexpr struct MachineKeys {
     static constexpr std::string_view called = "machine";
     Key device{"device", is::text, "the accelerator, such as h100-sxm"};
-    Key count{"count", is::integer_from<1>, "how many of them a trial may take; without it layouts of one device only"};
+    Key count{"count", is::integer_from<1>,
+              "how many of them a trial may take; without it, with `deploy`, those that nvidia-smi finds, else one"};
     Key price_per_hour{"price_per_hour", is::positive, "of all of them together, in US dollars: for the `usd_per_million_...` metrics"};
 } machine{};
 
@@ -340,9 +341,22 @@ inline constexpr struct AttachKeys {
         "(20%)"};
 } attach{};
 
+inline constexpr struct ContainerKeys {
+    static constexpr std::string_view called = "container";
+    Key image{"image", is::either<is::text, is::list_of<is::text>>,
+              "its name, with a tag or a digest; several: the image becomes the parameter `container.image`, the first is the default",
+              required};
+    Key program{"program", is::list_of<is::word>, "the client and its global options (podman or docker)"};
+    Key options{"options", is::list_of<is::word>, "further words of `run`, such as --ulimit=nofile=1024:1024"};
+    Key volumes{"volumes", is::list_of<is::text>, "SOURCE:TARGET or SOURCE:TARGET:ro; a model that is a path is mounted by itself"};
+    Key shm_bytes{"shm_bytes", is::integer_from<1>, "of /dev/shm at most (34359738368)"};
+    Key memory_bytes{"memory_bytes", is::integer_from<0>, "of the container at most; 0: no bound (0)"};
+} container{};
+
 inline constexpr struct DeployKeys {
     static constexpr std::string_view called = "deploy";
-    Key launcher{"launcher", is::one_of<launchers>, "processes on this machine (local)"};
+    Key launcher{"launcher", is::one_of<launchers>, "processes on this machine, or containers (local)"};
+    Key container{"container", is::keyed<keys::container>, "with the launcher podman or docker: what is started in place of a process"};
     Key environment{"environment", is::mapping_of<is::text>, "of the engine, beside this program's own"};
     Key api_key_env{"api_key_env", is::text,
                     "the environment's variable that holds the bearer token of our requests, where the engine wants one"};

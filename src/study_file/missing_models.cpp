@@ -33,6 +33,15 @@ std::vector<std::string> missing_models(const StudyFile& file) {
     return result;
 }
 
+std::vector<std::string> missing_images(const StudySetup& setup) {
+    std::vector<std::string> result;
+    const auto launcher = setup.file.processes().launcher;
+    if (!launcher) return result;
+    for (const std::string& image : launcher->images())
+        if (std::string why = launcher->trouble(image); !why.empty()) result.push_back(setup.file.file.string() + ": " + why);
+    return result;
+}
+
 std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue) {
     std::vector<std::string> result;
     for (const Engine& engine : composition.engines()) {

@@ -8,6 +8,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/key_reader.hpp"
+#include "servetune/machine/devices.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -107,6 +108,16 @@ std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     return DeviceLimit{};
 }
 
+/// What nvidia-smi finds, and what does not agree with the study's words.
+void look_at_found(const FoundDevices& found, StudyFile& study) {
+    study.machine_found = found.text();
+    if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
+    const auto count = static_cast<std::int64_t>(found.visible.size());
+    if (study.devices && count > 0 && *study.devices > count)
+        study.warnings.push_back("the study says that there are " + std::to_string(*study.devices) + " devices, and nvidia-smi finds " +
+                                 std::to_string(count) + " that this program may use; a trial that takes more cannot start");
+}
+
 }  // namespace
 
 fs::path path_of(const Yaml& node) { return fs::path(node.file()).parent_path() / text_with_home(node); }
@@ -134,11 +145,17 @@ void read_machine(const Yaml& root, StudyFile& study) {
     }
     if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
     const MeasuringKind& kind = kind_of(study);
+    const FoundDevices found = kind.runs_engine ? find_devices() : FoundDevices{};
+    look_at_found(found, study);
     std::optional<std::int64_t> visible;
     if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
-    const std::optional<std::int64_t> paid_for = study.devices ? study.devices : visible;
-    if (study.usd_per_device_hour && paid_for) *study.usd_per_device_hour /= static_cast<double>(*paid_for);
+    if (study.usd_per_device_hour) {
+        std::int64_t paid_for = found.all.empty() ? visible.value_or(1) : static_cast<std::int64_t>(found.all.size());
+        if (study.devices) paid_for = *study.devices;
+        *study.usd_per_device_hour /= static_cast<double>(paid_for);
+    }
     if (visible) study.devices = std::min(*visible, study.devices.value_or(*visible));
+    else if (!study.devices && !found.visible.empty()) study.devices = static_cast<std::int64_t>(found.visible.size());
 }
 
 std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study) {
@@ -164,7 +181,11 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
     if (const Yaml* preset = root.find(keys::study.preset)) add_preset(*preset, catalogue, versions, description);
     if (!own) description.devices = read_devices(study);
+    if (!own && !replayed)
+        if (const auto served = served_model(study.model, catalogue.all_models())) description.model_facts = facts_of(served->model);
     description.adds_engine_default = !replayed;
+    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
+        description.images = deploy->container->images;
     if (served_by == ServedBy::a_running_server) {
         if (space != nullptr && !space->entries().empty())
             space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");

@@ -161,11 +161,25 @@ std::string advice_with_secrets(const StudySetup& setup, const Configuration& co
     const MeasuringKind& kind = kind_of(file);
     const std::string server = kind.server_text != nullptr ? kind.server_text(file)
                                : !file.has_commands()      ? "# " + configuration.text()
-                                                           : setup.command(configuration).text();
+                                                           : setup.launched(configuration).text();
     return server + (load.empty() ? "" : "\n# under " + load);
 }
 
 }  // namespace
+
+Command StudySetup::launched(const Configuration& configuration, const LaunchTarget& target) const {
+    const Command engine = file.composition->render(configuration, target);
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy == nullptr || !deploy->options.deploy.launcher) return engine;
+    const Launcher& launcher = *deploy->options.deploy.launcher;
+    LaunchRequest request{engine, deploy->options.deploy.environment};
+    const Value* image = configuration.find(image_parameter);
+    request.image = image != nullptr ? text_of(*image) : launcher.images().front();
+    if (!file.machine_found.empty())
+        for (std::int64_t i = 0; i < file.composition->devices_of(configuration); ++i)
+            request.gpus += (i == 0 ? "" : ",") + std::to_string(i);
+    return launcher.shown(request);
+}
 
 std::map<std::string, std::string> written_settings(const Yaml& root, const StudyFile& study) {
     std::map<std::string, std::string> result;

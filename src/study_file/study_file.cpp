@@ -396,7 +396,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     if (kind.why_not != nullptr)
         if (const std::string why = kind.why_not(study); !why.empty()) evaluator.fail(why);
     study.composition = read_space(root, catalogue, study);
-    study.warnings = unchecked_versions(*study.composition, catalogue);
+    for (std::string& warning : unchecked_versions(*study.composition, catalogue)) study.warnings.push_back(std::move(warning));
 
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
@@ -445,6 +445,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     }
     read(root, keys::study.seed, study.seed);
     read(root, keys::study.notes, study.notes);
+    if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
     study.strategy = read_strategy(root.find(keys::study.strategy), *study.composition, strategy);
     if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
     else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers

@@ -86,6 +86,7 @@ Pieces arrival(const std::string& rest) {
     return workload("requests: 10, dataset: {kind: random, input_tokens: 8, output_tokens: 8}, arrival: " + rest);
 }
 Pieces evaluator(const std::string& kind, const std::string& body) { return {{"evaluator", "{" + kind + ": {" + body + "}}"}}; }
+Pieces contained(const std::string& rest) { return evaluator("deploy", "launcher: podman, container: {" + rest + "}"); }
 Pieces attach(const std::string& rest) {
     return with(evaluator("attach", rest), {{"space", ""}, {"load", "{concurrency: {choice: [1, 2]}}"}});
 }
@@ -253,6 +254,13 @@ const std::vector<Row>& rows() {
         {"attach.give_up", attach(server), attach("give_up: 50%, " + server)},
         {"attach.warm_up", attach(server), attach("warm_up: 3, " + server)},
         {"deploy.launcher", evaluator("deploy", ""), evaluator("deploy", "launcher: local")},
+        {"deploy.container", contained("image: a"), contained("image: b")},
+        {"container.image", contained("image: a"), contained("image: [a, b]")},
+        {"container.program", contained("image: a"), contained("image: a, program: [podman, --remote]")},
+        {"container.options", contained("image: a"), contained("image: a, options: [--cap-add=SYS_NICE]")},
+        {"container.volumes", contained("image: a"), contained("image: a, volumes: [\"/a:/b\"]")},
+        {"container.shm_bytes", contained("image: a"), contained("image: a, shm_bytes: 1000000")},
+        {"container.memory_bytes", contained("image: a"), contained("image: a, memory_bytes: 1000000")},
         {"deploy.environment", evaluator("deploy", ""), evaluator("deploy", "environment: {A: \"1\"}")},
         {"deploy.api_key_env", evaluator("deploy", ""), evaluator("deploy", "api_key_env: HOME"), true},
         {"deploy.gpus", evaluator("deploy", ""), evaluator("deploy", "gpus: \"1\"")},
@@ -290,7 +298,8 @@ TEST_CASE("definition: every key of a study and its workloads either makes it an
           is::keyed<keys::strategy>, is::keyed<keys::bayesian>,  is::keyed<keys::knowledge>, is::keyed<keys::staged>,
           is::keyed<keys::stage>,    is::keyed<keys::budget>,    is::keyed<keys::evaluator>, is::keyed<keys::command>,
           is::keyed<keys::load>,     is::keyed<keys::attach>,    is::keyed<keys::deploy>,    is::keyed<keys::simulate>,
-          is::keyed<keys::replay>,   is::keyed<keys::published>, is::keyed<keys::quality>,   is::keyed<keys::load_search>})
+          is::keyed<keys::replay>,   is::keyed<keys::published>, is::keyed<keys::quality>,   is::keyed<keys::load_search>,
+          is::keyed<keys::container>})
         groups[std::string(table.table)] = table.keys();
     std::set<std::string> known;
     for (const auto& [group, all] : groups)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/deploy/launcher.hpp"
 #include "servetune/deploy/server.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/load/load_generator.hpp"
@@ -25,7 +26,9 @@ struct DeployOptions {
     std::string api_key{};                             ///< for our requests, as a bearer token; the engine has its own from its environment
     std::string mark{};                                ///< of the study (`leftovers`)
     std::vector<int> cores{};                          ///< the engine runs on these only; empty: any
-    std::string gpus{};                                ///< CUDA_VISIBLE_DEVICES; empty: as it is
+    std::string gpus{};                                ///< as in CUDA_VISIBLE_DEVICES; empty: as it is
+    std::shared_ptr<const Launcher> launcher{};        ///< none: processes of this machine
+    std::string image{};                               ///< of a launcher that has images
     std::optional<double> ready_within_seconds{};      ///< else the engine file's
     double stop_within_seconds = 20;                   ///< for TERM, then again for KILL
     double failed_line_grace_seconds = 20;  ///< an engine that printed why it fails and does not end by itself is ended after so long

@@ -6,6 +6,7 @@
 #include "servetune/deploy/quality_gate.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/evaluate/evaluator.hpp"
+#include "servetune/machine/devices.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -26,6 +27,9 @@ namespace servetune {
 /// died or was replaced meanwhile; one that the machine disturbed is measured once more, then flagged. What is the
 /// machine's fault and not the configuration's (FailureKind::infrastructure) is tried again with a back-off and never
 /// told of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
+///
+/// An engine gets exactly the devices that its layout takes: the first ones of `gpus`, of CUDA_VISIBLE_DEVICES, or of
+/// those that nvidia-smi finds. A trial that takes more than there are throws IoError.
 ///
 /// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order goes on serving until
 /// a configuration needs other flags, the same configuration is to be measured again (a replicate is a new start), or
@@ -56,11 +60,13 @@ public:
 private:
     struct Running;
     class OneTrial;
+    [[nodiscard]] std::string gpus_for(const Configuration& configuration);
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;
     Options options_;
     bool has_load_levels_;
+    std::optional<FoundDevices> found_{};  ///< once the first trial asks
     std::optional<QualityGate> quality_{};
     std::unique_ptr<Running> running_;
     std::map<std::int64_t, std::size_t> bytes_of_trials_{};  ///< on the disk, of those that are over

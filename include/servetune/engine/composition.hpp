@@ -34,6 +34,9 @@ struct DeviceLimit {
     bool stated = false;  ///< false: the study does not say how many there are, so one is taken, and asking for more is an error
 };
 
+/// A rule with the model's figures in place of their names (`model_facts`), and nothing in place of those not known.
+[[nodiscard]] Expression with_model_facts(Expression rule, const std::map<std::string, std::int64_t>& known);
+
 /// The engines of a study and what it says of their parameters.
 struct SpaceDescription {
     std::vector<Engine> engines;
@@ -43,6 +46,8 @@ struct SpaceDescription {
     std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
     std::map<std::string, std::string> versions{};                ///< engine -> its version; without: the newest that its file covers
     std::vector<Parameter> load_levels{};                         ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
+    std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine/engine.hpp), those that are known of the model
+    std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
     std::string architecture{};  ///< of the chip (perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
     std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
     bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
@@ -131,10 +136,12 @@ private:
     struct EngineNames {
         std::map<std::string, Local, std::less<>> locals;
     };
+    void state_model(Engine& engine) const;
     void keep_version(Engine& engine) const;
     void keep_architecture(Engine& engine) const;
     void add_own_parameters();
     void bound_devices(Engine& engine) const;
+    [[nodiscard]] std::optional<std::int64_t> said_in_arguments(const Engine& engine, const EngineParameter& declared) const;
     void merge_same_commands();
     [[nodiscard]] std::optional<std::string> contribution(const Parameter& parameter, const Value& value) const;
     [[nodiscard]] Parameter narrowed(const Engine& engine, const EngineParameter& declared, const SpaceEntry& entry) const;

@@ -54,11 +54,16 @@ struct JsonFlag {
     std::vector<Condition> when{};                            ///< all must hold, or the flag is not passed
 };
 
-/// One factor of the number of devices that an engine takes.
+/// One factor of the number of devices that an engine takes. Parameters that share devices which are counted already
+/// (experts, context and data parallel attention within the tensor-parallel ranks) are no factors; rules bound them.
 struct DeviceFactor {
     std::string parameter;
     std::vector<Condition> unless{};  ///< where these hold it shares devices that are counted already
 };
+
+/// What rules may say of the model that is served, beside the engine's own parameters: `model.attention_heads % tp_size
+/// == 0`. Where the model is not known, a part of a rule that needs one of these is not known either.
+inline constexpr std::array<std::string_view, 4> model_facts{"model.layers", "model.attention_heads", "model.kv_heads", "model.experts"};
 
 /// How the log of a dead engine is read: the first pattern found decides.
 struct FailurePattern {

@@ -43,6 +43,9 @@ struct ModelSpec {
     std::string source{};
 };
 
+/// What rules of engines may ask of a model, by its name there (`model.attention_heads`).
+[[nodiscard]] std::map<std::string, std::int64_t> facts_of(const ModelSpec& model);
+
 /// A model and which of its quantizations is served. `quantization` need not be among the model's weights: then its
 /// bytes are not known.
 struct ServedModel {

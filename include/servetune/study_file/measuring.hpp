@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -43,8 +44,9 @@ struct AttachChoice {
 /// `evaluator: {deploy: ...}`: a load test of an engine that is started for it.
 struct DeployChoice {
     EngineEvaluator::Options options{};
-    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
-    std::size_t workers = 1;            ///< trials at once; each has as many of the GPUs and cores as the others
+    std::string api_key_environment{};            ///< the variable that holds the key for our requests; empty: none is sent
+    std::optional<ContainerOptions> container{};  ///< nothing: processes
+    std::size_t workers = 1;                      ///< trials at once; each has as many of the GPUs and cores as the others
 };
 
 /// `evaluator: {command: ...}`: a program of the user's measures.

@@ -52,8 +52,9 @@ struct QualityChoice {
 
 /// The processes that a study's trials start.
 struct TrialProcesses {
-    std::string mark{};              ///< finds what a killed tuner has left of them (`leftovers`)
-    double stop_within_seconds = 0;  ///< how long they get to end by themselves once they were told
+    std::string mark{};                          ///< finds what a killed tuner has left of them (`leftovers`)
+    double stop_within_seconds = 0;              ///< how long they get to end by themselves once they were told
+    std::shared_ptr<const Launcher> launcher{};  ///< what knows of containers that it has left; none: there are processes only
 };
 
 /// A study as a user wrote it: one YAML file, with the engine and workload files that it names.
@@ -63,7 +64,8 @@ struct StudyFile {
     std::string name;
     std::string model;
     std::string hardware;
-    std::optional<std::int64_t> devices;        ///< how many of them the study says there are
+    std::optional<std::int64_t> devices;        ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
+    std::string machine_found;                  ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
     std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
@@ -151,6 +153,12 @@ struct StudySetup {
     [[nodiscard]] Command command(const Configuration& configuration) const {
         return file.composition->render(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
     }
+    /// The same as a person starts it: of a study whose engines run in containers, the container's command. `target`:
+    /// where it listens.
+    [[nodiscard]] Command launched(const Configuration& configuration, const LaunchTarget& target) const;
+    [[nodiscard]] Command launched(const Configuration& configuration) const {
+        return launched(configuration, {file.model.empty() ? "MODEL" : file.model, {}, 0});
+    }
     /// Of the Bayesian strategy of this study, with its budget and what is known; whatever strategy it uses.
     [[nodiscard]] BayesianOptions bayesian_options() const;
     /// What a person is told to do: the command and the load to send it, as lines of a shell. Of a server that somebody
@@ -168,6 +176,9 @@ struct RunHooks {
 /// would start (with the memory plan of the nearest).
 /// `folder`: the study's, where trials that start processes leave their logs; made when it is needed.
 StudySetup set_up(StudyFile file, const std::filesystem::path& folder = {}, const RunHooks& hooks = {});
+
+/// The same of containers: images that are not here, nobody who runs them.
+std::vector<std::string> missing_images(const StudySetup& setup);
 
 /// The traits file of an engine of this study: the one that it names under `traits`, else the one that ships. Throws
 /// IoError.

@@ -17,6 +17,28 @@
 namespace servetune {
 namespace {
 
+/// What containers are started by, but for the models, which the rest of the file says.
+std::optional<ContainerOptions> read_container(const Yaml& node, const std::string& launcher) {
+    const Yaml* at = node.find(keys::deploy.container);
+    if (launcher == "local") {
+        if (at != nullptr) at->fail("is for `launcher: podman` and `launcher: docker`");
+        return std::nullopt;
+    }
+    if (at == nullptr) node.fail("`launcher: " + launcher + "` needs a `container` with its image");
+    const auto& table = keys::container;
+    at->check_keys(table);
+    ContainerOptions options;
+    options.kind = launcher == "docker" ? ContainerKind::docker : ContainerKind::podman;
+    read(*at, table.image, options.images);
+    read(*at, table.program, options.program);
+    read(*at, table.options, options.options);
+    read(*at, table.volumes, options.volumes);
+    read(*at, table.shm_bytes, options.shm_bytes);
+    read(*at, table.memory_bytes, options.memory_bytes);
+    if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
+    return options;
+}
+
 std::vector<std::string> names_of_gpus(const std::string& gpus) {
     std::vector<std::string> result;
     if (gpus.empty()) return result;
@@ -52,8 +74,9 @@ MeasuringChoice read_deploy(const Yaml& node) {
     const auto& table = keys::deploy;
     node.check_keys(table);
     read_measure(node, table, options.measure);
-    std::string launcher;
-    read(node, table.launcher, launcher);  // there is one
+    std::string launcher = "local";
+    read(node, table.launcher, launcher);
+    result.container = read_container(node, launcher);
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -84,7 +107,7 @@ QualityOptions quality_options(const StudyFile& file, const Problem& problem, co
     for (const Parameter& parameter : problem.space.parameters()) {
         const bool chosen =
             named.empty() ? touches_answers(parameter) : std::find(named.begin(), named.end(), parameter.name) != named.end();
-        if (!chosen && parameter.name != "engine") continue;  // another engine answers otherwise, too
+        if (!chosen && parameter.name != "engine" && parameter.name != image_parameter) continue;  // another engine answers otherwise
         const Value* value = usual.find(parameter.name);
         options.defaults[parameter.name] = value != nullptr ? std::optional<Value>(*value) : std::nullopt;
     }
@@ -92,6 +115,15 @@ QualityOptions quality_options(const StudyFile& file, const Problem& problem, co
     options.limits = file.objective.limits;
     options.file = folder / "quality.json";
     return options;
+}
+
+/// Models that are paths are mounted where they are.
+std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, const StudyFile& file) {
+    std::vector<std::string> models = file.composition->further_models();
+    models.push_back(file.model);
+    for (const std::string& model : models)
+        if (model.starts_with('/')) options.models.push_back(model);
+    return container_launcher(std::move(options));
 }
 
 void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
@@ -103,6 +135,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.mark = std::filesystem::absolute(options.folder).string();
     options.deploy.api_key = key_from(choice.api_key_environment, file);
     options.deploy.watchdog = hooks.watchdog;
+    if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
     options.measure.say = hooks.say;
     add_facts(file, options.measure);
     options.usd_per_device_hour = file.usd_per_device_hour;
@@ -125,6 +158,12 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
 
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
+    if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
+        for (const std::string& image : launcher->images()) {
+            // An image of the same name may be another one tomorrow, with another engine.
+            const std::string pinned = launcher->pinned(image);
+            definition[of_later_versions + "evaluator.deploy.container.image " + image] = pinned.empty() ? "not here" : pinned;
+        }
     definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus;
     if (setup.file.quality) {
         const QualityOptions& quality = setup.file.quality->options;
@@ -136,13 +175,21 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
     add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets, definition);
 }
 
-std::string note_of_deployment(const StudyFile& /*file*/) {
-    return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
+std::string note_of_deployment(const StudyFile& file) {
+    const Launcher* launcher = std::get<DeployChoice>(file.measuring).options.deploy.launcher.get();
+    if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
+    std::string images;
+    for (const std::string& image : launcher->images()) {
+        const std::string pinned = launcher->pinned(image);
+        images += (images.empty() ? "" : "; ") + image + (pinned.empty() ? " (not here now)" : " = " + pinned);
+    }
+    return "Every trial started the engine in a container of " + launcher->name() + " and removed it; its log is trials/ID/engine.log. " +
+           "Images: " + images + ".";
 }
 
 TrialProcesses deployed_processes(const StudyFile& file) {
     const DeployOptions& deploy = std::get<DeployChoice>(file.measuring).options.deploy;
-    return {deploy.mark, deploy.stop_within_seconds};
+    return {deploy.mark, deploy.stop_within_seconds, deploy.launcher};
 }
 
 /// The engine sees its worker's part of `gpus` and no others.

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a study recommends, as a file that starts it.
+#include "commands.hpp"
+#include "output.hpp"
+#include "study_journal.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/report/artefact.hpp"
+#include "servetune/report/report.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+int recommend_as(const RecommendArguments& arguments) {
+    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
+    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
+    const Headline headline = headline_of(setup, trials);
+    const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
+    if (result.conclusion == Conclusion::nothing_passes) {
+        complain("autotune: {}. {}", headline.title, headline.reason);
+        return nothing_feasible;
+    }
+    ArtefactOptions options{arguments.host, arguments.port, arguments.image, arguments.gpus, setup.file.secrets(headline.title + ".")};
+    const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
+    const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
+    if (arguments.output) {
+        std::filesystem::create_directories(*arguments.output);
+        write_file(*arguments.output / artefact.name, artefact.text);
+        for (const auto& [name, content] : artefact.beside) write_file(*arguments.output / name, content);
+    }
+    if (arguments.json) {
+        put_json(OrderedJson{{"kind", arguments.as}, {"name", artefact.name}, {"text", artefact.text}, {"beside", artefact.beside}});
+        return done;
+    }
+    if (arguments.output) {
+        put(stdout, "{}\n", (*arguments.output / artefact.name).string());
+        for (const auto& [name, content] : artefact.beside) put(stdout, "{}\n", (*arguments.output / name).string());
+        return done;
+    }
+    if (!artefact.beside.empty())
+        throw UsageError("this command has a file of its own (" + artefact.beside.begin()->first + "): --output DIR writes both");
+    put(stdout, "{}", artefact.text);
+    return done;
+}
+
+}  // namespace autotune

@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/report/artefact.hpp"
+
+#include "../process/start_program.hpp"
+#include "servetune/base/error.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <set>
+#include <vector>
+
+namespace servetune {
+namespace {
+
+/// A part of a word: text, or the value of a variable that is known only where the artefact runs.
+struct Piece {
+    std::string text;
+    bool variable = false;
+};
+using Word = std::vector<Piece>;
+
+/// `${NAME}` in what is left of a secret.
+Word word_pieces(const std::string& text, const Redactor& secrets) {
+    const std::string shown = secrets(text);
+    if (shown == text) return {{text}};
+    Word result;
+    for (std::size_t at = 0; at < shown.size();) {
+        const auto begin = std::min(shown.find("${", at), shown.size());
+        const auto end = shown.find('}', begin);
+        if (begin > at) result.push_back({shown.substr(at, begin - at)});
+        if (begin == shown.size() || end == std::string::npos) break;
+        result.push_back({shown.substr(begin + 2, end - begin - 2), true});
+        at = end + 1;
+    }
+    return result;
+}
+
+bool has_variable(const Word& word) {
+    return std::any_of(word.begin(), word.end(), [](const Piece& piece) { return piece.variable; });
+}
+
+/// What a configuration comes to, wherever it runs.
+struct ServingParts {
+    std::string name{};        ///< of the study, as DNS takes it
+    std::vector<Word> argv{};  ///< of the engine or of the client of its container
+    std::map<std::string, Word> environment{};
+    std::map<std::string, std::string> files{};
+    std::set<std::string> variables{};  ///< those that must be there
+    std::int64_t gpus = 0;
+    std::string ready_path{};
+    double ready_within_seconds = 0;
+    std::vector<std::string> mounts{};  ///< models that are paths
+    std::int64_t shm_bytes = 0;
+    std::string title{};
+};
+
+/// RFC 1123: at most 63 of a-z, 0-9 and '-', a letter or digit at both ends.
+std::string dns_name(const std::string& text) {
+    std::string result;
+    for (const char c : text) {
+        const char lower = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+        const bool plain = (lower >= 'a' && lower <= 'z') || (lower >= '0' && lower <= '9');
+        if (plain) result += lower;
+        else if (!result.empty() && result.back() != '-') result += '-';
+    }
+    result.resize(std::min<std::size_t>(result.size(), 63));
+    while (!result.empty() && result.back() == '-') result.pop_back();
+    return result.empty() ? "servetune" : result;
+}
+
+void refuse_bytes(const Word& word, std::string_view refused, std::string_view format) {
+    for (const Piece& piece : word)
+        if (piece.text.find('\0') != std::string::npos || piece.text.find_first_of(refused) != std::string::npos)
+            throw UsageError(fmt::format("a word of the command has a character that a {} cannot hold", format));
+}
+
+// ---- a word in each format
+
+std::string shell_word(const Word& word) {
+    constexpr std::string_view safe = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./:,@+%";
+    std::string result;
+    for (const Piece& piece : word) {
+        if (piece.variable) result += "\"${" + piece.text + "}\"";
+        else if (!piece.text.empty() && piece.text.find_first_not_of(safe) == std::string::npos) result += piece.text;
+        else {
+            result += "'";
+            for (const char c : piece.text) result += c == '\'' ? std::string("'\\''") : std::string(1, c);
+            result += "'";
+        }
+    }
+    return result.empty() ? "''" : result;
+}
+
+/// systemd.service(5), "Command lines": `%` and `$` are doubled, quotes and backslashes escaped.
+std::string unit_word(const Word& word) {
+    refuse_bytes(word, "\n\r", "systemd unit");
+    std::string result = "\"";
+    for (const Piece& piece : word)
+        if (piece.variable) result += "${" + piece.text + "}";
+        else
+            for (const char c : piece.text) {
+                if (c == '%' || c == '$') result += c;
+                if (c == '"' || c == '\\') result += '\\';
+                result += c;
+            }
+    return result + "\"";
+}
+
+/// A double-quoted scalar of YAML, which JSON's strings are.
+std::string yaml_text(const std::string& text) {
+    try {
+        return nlohmann::json(text).dump();
+    } catch (const nlohmann::json::exception&) {
+        throw UsageError("a word of the command is not UTF-8, and YAML cannot hold it");
+    }
+}
+
+/// compose.yaml: `$` is doubled, `${NAME}` is taken from the caller's environment or from `.env`.
+std::string compose_word(const Word& word) {
+    std::string text;
+    for (const Piece& piece : word)
+        if (piece.variable) text += "${" + piece.text + "?}";
+        else
+            for (const char c : piece.text) text += c == '$' ? std::string("$$") : std::string(1, c);
+    return yaml_text(text);
+}
+
+/// Kubernetes: `$(NAME)` is a variable of the container, `$$(` is none.
+std::string kubernetes_word(const Word& word) {
+    std::string text;
+    for (const Piece& piece : word)
+        if (piece.variable) text += "$(" + piece.text + ")";
+        else
+            for (std::size_t i = 0; i < piece.text.size(); ++i)
+                text += piece.text.compare(i, 2, "$(") == 0 ? std::string("$$") : std::string(1, piece.text[i]);
+    return yaml_text(text);
+}
+
+// ---- the parts
+
+ServingParts parts_of(const StudySetup& setup, const Configuration& configuration, const ArtefactOptions& options, bool whole_container,
+                      bool absolute_program) {
+    const StudyFile& file = setup.file;
+    if (!file.has_commands()) throw UsageError("this study has no commands of an engine, so there is nothing to start");
+    if (std::holds_alternative<AttachChoice>(file.measuring))
+        throw UsageError("this study searches the load of a server that somebody else runs, so there is nothing to start");
+    const Engine& engine = file.composition->engine_of(configuration);
+    const std::string host = !options.host.empty() ? options.host : whole_container ? "0.0.0.0" : "127.0.0.1";
+    const LaunchTarget target{file.model.empty() ? "MODEL" : file.model, host, options.port};
+    const Command engine_command = file.composition->render(configuration, target);
+    const Command command = whole_container ? engine_command : setup.launched(configuration, target);
+    ServingParts parts{dns_name(file.name)};
+    for (const std::string& word : command.argv) parts.argv.push_back(word_pieces(word, file.secrets));
+    std::map<std::string, std::string> environment = command.environment;
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy != nullptr)
+        for (const auto& [name, value] : deploy->options.deploy.environment) environment[name] = value;
+    for (const auto& [name, value] : environment) parts.environment[name] = word_pieces(value, file.secrets);
+    for (const Word& word : parts.argv)
+        for (const Piece& piece : word)
+            if (piece.variable) parts.variables.insert(piece.text);
+    for (const auto& [name, word] : parts.environment)
+        if (has_variable(word)) parts.variables.insert(name);
+    parts.files = command.files;
+    // A service manager does not search a person's $PATH.
+    if (const auto program = find_program(command.argv.front()); !whole_container && absolute_program && !program.empty())
+        parts.argv.front() = {{std::filesystem::absolute(program).string()}};
+    const bool by_flags = !engine.devices.empty();
+    parts.gpus = options.gpus ? *options.gpus : by_flags ? file.composition->devices_of(configuration) : file.devices.value_or(0);
+    parts.ready_path = engine.ready_path;
+    parts.ready_within_seconds = engine.ready_within_seconds;
+    for (const std::string& word : engine_command.argv)
+        if (word.starts_with('/') && (word == file.model || std::filesystem::exists(word))) parts.mounts.push_back(word);
+    parts.shm_bytes = deploy != nullptr && deploy->container ? deploy->container->shm_bytes : ContainerOptions{}.shm_bytes;
+    parts.title = options.title;
+    std::replace(parts.title.begin(), parts.title.end(), '\n', ' ');
+    return parts;
+}
+
+/// Where nothing says otherwise an engine takes every GPU that it sees; one that was measured on the first ones gets
+/// these.
+void add_visible_devices(ServingParts& parts, const StudySetup& setup) {
+    const bool known = setup.file.devices.has_value() && parts.gpus > 0 && parts.gpus < *setup.file.devices;
+    if (!known || parts.environment.contains("CUDA_VISIBLE_DEVICES")) return;
+    std::string list;
+    for (std::int64_t i = 0; i < parts.gpus; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
+    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
+}
+
+std::string title_line(const ServingParts& parts) { return parts.title.empty() ? "" : "# " + parts.title + "\n"; }
+
+std::string words_of(const std::vector<Word>& words, const std::string& between, std::string (*text)(const Word&)) {
+    std::string result;
+    for (const Word& word : words) result += (result.empty() ? "" : between) + text(word);
+    return result;
+}
+
+// ---- the formats
+
+std::string shell_text(const ServingParts& parts) {
+    std::string result = "#!/bin/sh\n" + title_line(parts);
+    for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
+    for (const auto& [name, word] : parts.environment)
+        if (!has_variable(word)) result += "export " + name + "=" + shell_word(word) + "\n";
+    return result + "exec " + words_of(parts.argv, " ", shell_word) + "\n";
+}
+
+std::string slurm_text(const ServingParts& parts) {
+    std::string result =
+        "#!/bin/sh\n" + title_line(parts) + "#SBATCH --job-name=" + parts.name + "\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n";
+    if (parts.gpus > 0) result += fmt::format("#SBATCH --gres=gpu:{}\n", parts.gpus);
+    result += "#SBATCH --output=%x-%j.log\n";
+    for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it: sbatch --export=ALL}\"\n";
+    for (const auto& [name, word] : parts.environment)
+        if (!has_variable(word)) result += "export " + name + "=" + shell_word(word) + "\n";
+    return result + "exec srun " + words_of(parts.argv, " ", shell_word) + "\n";
+}
+
+std::string unit_text(const ServingParts& parts) {
+    std::string result = title_line(parts);
+    result += "[Unit]\nDescription=LLM serving engine of the study " + parts.name +
+              "\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=exec\n";
+    for (const auto& [name, word] : parts.environment)
+        if (!has_variable(word)) {
+            std::string assigned = unit_word({{name + "=" + (word.empty() ? "" : word.front().text)}});
+            for (auto at = assigned.find("$$"); at != std::string::npos; at = assigned.find("$$", at + 1)) assigned.erase(at, 1);
+            result += "Environment=" + assigned + "\n";
+        }
+    if (!parts.variables.empty()) {
+        result += "# lines NAME=value, for root alone:";
+        for (const std::string& name : parts.variables) result += " " + name;
+        result += "\nEnvironmentFile=/etc/" + parts.name + ".env\n";
+    }
+    if (!parts.files.empty()) result += "# the files beside this unit lie there\nWorkingDirectory=/etc/" + parts.name + "\n";
+    result += "ExecStart=" + words_of(parts.argv, " ", unit_word) + "\n";
+    result += "Restart=on-failure\nRestartSec=5\nTimeoutStopSec=60\nLimitNOFILE=65536\n\n[Install]\nWantedBy=multi-user.target\n";
+    return result;
+}
+
+std::string compose_text(const ServingParts& parts, const ArtefactOptions& options) {
+    std::string result = title_line(parts) + "name: " + parts.name + "\nservices:\n  engine:\n    image: " + yaml_text(options.image) +
+                         "\n    entrypoint: [" + compose_word(parts.argv.front()) + "]\n    command:\n";
+    for (std::size_t i = 1; i < parts.argv.size(); ++i) result += "      - " + compose_word(parts.argv[i]) + "\n";
+    result += fmt::format("    ports: [\"{0}:{0}\"]\n    shm_size: {1}\n    restart: unless-stopped\n", options.port, parts.shm_bytes);
+    if (!parts.environment.empty()) result += "    environment:\n";
+    for (const auto& [name, word] : parts.environment)
+        result += "      " + name + ": " + (has_variable(word) ? compose_word({{name, true}}) : compose_word(word)) + "\n";
+    if (!parts.mounts.empty() || !parts.files.empty()) result += "    volumes:\n";
+    for (const std::string& path : parts.mounts)
+        result += "      - {type: bind, source: " + compose_word({{path}}) + ", target: " + compose_word({{path}}) + ", read_only: true}\n";
+    for (const auto& [name, content] : parts.files)
+        result += "      - {type: bind, source: " + compose_word({{"./" + name}}) +
+                  ", target: " + compose_word({{"/run/servetune/" + name}}) + ", read_only: true}\n";
+    if (!parts.files.empty()) result += "    working_dir: /run/servetune\n";
+    if (parts.gpus > 0)
+        result += fmt::format(
+            "    deploy:\n      resources:\n        reservations:\n          devices: [{{driver: nvidia, count: {}, capabilities: "
+            "[gpu]}}]\n",
+            parts.gpus);
+    return result;
+}
+
+std::string kubernetes_text(const ServingParts& parts, const ArtefactOptions& options) {
+    constexpr double probe_seconds = 10;
+    const std::string& name = parts.name;
+    std::string volumes = fmt::format("        - name: shm\n          emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}\n", parts.shm_bytes);
+    std::string mounts = "            - {name: shm, mountPath: /dev/shm}\n";
+    for (std::size_t i = 0; i < parts.mounts.size(); ++i) {
+        volumes += fmt::format("        - name: model-{}\n          hostPath: {{path: {}}}\n", i, yaml_text(parts.mounts[i]));
+        mounts += fmt::format("            - {{name: model-{}, mountPath: {}, readOnly: true}}\n", i, yaml_text(parts.mounts[i]));
+    }
+    std::string result = title_line(parts);
+    if (!parts.variables.empty()) {
+        result += "# needs: kubectl create secret generic " + name;
+        for (const std::string& variable : parts.variables) result += " --from-env-file=FILE (" + variable + "=...)";
+        result += "\n";
+    }
+    if (!parts.files.empty()) {
+        result += "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata:\n";
+        for (const auto& [file, content] : parts.files) result += "  " + file + ": " + yaml_text(content) + "\n";
+        result += "---\n";
+        volumes += "        - name: files\n          configMap: {name: " + name + "}\n";
+        mounts += "            - {name: files, mountPath: /run/servetune, readOnly: true}\n";
+    }
+    result += "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + name + "\n  labels: {app: " + name +
+              "}\nspec:\n  replicas: 1\n  strategy: {type: Recreate}\n  selector:\n    matchLabels: {app: " + name +
+              "}\n  template:\n    metadata:\n      labels: {app: " + name +
+              "}\n    spec:\n      containers:\n        - name: engine\n          image: " + yaml_text(options.image) +
+              "\n          imagePullPolicy: IfNotPresent\n          command: [" + kubernetes_word(parts.argv.front()) +
+              "]\n          args:\n";
+    for (std::size_t i = 1; i < parts.argv.size(); ++i) result += "            - " + kubernetes_word(parts.argv[i]) + "\n";
+    if (!parts.environment.empty() || !parts.variables.empty()) result += "          env:\n";
+    std::set<std::string> secret = parts.variables;
+    for (const auto& [variable, word] : parts.environment)
+        if (!has_variable(word)) result += "            - {name: " + variable + ", value: " + kubernetes_word(word) + "}\n";
+        else secret.insert(variable);
+    for (const std::string& variable : secret)
+        result +=
+            "            - name: " + variable + "\n              valueFrom: {secretKeyRef: {name: " + name + ", key: " + variable + "}}\n";
+    if (!parts.files.empty()) result += "          workingDir: /run/servetune\n";
+    if (parts.gpus > 0) result += fmt::format("          resources:\n            limits: {{nvidia.com/gpu: {}}}\n", parts.gpus);
+    if (!parts.ready_path.empty())
+        result += fmt::format(
+            "          startupProbe:\n            httpGet: {{path: {0}, port: {1}}}\n            periodSeconds: 10\n            "
+            "failureThreshold: {2}\n          readinessProbe:\n            httpGet: {{path: {0}, port: {1}}}\n            periodSeconds: "
+            "10\n",
+            yaml_text(parts.ready_path), options.port, static_cast<int>(std::ceil(parts.ready_within_seconds / probe_seconds)) + 1);
+    result += "          volumeMounts:\n" + mounts + "      volumes:\n" + volumes;
+    result += "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec:\n  selector: {app: " + name +
+              fmt::format("}}\n  ports: [{{port: {0}, targetPort: {0}}}]\n", options.port);
+    return result;
+}
+
+}  // namespace
+
+Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configuration& configuration, const ArtefactOptions& given) {
+    const bool whole_container = kind == ArtefactKind::compose || kind == ArtefactKind::kubernetes;
+    ArtefactOptions options = given;
+    if (whole_container && options.image.empty()) {
+        const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
+        const Value* chosen = configuration.find(image_parameter);
+        if (chosen != nullptr) options.image = text_of(*chosen);
+        else if (deploy != nullptr && deploy->container) options.image = deploy->container->images.front();
+        else throw UsageError("an image is needed that has the engine: --image, or `container` in the study");
+    }
+    ServingParts parts = parts_of(setup, configuration, options, whole_container, kind == ArtefactKind::systemd);
+    if (!whole_container) add_visible_devices(parts, setup);
+    for (const Word& word : parts.argv) refuse_bytes(word, "", "file");
+    switch (kind) {
+        case ArtefactKind::shell: return {parts.name + ".sh", shell_text(parts), parts.files};
+        case ArtefactKind::systemd: return {parts.name + ".service", unit_text(parts), parts.files};
+        case ArtefactKind::compose: return {"compose.yaml", compose_text(parts, options), parts.files};
+        case ArtefactKind::kubernetes: return {parts.name + ".yaml", kubernetes_text(parts, options), {}};
+        case ArtefactKind::slurm: return {parts.name + ".sbatch", slurm_text(parts), parts.files};
+    }
+    throw std::logic_error("no such artefact");
+}
+
+}  // namespace servetune

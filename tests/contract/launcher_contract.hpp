@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "support/process.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+#include "support/waiting.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/deploy/launcher.hpp"
+#include "servetune/process/process.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace servetune::test {
+
+/// A launcher where it works: `shell` and `sleep` are programs that it can start, `image` what it starts them from.
+struct LauncherWorld {
+    std::shared_ptr<const Launcher> launcher;
+    std::string image{};
+    std::string shell = "/bin/sh";
+};
+
+/// Words of processes of this machine that hold `text`; those of this process are left out.
+inline std::vector<std::string> command_lines_with(const std::string& text) {
+    std::vector<std::string> result;
+    std::error_code none;
+    for (const auto& process : std::filesystem::directory_iterator("/proc", none)) {
+        const std::string name = process.path().filename();
+        if (name.find_first_not_of("0123456789") != std::string::npos || name == std::to_string(getpid())) continue;
+        std::ifstream stream(process.path() / "cmdline", std::ios::binary);
+        const std::string words{std::istreambuf_iterator<char>(stream), {}};
+        if (words.find(text) != std::string::npos) result.push_back(words);
+    }
+    return result;
+}
+
+/// What a launcher started, as a deployment starts it.
+class Launched {
+public:
+    Launched(const LauncherWorld& world, const std::vector<std::string>& words, const std::map<std::string, std::string>& environment = {})
+        : world_(world), launch_(world.launcher->launch(request(world, words, environment))), process_(options()) {}
+    ~Launched() {
+        (void)process_.end(std::chrono::seconds(1));
+        (void)world_.launcher->remove(launch_);
+    }
+    Launched(const Launched&) = delete;
+    Launched& operator=(const Launched&) = delete;
+
+    [[nodiscard]] Process& process() { return process_; }
+    [[nodiscard]] const Launch& launch() const { return launch_; }
+    [[nodiscard]] std::string mark() const { return folder_.path().string(); }
+    [[nodiscard]] std::string said() const {
+        std::string all;
+        for (const std::string& line : process_.lines()) all += line + "\n";
+        return all;
+    }
+    bool comes_to_say(const std::string& text) {
+        return comes_true([&] { return said().find(text) != std::string::npos; });
+    }
+    /// Of this study, anywhere: processes and what the launcher knows.
+    [[nodiscard]] bool something_left() const { return !leftovers(mark()).empty() || !world_.launcher->leftovers(mark()).empty(); }
+
+private:
+    LaunchRequest request(const LauncherWorld& world, const std::vector<std::string>& words,
+                          const std::map<std::string, std::string>& environment) const {
+        LaunchRequest result;
+        result.command.argv = words;
+        result.environment = environment;
+        result.image = world.image;
+        result.folder = folder_.path();
+        result.mark = folder_.path().string();
+        return result;
+    }
+    [[nodiscard]] ProcessOptions options() const {
+        ProcessOptions result;
+        result.argv = launch_.argv;
+        result.environment = launch_.environment;
+        result.folder = folder_.path();
+        result.mark = folder_.path().string();
+        return result;
+    }
+    TemporaryFolder folder_;
+    const LauncherWorld& world_;
+    Launch launch_;
+    Process process_;
+};
+
+/// What every launcher keeps: output, exit code, environment and words come through unchanged; no process list shows
+/// what the environment holds; TERM reaches the program, what does not go by it is killed; nothing is left by an end,
+/// and what a killed client has left is found by the study's mark and removed; a program that is missing is named.
+inline void check_launcher(const LauncherWorld& world) {
+    using namespace std::chrono_literals;
+    const Launcher& launcher = *world.launcher;
+    CHECK_FALSE(launcher.name().empty());
+    REQUIRE(launcher.trouble(world.image) == "");
+    CHECK(launcher.in_containers() != launcher.pinned(world.image).empty());
+
+    {  // output and exit code
+        Launched one(world, {world.shell, "-c", "echo to-out; echo to-err >&2; exit 7"});
+        REQUIRE(one.process().wait(60s));
+        CHECK(one.process().exit_code() == 7);
+        const std::string said = one.said();
+        CHECK(said.find("to-out\n") != std::string::npos);
+        CHECK(said.find("to-err\n") != std::string::npos);
+        CHECK_FALSE(launcher.ended(one.launch(), 7, one.process().lines()).has_value());
+        (void)one.process().end(1s);
+        CHECK(launcher.remove(one.launch()) == "");
+        CHECK(launcher.remove(one.launch()) == "");  // again: it is gone
+        CHECK_FALSE(one.something_left());
+    }
+    {  // words are words, whatever stands in them
+        Launched one(world,
+                     {world.shell, "-c", "printf '<%s>' \"$@\"; echo", "x", "a b", "", "$(id)", "; echo no", "'\"", "--rm", "tab\there"});
+        REQUIRE(one.process().wait(60s));
+        CHECK(one.said().find("<a b><><$(id)><; echo no><'\"><--rm><tab\there>\n") != std::string::npos);
+    }
+    {  // the environment, and who may see it
+        const std::string secret = "hf_planted5ecret" + std::to_string(getpid());
+        Launched one(world, {world.shell, "-c", "test \"$PLANTED\" = \"$PLANTED\" && echo length ${#PLANTED}; sleep 60"},
+                     {{"PLANTED", secret}});
+        REQUIRE(one.comes_to_say("length " + std::to_string(secret.size())));
+        CHECK(command_lines_with(secret).empty());
+        for (const std::string& word : one.launch().argv) CHECK(word.find(secret) == std::string::npos);
+        CHECK(one.something_left());
+        (void)one.process().end(5s);
+        CHECK(launcher.remove(one.launch()) == "");
+        CHECK_FALSE(one.something_left());
+    }
+    {  // TERM is heard
+        Launched one(world, {world.shell, "-c", "trap 'echo was told; exit 3' TERM; echo waits; while :; do sleep 0.1; done"});
+        REQUIRE(one.comes_to_say("waits"));
+        const Ended ended = one.process().end(20s);
+        CHECK_FALSE(ended.killed);
+        CHECK(one.said().find("was told") != std::string::npos);
+        CHECK(launcher.remove(one.launch()) == "");
+        CHECK_FALSE(one.something_left());
+    }
+    {  // or not heard
+        Launched one(world, {world.shell, "-c", "trap '' TERM; echo waits; while :; do sleep 0.1; done"});
+        REQUIRE(one.comes_to_say("waits"));
+        CHECK(one.process().end(1s).killed);
+        CHECK(launcher.remove(one.launch()) == "");
+        CHECK_FALSE(one.something_left());
+    }
+    {  // the client is killed: what it leaves is found and goes
+        Launched one(world, {world.shell, "-c", "trap '' TERM HUP; echo waits; while :; do sleep 0.1; done"});
+        REQUIRE(one.comes_to_say("waits"));
+        kill(one.process().id(), SIGKILL);
+        REQUIRE(one.process().wait(20s));
+        CHECK(one.something_left());
+        CHECK(launcher.leftovers(one.mark() + "-of-another-study").empty());
+        CHECK(launcher.end_leftovers(one.mark()).empty());
+        CHECK(end_leftovers(one.mark(), 1s).empty());
+        CHECK_FALSE(one.something_left());
+    }
+    {  // no such program
+        std::string message;
+        try {
+            Launched one(world, {"/no/such/engine", "serve"});
+            REQUIRE(one.process().wait(60s));
+            const auto failure = launcher.ended(one.launch(), one.process().exit_code().value_or(0), one.process().lines());
+            REQUIRE(failure);
+            CHECK(failure->kind == FailureKind::unsupported);
+            message = failure->message;
+        } catch (const IoError& error) {
+            message = error.what();
+        }
+        CHECK(message.find("/no/such/engine") != std::string::npos);
+    }
+}
+
+}  // namespace servetune::test

@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+// Studies on a machine with several devices. There is none here: a script stands in for nvidia-smi, and simengine takes
+// devices in a folder (`--devices`).
+#include "servetune/engine/composition.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/study_file/study_file.hpp"
+#include "support/autotune.hpp"
+#include "support/process.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct GpuMachine {
+    explicit GpuMachine(int count) {
+        fs::create_directories(folder.path() / "bin");
+        fs::create_directories(folder.path() / "gpus");
+        fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin/vllm");
+        std::string script = "#!/bin/sh\ncase \"$1\" in\n--query-gpu=index,uuid,name,*)\n";
+        for (int i = 0; i < count; ++i)
+            script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, NVIDIA H100 80GB HBM3, 81559'\n";
+        script += ";;\nesac\n";
+        folder.write("bin/nvidia-smi", script);
+        fs::permissions(folder.path() / "bin/nvidia-smi", fs::perms::owner_all);
+    }
+    [[nodiscard]] Ran run(const std::string& command, const std::string& study, const std::vector<std::string>& more = {}) const {
+        folder.write("study.yaml", study);
+        const char* path = std::getenv("PATH");  // NOLINT(concurrency-mt-unsafe)
+        std::vector<std::string> words{
+            "/usr/bin/env",
+            "-u",
+            "CUDA_VISIBLE_DEVICES",
+            "PATH=" + (folder.path() / "bin").string() + ":" + path,
+            "SIMENGINE_OPTIONS=--start-scale 1000 --time-scale 30 --devices " + (folder.path() / "gpus").string(),
+            SERVETUNE_PROGRAM,
+            command,
+            "study.yaml"};
+        words.insert(words.end(), more.begin(), more.end());
+        return ran(words, folder.path());
+    }
+    [[nodiscard]] std::vector<std::string> claims() const {
+        std::ifstream stream(folder.path() / "gpus/claims");
+        std::vector<std::string> lines;
+        for (std::string line; std::getline(stream, line);) lines.push_back(line);
+        return lines;
+    }
+
+    TemporaryFolder folder;
+};
+
+std::string moe_study(const std::string& machine, const std::string& evaluator, const std::string& goal, const std::string& more) {
+    return "study: layouts\nmodel: Qwen/Qwen3-30B-A3B\nengine: vllm\n" + machine +
+           "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, requests: 24, ignore_eos: true, "
+           "arrival: {concurrency: 8}}]\nobjective: {maximize: " +
+           goal + "}\nevaluator: " + evaluator + "\n" + more;
+}
+
+/// The product of the layout flags of a recommended command.
+std::int64_t devices_in(const std::string& command) {
+    std::int64_t devices = 1;
+    for (const std::string& word : shell_words(command))
+        for (const char* flag : {"--tensor-parallel-size=", "--pipeline-parallel-size=", "--data-parallel-size="})
+            if (word.starts_with(flag)) devices *= std::stoll(word.substr(std::string(flag).size()));
+    return devices;
+}
+
+}  // namespace
+
+TEST_CASE("devices: the moe preset recommends in the simulator what fits one GPU or eight, by what a GPU does") {
+    for (const int count : {1, 8}) {
+        const GpuMachine none(0);
+        const std::string machine = "machine: {device: h100-sxm, count: " + std::to_string(count) + ", price_per_hour: 20}\n";
+        for (const char* goal : {"total_tokens_per_second", "total_tokens_per_second_per_gpu"}) {
+            INFO(count << " " << goal);
+            fs::remove_all(none.folder.path() / "layouts");
+            const Ran ran = none.run("run", moe_study(machine, "{simulate: {}}", goal, "preset: moe\nbudget: {trials: 25}\n"));
+            INFO(ran.out << ran.err);
+            REQUIRE(ran.code == 0);
+            const std::string script = none.run("recommend", read_file(none.folder.path() / "study.yaml")).out;
+            REQUIRE(script.find("\nexec vllm serve ") != std::string::npos);
+            const std::string command = script.substr(script.find("\nexec "));
+            INFO(command);
+            CHECK(devices_in(command) <= count);
+            const bool warned = (ran.out + ran.err).find("layouts of different numbers of devices compete") != std::string::npos;
+            CHECK(warned == (count == 8 && std::string(goal) == "total_tokens_per_second"));
+        }
+    }
+}
+
+TEST_CASE("devices: those that nvidia-smi finds bound the layouts, and each engine gets those of its layout") {
+    const GpuMachine four(4);
+    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
+                                        "space: {tensor_parallel_size: {choice: [1, 2, 4, 8], ordered: true}, data_parallel_size: "
+                                        "{choice: [1, 2]}}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 5}\n"
+                                        "default_again: 0\n");
+    const Ran validated = four.run("validate", study);
+    INFO(validated.out << validated.err);
+    REQUIRE(validated.code == 0);
+    CHECK(validated.out.find("machine: a trial may take 4 devices; nvidia-smi finds 4 x NVIDIA H100 80GB HBM3, 80 GiB each\n") !=
+          std::string::npos);
+    CHECK(validated.out.find("5 feasible configurations") != std::string::npos);  // 1, 2, 4, 1x2, 2x2
+    const auto object = nlohmann::json::parse(four.run("validate", study, {"--json"}).out);
+    CHECK(object["machine"]["count"] == 4);
+    CHECK(object["machine"]["found"] == "4 x NVIDIA H100 80GB HBM3, 80 GiB each");
+
+    const Ran tuned = four.run("run", study);
+    INFO(tuned.out << tuned.err);
+    CHECK((tuned.code == 0 || tuned.code == 1));
+    const std::vector<std::string> claims = four.claims();
+    CHECK(std::count(claims.begin(), claims.end(), "1 of 1: 0") >= 1);
+    CHECK(std::count(claims.begin(), claims.end(), "2 of 2: 0,1") >= 2);
+    CHECK(std::count(claims.begin(), claims.end(), "4 of 4: 0,1,2,3") >= 2);
+    for (const std::string& line : claims)
+        CHECK(line.substr(0, line.find(' ')) == line.substr(line.find("of ") + 3, line.find(':') - line.find("of ") - 3));
+}
+
+TEST_CASE("devices: a study that says more devices than there are is told, and a trial that takes them ends the run") {
+    const GpuMachine one(1);
+    const std::string study = moe_study("machine: {count: 4}\n", "{deploy: {watch: off, warm_up: 1}}", "total_tokens_per_second_per_gpu",
+                                        "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 2}\n");
+    const Ran validated = one.run("validate", study);
+    CHECK(validated.out.find("the study says that there are 4 devices, and nvidia-smi finds 1") != std::string::npos);
+    const Ran tuned = one.run("run", study);
+    INFO(tuned.out << tuned.err);
+    CHECK(tuned.code == 3);
+    CHECK((tuned.out + tuned.err).find("the configuration takes 4 devices, and there are 1") != std::string::npos);
+    CHECK(one.claims().empty());
+}
+
+TEST_CASE("devices: a simulated engine refuses a layout that the model's shape does not allow, and takes its devices alone") {
+    const GpuMachine machine(2);
+    const auto engine = [&](const std::vector<std::string>& flags, const std::string& visible) {
+        std::vector<std::string> words{"/usr/bin/env",
+                                       "CUDA_VISIBLE_DEVICES=" + visible,
+                                       SIMENGINE_PROGRAM,
+                                       "--start-scale",
+                                       "1000",
+                                       "--devices",
+                                       (machine.folder.path() / "gpus").string(),
+                                       "vllm",
+                                       "serve",
+                                       "Qwen/Qwen3-8B",
+                                       "--port",
+                                       "0"};
+        words.insert(words.end(), flags.begin(), flags.end());
+        return words;
+    };
+    const Ran three = ran(engine({"--tensor-parallel-size=3"}, "0,1,2"), machine.folder.path());
+    CHECK(three.code != 0);
+    INFO(three.out << three.err);
+    CHECK((three.out + three.err).find("32 % tensor_parallel_size") != std::string::npos);
+    const Ran few = ran(engine({"--tensor-parallel-size=2"}, "0"), machine.folder.path());
+    CHECK(few.code == 1);
+    CHECK((few.out + few.err).find("World size (2) is larger than the number of available GPUs (1)") != std::string::npos);
+    const TemporaryFolder beside;
+    ChildProcess first(engine({"--tensor-parallel-size=2"}, "0,1"), beside.path());
+    REQUIRE(comes_true([&] { return first.out().find("listening on") != std::string::npos; }));
+    const Ran second = ran(engine({}, "1"), machine.folder.path());
+    CHECK(second.code == 1);
+    CHECK((second.out + second.err).find("GPU 1 is another engine's") != std::string::npos);
+}
