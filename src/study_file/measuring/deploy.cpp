@@ -63,6 +63,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.api_key = key_from(choice.api_key_environment, file);
     options.deploy.watchdog = hooks.watchdog;
     options.measure.say = hooks.say;
+    options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
     options.usd_per_device_hour = file.usd_per_device_hour;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load_test.hpp"
 
+#include "../../io/all_errors.hpp"
 #include "../../load/http.hpp"
+#include "../keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/deploy/quality_gate.hpp"
@@ -31,7 +33,15 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
     if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
 }
 
-void check_objective_of_load_test(const StudyFile& file) {
+void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
+    AllErrors errors;
+    const auto fail = [&](const std::string& under, const Yaml* at, const std::string& message) {
+        errors.in([&] {
+            if (at != nullptr) at->fail(message);
+            throw ParseError(file.file.string() + ": '" + under + "': " + message);
+        });
+    };
+    const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
     std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
     for (std::string& name : per_device_metrics()) known.push_back(std::move(name));
     const auto all_look_for = [&](Arrival::Kind kind) {  // a combined figure needs that of every workload
@@ -44,16 +54,17 @@ void check_objective_of_load_test(const StudyFile& file) {
     for (const Goal& goal : file.objective.goals) {
         const std::string name = goal.metric.substr(0, goal.metric.find('@'));
         if (std::find(known.begin(), known.end(), name) == known.end())
-            throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
-                             "'; it has: " + listed(nearest_first(name, known)));
+            fail("objective", objective, "a load test has no metric '" + goal.metric + "'; it has: " + listed(nearest_first(name, known)));
     }
     if (file.quality) known.emplace_back(quality_drop);
-    for (const Limit& limit : file.objective.limits) {  // one that is never there would never be broken
-        const std::string name = limit.metric.substr(0, limit.metric.find('@'));
-        if (std::find(known.begin(), known.end(), name) == known.end() && !name.starts_with("trial_"))
-            throw ParseError(file.file.string() + ": 'objective.limits': a load test has no metric '" + limit.metric +
-                             "'; it has: " + listed(nearest_first(name, known)));
+    for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {  // one that is never there would never be broken
+        const std::string& metric = file.objective.limits[i].metric;
+        const std::string name = metric.substr(0, metric.find('@'));
+        if (std::find(known.begin(), known.end(), name) != known.end() || name.starts_with("trial_")) continue;
+        const Yaml* at = limits == nullptr ? nullptr : limits->is_sequence() ? &limits->items()[i] : limits;
+        fail("objective.limits", at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
     }
+    errors.throw_any();
 }
 
 }  // namespace servetune
