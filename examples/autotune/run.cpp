@@ -89,10 +89,11 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
-    const Reports reports = both_reports(setup, study.trials(), reason);
+    const Reports reports = all_reports(setup, study.trials(), reason);
     try {
         write_file(folder / "report.md", reports.markdown);
         write_file(folder / "report.json", reports.json + "\n");
+        write_file(folder / "report.html", reports.html);
     } catch (const IoError& error) {
         complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report", error.what());
         return environment_error;
