@@ -71,6 +71,11 @@ struct ReportArguments : StudyArguments {
     bool html = false;  ///< the page for a browser
 };
 
+struct ExportArguments : StudyArguments {
+    std::string format = "csv";                     ///< or jsonl
+    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
+};
+
 struct ExplainArguments : StudyArguments {
     std::optional<std::uint64_t> trial{};             ///< nothing: effects of the parameters
     std::vector<std::filesystem::path> learn_from{};  ///< as the run had
@@ -178,6 +183,7 @@ int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const ReportArguments& arguments);
+int export_trials(const ExportArguments& arguments);
 int explain(const ExplainArguments& arguments);
 int render(const RenderArguments& arguments);
 int compare(const CompareArguments& arguments);

@@ -176,6 +176,15 @@ int dispatch(int argc, char** argv) {
     CLI::App* report_command = add_study_command(app, "report", "The report of a study, as far as it is", report_arguments);
     add_directory(report_command, report_arguments);
     report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
+    ExportArguments export_arguments;
+    CLI::App* export_command =
+        app.add_subcommand("export", "The trials of a study as a table of measured configurations, or as JSON lines");
+    export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
+    add_directory(export_command, export_arguments);
+    export_command->add_option("--format", export_arguments.format, "csv or jsonl")
+        ->check(CLI::IsMember({"csv", "jsonl"}))
+        ->capture_default_str();
+    export_command->add_option("--output", export_arguments.output, "The file (default: standard output)");
     ExplainArguments explain_arguments;
     CLI::App* explain_command = add_study_command(
         app, "explain", "What a study's models say: what each parameter does and with which others, or why a trial was made",
@@ -277,6 +286,7 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("init")) return init(init_arguments);
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);
+    if (app.got_subcommand("export")) return export_trials(export_arguments);
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("compare")) return compare(compare_arguments);

@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 using namespace servetune;
@@ -127,6 +128,34 @@ TEST_CASE("first study: validate and a dry run say how large and how long, and w
     machine.folder().write("s.yaml", replaced(replayed, ", delay: 2s", ""));
     REQUIRE(machine.run({"run", "s.yaml", "--quiet"}).code == 0);
     CHECK(has(machine.run({"run", "s.yaml", "--dry-run"}).out, "2 trials are done, 0 left"));
+}
+
+TEST_CASE("export: the table of a study replays as the same study, and the lines have every trial") {
+    const Machine machine;
+    machine.folder().write("s.yaml", replaced(replayed, ", delay: 2s", ""));
+    machine.folder().write("t.csv", measured_rows + "256,ok,1110\n");
+    REQUIRE(machine.run({"run", "s.yaml", "--quiet"}).code == 0);
+    const Ran table = machine.run({"export", "s.yaml"});
+    INFO(table.out << table.err);
+    CHECK(table.code == 0);
+    CHECK(table.out.starts_with("block,max_num_seqs,status,total_tokens_per_second,verdict,findings,message\n0,128,ok,1000"));
+    REQUIRE(machine.run({"export", "s.yaml", "--output", "out.csv"}).code == 0);
+    CHECK(read_file(machine.folder().path() / "out.csv") == table.out);
+    machine.folder().write("again.yaml", replaced(replaced(replayed, ", delay: 2s", ""), "t.csv", "out.csv"));
+    REQUIRE(machine.run({"run", "again.yaml", "--directory", "again", "--quiet"}).code == 0);
+    const auto recommended = [&](std::vector<std::string> words) {
+        return FirstJson::parse(machine.run(std::move(words)).out)["recommended"]["command"];
+    };
+    CHECK(recommended({"report", "again.yaml", "--directory", "again", "--json"}) == recommended({"report", "s.yaml", "--json"}));
+    const Ran lines = machine.run({"export", "s.yaml", "--format", "jsonl"});
+    CHECK(lines.code == 0);
+    CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 2);
+    const FirstJson first = FirstJson::parse(lines.out.substr(0, lines.out.find('\n')));
+    CHECK(first["trial"] == 0);
+    CHECK(first["configuration"]["max_num_seqs"] == 128);
+    CHECK(first["told_at"].get<double>() >= first["started_at"].get<double>());
+    CHECK(machine.run({"export", "s.yaml", "--format", "xml"}).code == 2);
+    CHECK(machine.run({"export", "s.yaml", "--directory", "nowhere"}).code != 0);
 }
 
 TEST_CASE("first study: a space without words of its own is the quick preset, and large ones are told by their power of ten") {
