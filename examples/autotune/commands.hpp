@@ -42,6 +42,17 @@ struct RunArguments : StudyArguments {
     std::vector<std::filesystem::path> suggest{};     ///< files of suggested configurations
     bool accept_changes = false;
     bool quiet = false;
+    bool dry_run = false;
+    bool json_lines = false;
+};
+
+/// Answers to the questions of `init`; empty: to be asked, or found on this machine.
+struct InitArguments {
+    std::string engine{}, model{}, hardware{}, traffic{}, goal{}, budget{}, attach{};
+    std::optional<std::size_t> gpus{}, concurrency{};
+    std::filesystem::path output = "study.yaml";
+    bool yes = false;
+    bool force = false;
 };
 
 struct AskTellArguments : StudyArguments {  // its directory: nothing is kept where there is none
@@ -54,6 +65,15 @@ struct ValidateArguments : StudyArguments {
 
 struct StatusArguments : StudyArguments {
     bool rescue = false;  ///< copy what is readable of a damaged journal
+};
+
+struct ReportArguments : StudyArguments {
+    bool html = false;  ///< the page for a browser
+};
+
+struct ExportArguments : StudyArguments {
+    std::string format = "csv";                     ///< or jsonl
+    std::optional<std::filesystem::path> output{};  ///< nothing: standard output
 };
 
 struct ExplainArguments : StudyArguments {
@@ -167,10 +187,12 @@ struct CapacityArguments : LoadTestArguments {
 };
 
 int run(const RunArguments& arguments);
+int init(const InitArguments& arguments);
 int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);
 int status(const StatusArguments& arguments);
-int report(const StudyArguments& arguments);
+int report(const ReportArguments& arguments);
+int export_trials(const ExportArguments& arguments);
 int explain(const ExplainArguments& arguments);
 int render(const RenderArguments& arguments);
 int recommend_as(const RecommendArguments& arguments);

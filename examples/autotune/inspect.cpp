@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
@@ -19,6 +20,7 @@
 #include <cstdio>
 #include <map>
 #include <optional>
+#include <sstream>
 
 namespace autotune {
 
@@ -28,6 +30,13 @@ using OrderedJson = nlohmann::ordered_json;
 StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by); }
 
 namespace {
+
+std::vector<std::string> lines_of(const std::string& text) {
+    std::vector<std::string> result;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) result.push_back(line);
+    return result;
+}
 
 std::string conditions_text(const Parameter& parameter) {
     std::string result;
@@ -135,6 +144,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
+    for (std::string& text : missing_data(setup.file)) problems.push_back(std::move(text));
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json) put_json(OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
@@ -145,6 +155,9 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     std::vector<std::string> warnings = setup.file.warnings;
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
+    if (arguments.ask_installed)
+        for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
+    const Plan plan = plan_of(setup, arguments.folder(setup.file));
     const Command command = setup.command(problem.space.default_configuration());
     if (json) {
         OrderedJson object{
@@ -158,6 +171,13 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
             object["constraints"].push_back({{"rule", text_of(constraint)}, {"because", reason(constraint)}});
         object["size"] = problem.feasible.size();
         object["continuous"] = !problem.feasible.finite();
+        object["preset"] = setup.file.preset_by_default.empty() ? OrderedJson(nullptr) : OrderedJson(setup.file.preset_by_default);
+        const auto seconds = plan.seconds();
+        object["plan"] = {{"trials", plan.trials},
+                          {"done", plan.done},
+                          {"trial_seconds", plan.trial_seconds ? OrderedJson(*plan.trial_seconds) : OrderedJson(nullptr)},
+                          {"seconds", seconds ? OrderedJson(*seconds) : OrderedJson(nullptr)},
+                          {"text", plan.text()}};
         object["default_command"] = command.argv;
         object["machine"] = machine_json(setup.file);
         object["installed"] = asked;
@@ -175,8 +195,13 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     }
     for (const Constraint& constraint : problem.space.constraints())
         put(stdout, "  {}{}\n", text_of(constraint), reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
-    put(stdout, "\n{} feasible configurations{}\ndefault: {}\n", text_of(problem.feasible.size()),
-        problem.feasible.finite() ? "" : " (each real counted once)", command.text());
+    if (!setup.file.preset_by_default.empty())
+        put(stdout, "\nsearched: the preset {}, as the study has no `space` (`others: search` searches all flags)",
+            setup.file.preset_by_default);
+    const std::string size = size_text(problem.feasible.size());
+    put(stdout, "\n{} feasible configurations{}{}\nrun: {}\ndefault: {}\n", text_of(problem.feasible.size()),
+        size.starts_with("about") ? " (" + size + ")" : "", problem.feasible.finite() ? "" : " (each real counted once)",
+        plan.trials_text(), command.text());
     if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "machine: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
     for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);
@@ -221,8 +246,8 @@ int validate(const ValidateArguments& arguments) {
     try {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
-        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}});
-        else put(stderr, "autotune: {}\n", error.what());
+        if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", lines_of(error.what())}});
+        else put(stderr, "{}\n", complaint_of(error));
         return answer_is_no;
     }
 }
@@ -254,12 +279,14 @@ int status(const StatusArguments& arguments) {
     return done;
 }
 
-int report(const StudyArguments& arguments) {
+int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const std::string_view ended = ended_because(setup, trials);
-    put(stdout, "{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
-        arguments.json ? "\n" : "");
+    if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
+    else
+        put(stdout, "{}{}", arguments.json ? json_report(setup, trials, ended) : markdown_report(setup, trials, ended),
+            arguments.json ? "\n" : "");
     return done;
 }
 

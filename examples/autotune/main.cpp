@@ -66,6 +66,23 @@ void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
     command->add_flag("--quiet", arguments.quiet, "No progress on standard error");
 }
 
+CLI::App* add_init_command(CLI::App& app, InitArguments& arguments) {
+    CLI::App* command = app.add_subcommand("init", "Write a study: asks five questions, or takes the answers as options");
+    command->add_option("--engine", arguments.engine, "A known engine (default: one that is installed here)");
+    command->add_option("--model", arguments.model, "What is served: a name on the hub, a folder or a file");
+    command->add_option("--hardware", arguments.hardware, "Such as h100-sxm (default: what nvidia-smi says)");
+    command->add_option("--gpus", arguments.gpus, "How many of them")->check(whole_number(0));
+    command->add_option("--traffic", arguments.traffic, "A workload, or INPUTxOUTPUT tokens");
+    command->add_option("--concurrency", arguments.concurrency, "Requests in flight")->check(whole_number(1));
+    command->add_option("--goal", arguments.goal, "throughput, latency, or a limit such as 'ttft_p95 < 2s'");
+    command->add_option("--budget", arguments.budget, "Such as '30 trials' or 8h");
+    command->add_option("--attach", arguments.attach, "The address of a server that runs: only its load is tuned");
+    command->add_option("--output", arguments.output, "The file (default: study.yaml)");
+    command->add_flag("--yes", arguments.yes, "Ask nothing; take what was found for what is not said");
+    command->add_flag("--force", arguments.force, "Replace a file that is there");
+    return command;
+}
+
 CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
     CLI::App* command =
         app.add_subcommand("bench", "One load test of any OpenAI-compatible server: exit code 1 when its result is unsound");
@@ -127,6 +144,8 @@ int dispatch(int argc, char** argv) {
     run_command->add_flag("--accept-changes", run_arguments.accept_changes,
                           "Go on although the study has changed since its journal was written");
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
+    run_command->add_flag("--json-lines", run_arguments.json_lines, "A JSON object a line for everything that happens, on standard output");
+    run_command->add_flag("--dry-run", run_arguments.dry_run, "Say what would be done, then end; nothing is started or written");
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command = app.add_subcommand(
@@ -147,12 +166,25 @@ int dispatch(int argc, char** argv) {
         "Check a study and say what its space is; serves nothing, but asks engines that are installed here for their --help",
         validate_arguments);
     validate_command->add_flag("!--no-installed", validate_arguments.ask_installed, "Do not run the engines' --help");
+    InitArguments init_arguments;
+    add_init_command(app, init_arguments);
     StatusArguments status_arguments;
     CLI::App* status_command = add_study_command(app, "status", "Where a study stands, also while it runs", status_arguments);
     add_directory(status_command, status_arguments);
     status_command->add_flag("--rescue", status_arguments.rescue, "Copy what can still be read of a damaged journal to study.rescued.db");
-    StudyArguments report_arguments;
-    add_directory(add_study_command(app, "report", "The report of a study, as far as it is", report_arguments), report_arguments);
+    ReportArguments report_arguments;
+    CLI::App* report_command = add_study_command(app, "report", "The report of a study, as far as it is", report_arguments);
+    add_directory(report_command, report_arguments);
+    report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
+    ExportArguments export_arguments;
+    CLI::App* export_command =
+        app.add_subcommand("export", "The trials of a study as a table of measured configurations, or as JSON lines");
+    export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
+    add_directory(export_command, export_arguments);
+    export_command->add_option("--format", export_arguments.format, "csv or jsonl")
+        ->check(CLI::IsMember({"csv", "jsonl"}))
+        ->capture_default_str();
+    export_command->add_option("--output", export_arguments.output, "The file (default: standard output)");
     RecommendArguments recommend_arguments;
     CLI::App* recommend_command =
         add_study_command(app, "recommend", "What a study recommends, as a file that starts it", recommend_arguments);
@@ -265,9 +297,11 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("run")) return run(run_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
+    if (app.got_subcommand("init")) return init(init_arguments);
     if (app.got_subcommand("status")) return status(status_arguments);
     if (app.got_subcommand("report")) return report(report_arguments);
     if (app.got_subcommand("recommend")) return recommend_as(recommend_arguments);
+    if (app.got_subcommand("export")) return export_trials(export_arguments);
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("compare")) return compare(compare_arguments);
@@ -296,7 +330,7 @@ int main(int argc, char** argv) {
     try {
         code = dispatch(argc, argv);
     } catch (const servetune::Error& error) {
-        complain("autotune: {}", error.what());
+        complain("{}", complaint_of(error));
         code = usage_error;
     } catch (const std::exception& error) {
         // A failed print throws too: what is wrong with standard output is said below.

@@ -3,10 +3,12 @@
 
 #include "screen.hpp"
 
+#include "servetune/base/error.hpp"
 #include "servetune/base/printable.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <exception>
 
 namespace autotune {
@@ -29,6 +31,13 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
         else if (!shown.empty()) screen().line(shown);
     } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): no memory, nothing that could be printed
     }
+}
+
+std::string complaint_of(const std::exception& error) {
+    const std::string message = error.what();
+    const auto lines = 1 + std::count(message.begin(), message.end(), '\n');
+    if (lines < 2 || dynamic_cast<const ParseError*>(&error) == nullptr) return "autotune: " + message;
+    return fmt::format("autotune: {} errors:\n{}", lines, message);
 }
 
 void put_json(const nlohmann::ordered_json& value) {

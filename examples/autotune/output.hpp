@@ -7,6 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include <cstdio>
+#include <exception>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,6 +34,9 @@ template <class... Arguments>
 void complain(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
     put_text(stderr, fmt::format(format, std::forward<Arguments>(arguments)...));
 }
+
+/// What is said of an error: `autotune: MESSAGE`; of a file with several, how many and a line for each.
+std::string complaint_of(const std::exception& error);
 
 /// A JSON value and a line end. Secrets are taken out of its texts; bytes that are not UTF-8 become U+FFFD.
 void put_json(const nlohmann::ordered_json& value);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 
 namespace autotune {
@@ -35,9 +36,14 @@ double seconds_left(const Budget& budget, const Spent& spent, double now) {
     return std::max(left, 0.0);
 }
 
-Progress::Progress(const StudySetup& setup, const Budget& budget) : setup_(setup), budget_(budget), began_(steady_seconds()) {}
+Progress::Progress(const StudySetup& setup, const Budget& budget) : setup_(setup), budget_(budget), began_(steady_seconds()) {
+    if (screen().terminal()) ticker_ = std::jthread([this](const std::stop_token& over) { tick(over); });
+}
 
-Progress::~Progress() { screen().status({}); }
+Progress::~Progress() {
+    ticker_ = {};
+    screen().status({});
+}
 
 std::string Progress::subject(const Trial& trial) const {
     const std::string changes = difference_text(trial.configuration, setup_.problem->space.default_configuration());
@@ -62,37 +68,97 @@ void Progress::add_up(std::span<const Trial> history) {
 }
 
 void Progress::resumed(std::span<const Trial> history) {
+    const std::scoped_lock lock(mutex_);
     add_up(history);
+    const std::vector<Trial> search = search_history(*setup_.problem, history);
+    keep_best(Standings(search, setup_.problem->objective, setup_.problem->decision));
     complain("going on with {} told trials", spent_.told);
 }
 
-void Progress::started(const Trial& trial) {
+void Progress::show() {
+    if (number_.empty()) return screen().status({});
     const LinePart best = incumbent_.empty() ? LinePart{"nothing measured yet", 2} : LinePart{incumbent_, 0};
-    const LinePart number{fmt::format("trial {} of at most {}", trial.id, budget_.trials), 1};
-    screen().status({fitted({number, {left(), 0}, best}, screen().width() - 1), "  " + subject(trial)});
+    const std::size_t columns = screen().width() - 1;
+    const std::string took = duration(steady_seconds() - trial_began_);
+    screen().status({fitted({{number_, 1}, {left(), 0}, best, {interval_, 3}}, columns),
+                     "  " + fitted({{tried_, 2}, {phase_, 1}, {took, 0}}, columns > 2 ? columns - 2 : columns)});
+}
+
+void Progress::tick(const std::stop_token& over) {
+    std::unique_lock lock(mutex_);
+    while (!over_.wait_for(lock, over, std::chrono::seconds(1), [&over] { return over.stop_requested(); })) show();
+}
+
+void Progress::phase(const std::string& what) {
+    const std::scoped_lock lock(mutex_);
+    phase_ = printable_line(secrets()(what));
+}
+
+void Progress::started(const Trial& trial) {
+    const std::scoped_lock lock(mutex_);
+    number_ = fmt::format("trial {} of at most {}", trial.id, budget_.trials);
+    tried_ = subject(trial);
+    phase_.clear();
+    trial_began_ = steady_seconds();
+    show();
+}
+
+std::string Progress::gain_of(const Trial& trial, double figure, const Standings& standings) const {
+    const Objective& objective = setup_.problem->objective;
+    const Standing* base = standings.find(setup_.problem->space.default_configuration());
+    if (base == nullptr || !base->passes() || !trial.of_search()) return "";
+    const bool worst = objective.over == Objective::Over::worst;
+    if (worst) {  // the trial's own figure is the mean over the workloads
+        const Standing* standing = standings.find(trial.configuration);
+        if (standing == nullptr) return "";
+        const GoalFigures& figures = standing->leading();
+        const auto at = std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
+        if (at == figures.places.end()) return "";
+        figure = figures.values[static_cast<std::size_t>(at - figures.places.begin())];
+    }
+    return " (" + percent(objective.leading().gain(figure, base->estimate().mean)) + (worst ? " in the worst workload)" : ")");
+}
+
+void Progress::keep_best(const Standings& standings) {
+    const Problem& problem = *setup_.problem;
+    const Standing* best = standings.best();
+    incumbent_.clear();
+    interval_.clear();
+    if (best == nullptr) return;
+    const Standing* base = standings.find(problem.space.default_configuration());
+    incumbent_ = "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
+    if (base == nullptr || !base->passes()) return;
+    incumbent_ += " (" + percent(problem.objective.leading().gain(best->estimate().mean, base->estimate().mean)) +
+                  (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
+    if (best == base) return;
+    const Gain gain = judged_gain(problem, standings, *best, *base);
+    interval_ = "95 % " + percent(gain.low) + " to " + percent(gain.high);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
+    const std::scoped_lock lock(mutex_);
     add_up(history);
+    number_.clear();
     const Objective& objective = setup_.problem->objective;
     const std::vector<Trial> search = search_history(*setup_.problem, history);
     const Standings standings(search, objective, setup_.problem->decision);
-    const Standing* base = standings.find(setup_.problem->space.default_configuration());
-    const auto gain = [&](double value) {
-        return base != nullptr && base->passes() ? " (" + percent(objective.leading().gain(value, base->estimate().mean)) + ")"
-                                                 : std::string();
-    };
-    if (const Standing* best = standings.best())
-        incumbent_ = "best " + figure_text(objective.leading().metric, best->estimate().mean) + gain(best->estimate().mean);
+    const std::string before = incumbent_;
+    keep_best(standings);
     std::string result;
-    if (const Failure* failure = trial.failure()) result = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
-    else {
+    LineStyle style = LineStyle::plain;
+    if (const Failure* failure = trial.failure()) {
+        result = fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
+        style = LineStyle::bad;
+    } else {
         const auto found = trial.measurement()->metrics.find(objective.leading().metric);
         const Standing* standing = trial.of_search() ? standings.find(trial.configuration) : nullptr;
         result = found == trial.measurement()->metrics.end()
                      ? "no " + objective.leading().metric
-                     : figure_text(objective.leading().metric, found->second.value) + (trial.of_search() ? gain(found->second.value) : "");
-        if (standing != nullptr && !standing->refused.empty()) result += ", refused: " + standing->refused;
+                     : figure_text(objective.leading().metric, found->second.value) + gain_of(trial, found->second.value, standings);
+        if (standing != nullptr && !standing->refused.empty()) {
+            result += ", refused: " + standing->refused;
+            style = LineStyle::bad;
+        } else if (!before.empty() && standing != nullptr && standing == standings.best() && before != incumbent_) style = LineStyle::good;
     }
     const std::string number = fmt::format("trial {}", trial.id);
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
@@ -101,7 +167,8 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     // The best and the time left are in the status lines below. A long reason goes on in the next row; what was tried
     // is cut for it.
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
-    put_text(stderr, fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(screen().width() - 1, wanted)));
+    screen().line(printable(secrets()(fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(screen().width() - 1, wanted)))),
+                  style);
 }
 
 }  // namespace autotune

@@ -3,10 +3,14 @@
 
 #include "servetune/study/observer.hpp"
 #include "servetune/study_file/study_file.hpp"
+#include "servetune/trial/standings.hpp"
 
+#include <condition_variable>
 #include <cstddef>
+#include <mutex>
 #include <span>
 #include <string>
+#include <thread>
 
 namespace autotune {
 
@@ -22,27 +26,47 @@ struct Spent {
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
 
 /// What a person sees of a running study on standard error: a line for each trial, and on a terminal two status lines
-/// below (trial, time left, best with its gain over the default; what is tried).
+/// below that are written anew every second: trial, time left, best with its gain over the default and the interval of
+/// that; what is tried, what happens at the moment, and for how long.
+///
+/// With several workloads of which the worst counts, gains are those of the workload that gains least.
 class Progress : public servetune::Observer {
 public:
     Progress(const servetune::StudySetup& setup, const servetune::Budget& budget);
     ~Progress() override;
+    Progress(const Progress&) = delete;
+    Progress& operator=(const Progress&) = delete;
 
     void resumed(std::span<const servetune::Trial> history) override;
     void started(const servetune::Trial& trial) override;
     void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+    /// What the trial does now. Any thread may tell.
+    void phase(const std::string& what);
 
 private:
     /// What is tried, told by what is changed.
     [[nodiscard]] std::string subject(const servetune::Trial& trial) const;
     [[nodiscard]] std::string left() const;
+    /// What the standings say of a trial's gain; its own figure where they do not count it.
+    [[nodiscard]] std::string gain_of(const servetune::Trial& trial, double figure, const servetune::Standings& standings) const;
+    void keep_best(const servetune::Standings& standings);
     void add_up(std::span<const servetune::Trial> history);
+    void show();
+    void tick(const std::stop_token& over);
 
     const servetune::StudySetup& setup_;
     servetune::Budget budget_;
     double began_;
-    Spent spent_{};  ///< without `run_seconds`
+    std::mutex mutex_{};  ///< of what follows
+    Spent spent_{};       ///< without `run_seconds`
     std::string incumbent_;
+    std::string interval_;
+    std::string number_;  ///< of the trial that runs; empty: none does
+    std::string tried_;
+    std::string phase_;
+    double trial_began_ = 0;
+    std::condition_variable_any over_{};
+    std::jthread ticker_{};  // last: ends before what it shows
 };
 
 }  // namespace autotune

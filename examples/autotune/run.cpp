@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "clocks.hpp"
 #include "commands.hpp"
+#include "event_lines.hpp"
 #include "measuring_here.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
 #include "stop_signals.hpp"
@@ -35,7 +37,20 @@ void print_conclusion(const StudySetup& setup, const Study& study, const Summary
     if (const std::size_t front = summary.recommendation.front.size(); front > 0)
         put(stdout, "{} on the front of the goals, each with its command in the report\n", front);
     if (!headline.given_away.empty()) put(stdout, "{}\n", headline.given_away);
-    put(stdout, "report: {}\n", (folder / "report.md").string());
+    put(stdout, "report: {}\n        {}\n", (folder / "report.md").string(), (folder / "report.html").string());
+}
+
+/// What a run would do. Nothing is started or written.
+int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
+    std::vector<std::string> warnings = setup.file.warnings;
+    for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
+    for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
+    for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
+    for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
+    const Plan plan = plan_of(setup, folder);
+    put(stdout, "{}\n{} {}\ntrial 0 would be: {}\n", plan.text(), plan.done > 0 ? "goes on in" : "writes into", folder.string(),
+        setup.advice(setup.problem->space.default_configuration()));
+    return done;
 }
 
 }  // namespace
@@ -46,23 +61,34 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    if (const auto missing = missing_models(file); !missing.empty()) throw UsageError(missing.front());
+    for (const auto& missing : {missing_models(file), missing_data(file)})
+        if (!missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
-    std::optional<RunLog> log;  // once the folder is ours
-    const auto say = [&log, aloud = !arguments.quiet && !arguments.json](const std::string& line) {
+    if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
+    std::optional<RunLog> log;         // once the folder is ours
+    std::optional<EventLines> events;  // with --json-lines
+    std::optional<Progress> progress;  // unless quiet
+    const bool quiet = arguments.quiet || arguments.json_lines;
+    const auto say = [&, aloud = !quiet && !arguments.json](const std::string& line) {
         if (log) log->say(line);
+        if (events) events->said(line);
         if (aloud) put_text(stderr, line);
     };
     RunHooks hooks{say};
+    hooks.phase = [&](const std::string& what) {
+        if (progress) progress->phase(what);
+        if (events) events->phase(what);
+    };
     if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder, hooks);
     if (const auto missing = missing_images(setup); !missing.empty()) {
         complain("autotune: {}", missing.front());
         return environment_error;
     }
+    if (arguments.json_lines) events.emplace(setup);
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
     for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);
@@ -76,8 +102,10 @@ int run(const RunArguments& arguments) {
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;
     {
-        Progress progress(setup, budget);
-        log.emplace(folder, arguments.quiet ? nullptr : &progress);
+        Observer* shown = nullptr;
+        if (events) shown = &*events;
+        else if (!quiet) shown = &progress.emplace(setup, budget);
+        log.emplace(folder, shown);
         signals.prepared();
         std::vector<Evaluator*> evaluators{setup.evaluator.get()};
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
@@ -87,6 +115,7 @@ int run(const RunArguments& arguments) {
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
         log.reset();
+        progress.reset();
     }
     if (summary.reason == StopReason::error) {
         complain("autotune: {}", summary.message);
@@ -99,10 +128,11 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
-    const Reports reports = both_reports(setup, study.trials(), reason);
+    const Reports reports = all_reports(setup, study.trials(), reason);
     try {
         write_file(folder / "report.md", reports.markdown);
         write_file(folder / "report.json", reports.json + "\n");
+        write_file(folder / "report.html", reports.html);
     } catch (const IoError& error) {
         complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report", error.what());
         return environment_error;
@@ -110,7 +140,8 @@ int run(const RunArguments& arguments) {
     if (summary.reason == StopReason::nothing_starts)
         complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
                  summary.message);
-    if (arguments.json) put(stdout, "{}\n", reports.json);
+    if (events) events->ended(reason, reports.json);
+    else if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
     else print_conclusion(setup, study, summary, folder);

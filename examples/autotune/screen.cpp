@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
 #include <utility>
 
 namespace autotune {
@@ -16,6 +17,16 @@ namespace {
 
 constexpr std::string_view between_parts = " | ";
 constexpr std::string_view cut_mark = "...";
+
+bool is_set(const char* name) {
+    const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    return value != nullptr && *value != '\0';
+}
+
+bool dumb_terminal() {
+    const char* term = std::getenv("TERM");  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    return term != nullptr && std::string_view(term) == "dumb";
+}
 
 /// Control characters would move the cursor that status lines rely on.
 std::string without_controls(std::string_view text) {
@@ -77,7 +88,8 @@ std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
     }
 }
 
-Screen::Screen(int descriptor) : descriptor_(descriptor), terminal_(isatty(descriptor) == 1) {}
+Screen::Screen(int descriptor)
+    : descriptor_(descriptor), terminal_(isatty(descriptor) == 1), colours_(terminal_ && !is_set("NO_COLOR") && !dumb_terminal()) {}
 Screen::~Screen() { leave(); }
 
 std::size_t Screen::width() const noexcept {
@@ -85,10 +97,16 @@ std::size_t Screen::width() const noexcept {
     return ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
-void Screen::line(std::string_view text) noexcept {
+std::string Screen::styled(const std::string& text, LineStyle style) const {
+    if (!colours_ || style == LineStyle::plain || text.empty()) return text;
+    const std::string_view begin = style == LineStyle::good ? "\033[32m" : style == LineStyle::bad ? "\033[31m" : "\033[2m";
+    return std::string(begin) + text + "\033[0m";
+}
+
+void Screen::line(std::string_view text, LineStyle style) noexcept {
     try {
         std::string whole;
-        for (const std::string& one : split_lines(text)) whole += one + "\n";
+        for (const std::string& one : split_lines(text)) whole += styled(one, style) + "\n";
         const std::scoped_lock lock(mutex_);
         write_with_status(whole);
     } catch (...) {  // NOLINT(bugprone-empty-catch): no memory for a line
@@ -136,7 +154,9 @@ void Screen::write_with_status(const std::string& text) {
 std::string Screen::status_text() const {
     std::string result;
     const std::size_t columns = width() - 1;  // in the last column some terminals begin a new line
-    for (const std::string& one : status_) result += (result.empty() ? "" : "\n") + cut_to(without_controls(one), columns);
+    for (const std::string& one : status_)
+        result += (result.empty() ? "" : "\n") +
+                  styled(cut_to(without_controls(one), columns), result.empty() ? LineStyle::plain : LineStyle::faint);
     return result;
 }
 

@@ -9,6 +9,9 @@
 
 namespace autotune {
 
+/// How a line looks on a terminal that has colours.
+enum class LineStyle { plain, good, bad, faint };
+
 /// Standard error, which this class alone writes to while a command runs: lines, and on a terminal status lines below
 /// them that are written anew in place. A line that comes meanwhile takes the status lines away, is printed, and they
 /// come back under it. Elsewhere than on a terminal there are lines only, without control characters.
@@ -24,11 +27,14 @@ public:
     Screen& operator=(const Screen&) = delete;
 
     [[nodiscard]] bool terminal() const noexcept { return terminal_; }
+    /// Whether lines have colours: on a terminal, unless NO_COLOR is set or TERM says that it is dumb.
+    [[nodiscard]] bool colours() const noexcept { return colours_; }
     /// Columns that a line may fill; 80 where the terminal does not tell.
     [[nodiscard]] std::size_t width() const noexcept;
     /// Prints `text`, which may have several lines.
-    void line(std::string_view text) noexcept;
-    /// Replaces the status lines; each is cut at the terminal's width. Nothing where this is no terminal.
+    void line(std::string_view text, LineStyle style = LineStyle::plain) noexcept;
+    /// Replaces the status lines; each is cut at the terminal's width. Nothing where this is no terminal. The second
+    /// and further ones are faint.
     void status(std::vector<std::string> lines) noexcept;
     /// For a program that is about to leave without ending its threads: no status line stays open.
     void leave() noexcept;
@@ -36,10 +42,12 @@ public:
 private:
     void write_with_status(const std::string& text);
     [[nodiscard]] std::string status_text() const;
+    [[nodiscard]] std::string styled(const std::string& text, LineStyle style) const;
     void put(std::string_view bytes) noexcept;
 
     int descriptor_;
     bool terminal_;
+    bool colours_;
     std::mutex mutex_{};
     std::vector<std::string> status_{};
     std::size_t shown_ = 0;  ///< status lines that are on the terminal now

@@ -103,6 +103,7 @@ private:
     /// What its answers are worth comes before how fast they are.
     [[nodiscard]] Outcome measured(Running& running, Metrics& quality) {
         if (e_.quality_ && context_.workload.empty()) {
+            measurement_.phase("comparing answers");
             auto found = e_.quality_->of(running.deployment, configuration_, context_.stop);
             if (auto* failure = std::get_if<Failure>(&found)) return std::move(*failure);
             quality = std::get<Metrics>(std::move(found));
@@ -130,6 +131,7 @@ private:
     }
 
     void start(const Configuration& configuration, std::filesystem::path folder) {
+        measurement_.phase("starting the engine");
         DeployOptions options = e_.options_.deploy;
         options.folder = std::move(folder);
         options.gpus = e_.gpus_for(configuration);
@@ -147,6 +149,7 @@ private:
 
     double stop() {
         if (!e_.running_) return 0;
+        measurement_.phase("ending the engine");
         const Ended ended = e_.running_->deployment.stop();
         if (!ended.report.empty()) measurement_.say(ended.report);
         if (const std::string trouble = e_.running_->deployment.log_trouble(); !trouble.empty()) measurement_.say(trouble);

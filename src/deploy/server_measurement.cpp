@@ -164,10 +164,20 @@ std::optional<Failure> ServerMeasurement::interrupted(const Server& server, cons
 /// Longer than any one request may stall: all that were under way have had their time.
 double ServerMeasurement::stalled_after() const { return options_.load.stall_timeout_seconds + 2; }
 
-LoadOptions ServerMeasurement::watched(Watch& watch) const {
+LoadOptions ServerMeasurement::watched(Watch& watch, const std::string& what) const {
     LoadOptions load = options_.load;
-    load.progress = [&watch](const LoadProgress& progress) { watch.heard(progress); };
+    load.progress = [this, &watch, what](const LoadProgress& progress) {
+        watch.heard(progress);
+        phase(what + ": " + std::to_string(progress.ended) + " of " + std::to_string(progress.planned) + " requests");
+    };
     return load;
+}
+
+void ServerMeasurement::phase(const std::string& what) const {
+    try {
+        if (options_.phase) options_.phase(what);
+    } catch (...) {  // NOLINT(bugprone-empty-catch): a status line must not cost what is measured
+    }
 }
 
 /// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first
@@ -196,7 +206,8 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, 
         Workload few = workloads_.front();
         few.requests = std::min<std::int64_t>(static_cast<std::int64_t>(options_.warm_up_requests), few.requests.value_or(1 << 20));
         if (few.arrival.kind != Arrival::Kind::concurrency) few.arrival = {};
-        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, watched(watch), watch.load());
+        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, watched(watch, "warm-up"),
+                            watch.load());
     }
     return interrupted(server, watch);
 }
@@ -204,12 +215,13 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, 
 /// One load test. `called`: what is told of it, and what makes its prompts its own.
 Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration,
                                   const Workload& workload, const std::string& called, const std::optional<RateToReach>& to_reach) {
+    phase(called + ": load test");
     (void)server.reset_cache();
     LoadTest test;
     test.endpoint = server.endpoint();
     test.workload = workload;
     test.workload.seed = derive_seed(workload.seed, context_.seed);
-    test.options = watched(watch);
+    test.options = watched(watch, called);
     test.limits = service_limits(limits_of_workload(options_.limits, workload.name));
     test.salt = salt(called);
     test.handshake = handshake_;
@@ -303,6 +315,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
 Outcome ServerMeasurement::of(Server& server, const std::string& model, std::optional<Calibration>& known) {
     const std::vector<std::string> not_in_force = server.not_in_force();
     for (const std::string& flag : not_in_force) say("a flag did not take effect: " + flag);
+    phase("first answers");
     Watch watch(server, deadline_, stalled_after(), context_.stop);
     const auto warm_from = Clock::now();
     auto warm_failure = warm_up(server, watch, known);

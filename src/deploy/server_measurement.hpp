@@ -35,6 +35,8 @@ public:
     [[nodiscard]] const Metrics& costs() const { return costs_; }
     /// One line with the trial's number.
     void say(const std::string& what) const;
+    /// What the trial does now, for a status line.
+    void phase(const std::string& what) const;
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -48,7 +50,7 @@ private:
     [[nodiscard]] std::vector<Workload> chosen(const StudyWorkloads& workloads) const;
     [[nodiscard]] std::uint64_t salt(const std::string& what) const;
     [[nodiscard]] double stalled_after() const;
-    [[nodiscard]] LoadOptions watched(Watch& watch) const;
+    [[nodiscard]] LoadOptions watched(Watch& watch, const std::string& what) const;
     [[nodiscard]] std::optional<Failure> warm_up(Server& server, Watch& watch, std::optional<Calibration>& known);
     [[nodiscard]] std::optional<RateToReach> rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const;
     [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const;

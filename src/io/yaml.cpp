@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/yaml.hpp"
 
+#include "all_errors.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/option_check.hpp"
@@ -202,11 +203,15 @@ void Yaml::fail_wanted(std::string_view wanted) const {
 void Yaml::check_keys(std::span<const Key> known) const {
     std::vector<std::string> names;
     for (const Key& key : known) names.emplace_back(key.name);
+    AllErrors errors;
     for (const auto& [key, child] : entries())
         if (std::find(names.begin(), names.end(), key) == names.end())
-            child.fail(names.empty() ? "unknown key; none is known here" : "unknown key; known: " + listed(nearest_first(key, names)));
+            errors.in([&, key = key, &child = child] {
+                child.fail(names.empty() ? "unknown key; none is known here" : "unknown key; known: " + listed(nearest_first(key, names)));
+            });
     for (const Key& key : known)
-        if (key.required) (void)at(key);
+        if (key.required) errors.in([&] { (void)at(key); });
+    errors.throw_any();
 }
 
 const Yaml& Yaml::at(const Key& key) const {
@@ -304,6 +309,17 @@ Yaml Yaml::laid_under(const Yaml& over, std::string_view merged) const {
         if (old == result.entries_.end()) result.entries_.emplace_back(key, child);
         else old->second = key == merged ? old->second.laid_under(child, "") : child;
     }
+    return result;
+}
+
+Yaml Yaml::as_mapping_of(const std::string& name) const {
+    Yaml options = *this;
+    options.kind_ = Kind::mapping;
+    options.scalar_.clear();
+    options.entries_.clear();
+    Yaml result = options;
+    options.path_ += "." + name;
+    result.entries_.emplace_back(name, std::move(options));
     return result;
 }
 

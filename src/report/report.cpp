@@ -2,6 +2,7 @@
 #include "servetune/report/report.hpp"
 
 #include "effects_report.hpp"
+#include "html_report.hpp"
 #include "markdown.hpp"
 #include "report_view.hpp"
 #include "servetune/base/url.hpp"
@@ -509,10 +510,16 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
     return json_of(view, stop_reason, &effects.json);
 }
 
-Reports both_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+std::string html_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
+    return all_reports(setup, trials, stop_reason).html;
+}
+
+Reports all_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
     const ReportView view(setup, trials);
     const EffectsReport effects = effects_report(view);
-    return {markdown_of(view, stop_reason, effects.section), json_of(view, stop_reason, &effects.json)};
+    Reports result{markdown_of(view, stop_reason, effects.section), json_of(view, stop_reason, &effects.json), {}};
+    result.html = html_of(view, stop_reason, effects.json, result.json);
+    return result;
 }
 
 }  // namespace servetune

@@ -46,6 +46,8 @@ inline constexpr std::array<std::string_view, 1> traces{"timestamps"};
 inline constexpr std::array<std::string_view, 4> product_types{"bf16", "fp8", "int8", "fp4"};
 inline constexpr std::array<std::string_view, 5> defect_kinds{"slow_start", "hang", "exit", "crash_under_load", "hang_under_load"};
 
+/// Evaluators that need no options of their own.
+inline constexpr std::array<std::string_view, 2> plain_evaluators{"deploy", "simulate"};
 inline constexpr std::array<std::string_view, 2> infinite_words{"inf", ".inf"};
 
 }  // namespace keys
@@ -62,6 +64,8 @@ inline constexpr KeyType conditions{.form = Form::mapping, .called = "name -> va
 inline constexpr KeyType failure_kind{.form = Form::word, .called = "failure kind", .words = words_in<failure_kinds>};
 inline constexpr KeyType infinity{.form = Form::word, .called = "inf", .words = keys::infinite_words};
 inline constexpr KeyType rate{.form = Form::either, .called = "number above 0 | inf", .element = &positive, .other = &infinity};
+inline constexpr KeyType short_budget{Form::text, "`N trials` or duration"};
+inline constexpr KeyType limits{.form = Form::either, .called = "limit or limits", .element = &text, .other = &list_of<text>};
 inline constexpr KeyType metrics{.form = Form::either, .called = "metric or metrics", .element = &metric, .other = &list_of<metric>};
 inline constexpr KeyType architecture_list{.form = Form::either,
                                            .called = "architecture or architectures",

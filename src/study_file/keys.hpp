@@ -226,7 +226,7 @@ inline constexpr struct ObjectiveKeys {
                  "the more the better; the first metric written leads; request_rate, concurrency, goodput: at the most load that keeps the "
                  "limits"};
     Key minimize{"minimize", is::metrics, "the less the better"};
-    Key limits{"limits", is::list_of<is::text>, "`metric >= number` or `metric <= number`"};
+    Key limits{"limits", is::limits, "`metric >= number` or `metric <= number`"};
     Key over{"over", is::one_of<over_words>,
              "of several workloads: their weighted geometric mean, the one that gains least over the default, or each a goal (mean)"};
 } objective{};
@@ -415,18 +415,21 @@ inline constexpr struct StudyKeys {
     Key engines{"engines", is::list_of<is::name_or_file>, "several: the engine becomes a parameter, the first is the default"};
     Key engine_versions{"engine_versions", is::mapping_of<is::version>,
                         "engine -> version; its flags are those of that version (the newest known)"};
-    Key workloads{"workloads", is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>, "names, files or mappings", required};
+    Key workloads{"workloads", is::either<is::name_or_file, is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>>,
+                  "names, files or mappings", required};
     Key report_workloads{"report_workloads", is::list_of<is::either<is::name_or_file, is::keyed<keys::workload>>>,
                          "measured for the default and the recommendation only"};
     Key objective{"objective", is::keyed<keys::objective>, "what for", required};
     Key guard{"guard", is::keyed<keys::guard>, "of several workloads: what none of them may lose, however much the others gain"};
     Key quality{"quality", is::keyed<keys::quality>,
                 "of `deploy`: what configurations answer is compared with the default's, as `quality_drop`"};
-    Key space{"space", is::mapping_of<is::either<is::value, is::keyed<keys::parameter>>>,
-              "parameter -> fixed value, or what it is narrowed to"};
+    Key space{"space", is::mapping_of<is::either<is::value, is::either<is::list_of<is::value>, is::keyed<keys::parameter>>>>,
+              "parameter -> fixed value, list of values, or what it is narrowed to"};
     Key load{"load", is::keyed<keys::load>, "levels of load to search: how much the server bears within the limits"};
-    Key preset{"preset", is::name_or_file,
-               "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default"};
+    Key preset{
+        "preset", is::name_or_file,
+        "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default (quick, where there is "
+        "neither `space` nor `others`)"};
     Key others{"others", is::one_of<others_words>, "parameters that `space` does not name (search)"};
     Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules of this study, beside the engines' own"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
@@ -441,8 +444,9 @@ inline constexpr struct StudyKeys {
                       "after so many trials of others the default is measured again, to see whether the machine drifts; 0: never (10 where "
                       "something runs, unless `decision` is published or the budget is below 15 trials; else 0)"};
     Key audit{"audit", is::one_of<audits>, "whether unsound results may win"};
-    Key budget{"budget", is::keyed<keys::budget>, "when to stop"};
-    Key evaluator{"evaluator", is::keyed<keys::evaluator>, "who measures", required};
+    Key budget{"budget", is::either<is::short_budget, is::keyed<keys::budget>>,
+               "when to stop: `30 trials`, `45min`, both with a comma, or a mapping"};
+    Key evaluator{"evaluator", is::either<is::one_of<keys::plain_evaluators>, is::keyed<keys::evaluator>>, "who measures", required};
     Key seed{"seed", is::integer_from<0>, "of the study: what is drawn, and which of equals is asked first (0)"};
     Key notes{"notes", is::list_of<is::text>, "printed at the end of the report"};
     Key published{"published", is::keyed<keys::published>, "what a published document printed, shown beside ours"};

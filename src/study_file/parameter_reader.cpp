@@ -127,6 +127,15 @@ std::string text_with_home(const Yaml& node) {
     }
 }
 
+/// Whether a list is of numbers, each larger than the one before.
+bool grow(const std::vector<Value>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto number = number_of(values[i]);
+        if (!number || (i > 0 && *number <= *number_of(values[i - 1]))) return false;
+    }
+    return values.size() > 1;
+}
+
 /// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error where it is none.
 void check_values(const Yaml& mapping, const Domain& domain, const std::string& no_choice) {
     const auto* choice = std::get_if<ChoiceDomain>(&domain);
@@ -185,6 +194,19 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
 
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     SpaceEntry result{name};
+    if (node.is_sequence()) {
+        ChoiceDomain choice;
+        choice.values = node.values();
+        result.offers_unset = std::erase_if(choice.values, is_unset) > 0;
+        choice.ordered = grow(choice.values);
+        Parameter parameter{name, choice, {}};
+        parameter.offers_unset = *result.offers_unset;
+        parameter.default_value = parameter.offers_unset || choice.values.empty() ? Value{} : choice.values.front();
+        check_parameter(parameter, node);
+        if (parameter.offers_unset) result.default_value = Value{};
+        result.domain = std::move(choice);
+        return result;
+    }
     if (!node.is_mapping()) {
         result.fixed = true;
         result.default_value = node.value();

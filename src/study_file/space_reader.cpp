@@ -2,10 +2,12 @@
 // The space of a study: its engines, its preset, what it narrows and fixes, and the machine that it is for.
 #include "space_reader.hpp"
 
+#include "../io/all_errors.hpp"
 #include "keys.hpp"
 #include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/key_reader.hpp"
 #include "servetune/machine/devices.hpp"
@@ -78,6 +80,22 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     }
 }
 
+constexpr const char* quick_preset = "quick";
+
+/// Whether a study that says nothing of what is searched gets the quick preset: not all flags of an engine, which would
+/// make a space of 10^40 configurations. Engines without a part in it are searched whole.
+bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceDescription& description, const Catalogue& catalogue) {
+    if (own || served_by != ServedBy::a_new_start) return false;
+    if (root.find(keys::study.space) != nullptr || root.find(keys::study.others) != nullptr) return false;
+    const fs::path file = catalogue.root() / "presets" / (std::string(quick_preset) + ".yaml");
+    std::error_code unknown;
+    if (!fs::exists(file, unknown)) return false;
+    const Yaml preset = Yaml::load(file);
+    const Yaml& spaces = preset.at(keys::preset.space);
+    return std::all_of(description.engines.begin(), description.engines.end(),
+                       [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
+}
+
 /// What stands for the engine where the space is the study's own: its parameters, and no command.
 Engine own_space(const Yaml& root) {
     for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments, keys::study.engine_versions})
@@ -88,6 +106,13 @@ Engine own_space(const Yaml& root) {
     for (const auto& [name, node] : space->entries()) {
         if (node.is_mapping()) {
             result.parameters.push_back(read_parameter(name, node));
+            continue;
+        }
+        if (node.is_sequence()) {
+            const SpaceEntry entry = read_space_entry(name, node);
+            Parameter parameter{name, present(entry.domain), entry.default_value.value_or(node.values().front())};
+            parameter.offers_unset = entry.offers_unset.value_or(false);
+            result.parameters.push_back({std::move(parameter)});
             continue;
         }
         result.parameters.push_back({Parameter::choice(name, {node.value()})});
@@ -158,7 +183,7 @@ void read_machine(const Yaml& root, StudyFile& study) {
     else if (!study.devices && !found.visible.empty()) study.devices = static_cast<std::int64_t>(found.visible.size());
 }
 
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study) {
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {
     const ServedBy served_by = kind_of(study).served_by;
     SpaceDescription description;
     const bool replayed = served_by == ServedBy::an_earlier_start;
@@ -177,9 +202,16 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         }
     const Yaml* space = root.find(keys::study.space);
     const Yaml* versions = root.find(keys::study.engine_versions);
+    AllErrors errors;
     if (space != nullptr && !own)
-        for (const auto& [name, node] : space->entries()) description.entries.push_back(read_space_entry(name, node));
-    if (const Yaml* preset = root.find(keys::study.preset)) add_preset(*preset, catalogue, versions, description);
+        for (const auto& [name, node] : space->entries())
+            errors.in([&, &name = name, &node = node] { description.entries.push_back(read_space_entry(name, node)); });
+    if (const Yaml* preset = root.find(keys::study.preset)) errors.in([&] { add_preset(*preset, catalogue, versions, description); });
+    else if (searches_quick(root, own, served_by, description, catalogue))
+        errors.in([&] {
+            add_preset(Yaml::parse(quick_preset, root.file()), catalogue, versions, description);
+            study.preset_by_default = quick_preset;
+        });
     if (!own) description.devices = read_devices(study);
     if (!own && !replayed)
         if (const auto served = served_model(study.model, catalogue.all_models())) description.model_facts = facts_of(served->model);
@@ -197,7 +229,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);
     }
     if (const Yaml* constraints = root.find(keys::study.constraints))
-        for (const Yaml& item : constraints->items()) description.constraints.push_back(read_constraint(item));
+        for (const Yaml& item : constraints->items()) errors.in([&] { description.constraints.push_back(read_constraint(item)); });
     if (const Yaml* arguments = root.find(keys::study.arguments)) {
         if (arguments->is_sequence()) {
             if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
@@ -213,6 +245,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
         }
     }
+    errors.throw_any();
     try {
         return std::make_unique<Composition>(std::move(description));
     } catch (const SpaceError& error) {

@@ -15,6 +15,6 @@ std::filesystem::path path_of(const Yaml& node);
 /// and how many of them.
 void read_machine(const Yaml& root, StudyFile& study);
 /// The space of a study whose machine is read. Throws ParseError.
-std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, const StudyFile& study);
+std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catalogue, StudyFile& study);
 
 }  // namespace servetune

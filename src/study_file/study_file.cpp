@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study_file/study_file.hpp"
 
+#include "../io/all_errors.hpp"
+#include "budget_reader.hpp"
 #include "keys.hpp"
 #include "measuring/kind.hpp"
+#include "measuring/load_test.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -133,14 +136,17 @@ Objective read_objective(const Yaml& node, bool words) {
     }
     if (goals.empty()) node.fail("an objective has a goal: maximize or minimize, with a metric or a list of metrics");
     Objective result(std::move(goals));
+    AllErrors errors;
     if (const Yaml* limits = node.find(keys::objective.limits))
-        for (const Yaml& limit : limits->items()) {
-            try {
-                result.limits.push_back(Limit::parse(limit.text(), words));
-            } catch (const ParseError& error) {
-                limit.fail(error.what());
-            }
-        }
+        for (const Yaml& limit : limits->is_scalar() ? std::vector<Yaml>{*limits} : limits->items())
+            errors.in([&] {
+                try {
+                    result.limits.push_back(Limit::parse(limit.text(), words));
+                } catch (const ParseError& error) {
+                    limit.fail(error.what());
+                }
+            });
+    errors.throw_any();
     return result;
 }
 
@@ -327,17 +333,6 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     return result;
 }
 
-/// Minutes after midnight.
-int read_time_of_day(const Yaml& node) {
-    const std::string text = node.text();
-    const auto colon = text.find(':');
-    const auto hours = integer_of(std::string_view(text).substr(0, colon));
-    const auto minutes = colon == std::string::npos ? std::nullopt : integer_of(std::string_view(text).substr(colon + 1));
-    if (!hours || !minutes || *hours < 0 || *hours > 23 || *minutes < 0 || *minutes > 59)
-        node.fail_wanted("a time of day such as \"07:00\"");
-    return static_cast<int>(*hours * 60 + *minutes);
-}
-
 /// Of a study that somebody else measures: what a file may leave out.
 Yaml completed_for_outside(const Yaml& root, const fs::path& file) {
     return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
@@ -371,10 +366,113 @@ bool is_load_test(const MeasuringChoice& measuring) {
 /// Whether the file's own evaluator is one, though somebody else measures.
 bool names_load_test(const Yaml& written) {
     const Yaml* evaluator = written.find(keys::study.evaluator);
-    if (evaluator == nullptr || !evaluator->is_mapping()) return false;
+    if (evaluator == nullptr) return false;
+    if (evaluator->is_scalar())
+        return std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(), evaluator->text()) != keys::plain_evaluators.end();
+    if (!evaluator->is_mapping()) return false;
     for (const Key& key : {keys::evaluator.simulate, keys::evaluator.attach, keys::evaluator.deploy})
         if (evaluator->find(key) != nullptr) return true;
     return false;
+}
+
+/// The measuring and the space of a study, and the machine that they are for.
+void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
+    const bool known = errors.in([&] { study.measuring = read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside); });
+    if (!known) study.measuring = DeployChoice{};  // only to read the rest: the study is refused
+    errors.in([&] { read_machine(root, study); });
+    if (known && kind_of(study).why_not != nullptr)
+        if (const std::string why = kind_of(study).why_not(study); !why.empty())
+            errors.in([&] { root.at(keys::study.evaluator).fail(why); });
+    errors.in([&] {
+        study.composition = read_space(root, catalogue, study);
+        for (std::string& warning : unchecked_versions(*study.composition, catalogue)) study.warnings.push_back(std::move(warning));
+    });
+}
+
+void read_traffic(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
+    std::set<std::string> names;
+    const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
+        for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items())
+            errors.in([&] {
+                into.push_back(catalogue.workload(item));
+                if (!names.insert(into.back().name).second)
+                    item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
+            });
+    };
+    errors.in([&] {
+        const Yaml& workloads = root.at(keys::study.workloads);
+        read_workloads(workloads, study.workloads);
+        if (study.workloads.empty() && !outside && !errors.any()) workloads.fail("at least one workload wanted");
+    });
+    errors.in([&] {
+        if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
+    });
+}
+
+/// The figures of a single workload have plain names.
+void use_plain_names(StudyFile& study) {
+    if (study.workloads.size() != 1) return;
+    const std::string own = "@" + study.workloads.front().name;
+    for (Goal& goal : study.objective.goals)
+        if (goal.metric.ends_with(own)) goal.metric.resize(goal.metric.size() - own.size());
+    for (Limit& limit : study.objective.limits)
+        if (limit.metric.ends_with(own)) limit.metric.resize(limit.metric.size() - own.size());
+}
+
+void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors, StudyFile& study) {
+    errors.in([&] {
+        if (const Yaml* quality = root.find(keys::study.quality); quality != nullptr && !outside && study.composition != nullptr)
+            study.quality = read_quality(*quality, study);
+    });
+    const bool has_goals = errors.in([&] {
+        const Yaml& objective = root.at(keys::study.objective);
+        study.objective = read_objective(objective, is_load_test(study.measuring) || names_load_test(written));
+        use_plain_names(study);
+        read_over(objective, study);
+    });
+    if (has_goals && is_load_test(study.measuring))
+        errors.in([&] {
+            look_for_load(root, study);
+            if (!outside) check_objective_of_load_test(study, root.find(keys::study.objective));
+        });
+    if (has_goals && study.composition != nullptr)
+        if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);
+    errors.in([&] {
+        const Yaml* guard = root.find(keys::study.guard);
+        if (guard == nullptr) return;
+        guard->check_keys(keys::guard);
+        study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
+        if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
+    });
+}
+
+void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
+    errors.in([&] { read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule); });
+    errors.in([&] { read(root, keys::study.min_gain, study.decision.min_gain); });
+    errors.in([&] { read(root, keys::study.noise_cv, study.decision.noise_cv); });
+    errors.in([&] { read(root, keys::study.default_again, study.default_again); });
+    errors.in([&] { read(root, keys::study.audit, study.audit); });
+    study.decision.enforce_audit = study.audit == "enforce";
+    errors.in([&] {
+        if (const Yaml* budget = root.find(keys::study.budget)) read_budget(*budget, study);
+    });
+    errors.in([&] { read(root, keys::study.seed, study.seed); });
+    errors.in([&] { read(root, keys::study.notes, study.notes); });
+}
+
+void read_published_document(const Yaml& root, StudyFile& study) {
+    const Yaml* published = root.find(keys::study.published);
+    if (published == nullptr) return;
+    published->check_keys(keys::published);
+    read(*published, keys::published.document, study.document);
+    const Yaml* printed = published->find(keys::published.printed);
+    if (printed == nullptr) return;
+    read(*published, keys::published.printed, study.printed);
+    for (const auto& [stage, value] : printed->entries())
+        if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
+                         [s = stage](const Stage& known) { return known.name == s; }) &&
+            study.strategy.name == "staged")
+            value.fail("there is no stage '" + stage + "'");
 }
 
 StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
@@ -382,86 +480,31 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     StudyFile study;
     const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
     const Yaml root = outside ? completed_for_outside(written, file) : written;
-    root.check_keys(keys::study);
+    AllErrors errors;
+    errors.in([&] { root.check_keys(keys::study); });
     study.file = file;
     study.search_spaces = catalogue.root();
-    study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text() : file.stem().string();
-    if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
-        root.at(keys::study.study).fail("a study's name is its folder's: no '/', no leading '.'");
-    study.model = text_with_home(root.at(keys::study.model));
-    const Yaml& evaluator = root.at(keys::study.evaluator);
-    study.measuring = read_measuring(evaluator, outside);
-    const MeasuringKind& kind = kind_of(study);
-    read_machine(root, study);
-    if (kind.why_not != nullptr)
-        if (const std::string why = kind.why_not(study); !why.empty()) evaluator.fail(why);
-    study.composition = read_space(root, catalogue, study);
-    for (std::string& warning : unchecked_versions(*study.composition, catalogue)) study.warnings.push_back(std::move(warning));
-
-    std::set<std::string> names;
-    const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
-        for (const Yaml& item : list.items()) {
-            into.push_back(catalogue.workload(item));
-            if (!names.insert(into.back().name).second)
-                item.fail("there are two workloads '" + into.back().name + "'; give one another name ('workload:')");
-        }
-    };
-    read_workloads(root.at(keys::study.workloads), study.workloads);
-    if (study.workloads.empty() && !outside) root.at(keys::study.workloads).fail("at least one workload wanted");
-    if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
-
-    study.objective = read_objective(root.at(keys::study.objective), is_load_test(study.measuring) || names_load_test(written));
-    if (study.workloads.size() == 1) {  // its figures have plain names
-        const std::string own = "@" + study.workloads.front().name;
-        for (Goal& goal : study.objective.goals)
-            if (goal.metric.ends_with(own)) goal.metric.resize(goal.metric.size() - own.size());
-        for (Limit& limit : study.objective.limits)
-            if (limit.metric.ends_with(own)) limit.metric.resize(limit.metric.size() - own.size());
-    }
-    read_over(root.at(keys::study.objective), study);
-    if (is_load_test(study.measuring)) look_for_load(root, study);
-    if (const std::string warning = larger_looks_better(study); !warning.empty()) study.warnings.push_back(warning);
-    if (const Yaml* guard = root.find(keys::study.guard)) {
-        guard->check_keys(keys::guard);
-        study.decision.never_worse_than = read<double>(*guard, keys::guard.never_worse_than);
-        if (study.workloads.size() == 1) guard->fail("guards workloads from each other, and there is one");
-    }
-    if (const Yaml* quality = root.find(keys::study.quality); quality != nullptr && !outside) study.quality = read_quality(*quality, study);
-    read_word<keys::decision_rules>(root, keys::study.decision, study.decision.rule);
-    read(root, keys::study.min_gain, study.decision.min_gain);
-    read(root, keys::study.noise_cv, study.decision.noise_cv);
-    read(root, keys::study.default_again, study.default_again);
-    read(root, keys::study.audit, study.audit);
-    study.decision.enforce_audit = study.audit == "enforce";
-    if (const Yaml* budget = root.find(keys::study.budget)) {
-        budget->check_keys(keys::budget);
-        read(*budget, keys::budget.trials, study.budget.trials);
-        read(*budget, keys::budget.wall_clock, study.budget.wall_clock_seconds);
-        if (const Yaml* until = budget->find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
-        read_word<keys::stop_words>(*budget, keys::budget.stop, study.budget.when_not_worth_it);
-        read(*budget, keys::budget.serves, study.budget.serves_seconds);
-        if (const Yaml* serves = budget->find(keys::budget.serves); serves != nullptr && !study.budget.when_not_worth_it)
-            serves->fail("says nothing without stop: when_not_worth_it");
-    }
-    read(root, keys::study.seed, study.seed);
-    read(root, keys::study.notes, study.notes);
-    if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
-    study.strategy = read_strategy(root.find(keys::study.strategy), *study.composition, strategy);
-    if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
-    else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers
-        study.knowledge.push_back({.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
-    if (const Yaml* published = root.find(keys::study.published)) {
-        published->check_keys(keys::published);
-        read(*published, keys::published.document, study.document);
-        if (const Yaml* printed = published->find(keys::published.printed)) {
-            read(*published, keys::published.printed, study.printed);
-            for (const auto& [stage, value] : printed->entries())
-                if (std::none_of(study.strategy.staged.stages.begin(), study.strategy.staged.stages.end(),
-                                 [s = stage](const Stage& known) { return known.name == s; }) &&
-                    study.strategy.name == "staged")
-                    value.fail("there is no stage '" + stage + "'");
-        }
-    }
+    errors.in([&] {
+        study.name = written.find(keys::study.study) != nullptr ? root.at(keys::study.study).text() : file.stem().string();
+        if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
+            root.at(keys::study.study).fail("a study's name is its folder's: no '/', no leading '.'");
+    });
+    errors.in([&] { study.model = text_with_home(root.at(keys::study.model)); });
+    read_what_is_searched(root, catalogue, outside, errors, study);
+    read_traffic(root, catalogue, outside, errors, study);
+    read_goals(root, written, outside, errors, study);
+    read_decision(root, errors, study);
+    if (study.composition != nullptr)
+        if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
+    if (study.composition != nullptr)
+        errors.in([&] { study.strategy = read_strategy(root.find(keys::study.strategy), *study.composition, strategy); });
+    errors.in([&] {
+        if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
+        else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers
+            study.knowledge.push_back({.kind = KnowledgeChoice::Kind::cost_model, .by_default = true});
+    });
+    errors.in([&] { read_published_document(root, study); });
+    errors.throw_any();
     study.written = written_settings(root, study);
     return study;
 }

@@ -125,7 +125,9 @@ TEST_CASE("exit codes: usage and files 2, environment 3, nothing feasible 4, val
     CHECK(missing.err == "autotune: cannot read nowhere.yaml: No such file or directory\n");
     CHECK(autotune({"validate", "nowhere.yaml"}, folder.path()).code == 1);
     CHECK(Json::parse(autotune({"validate", "nowhere.yaml", "--json"}, folder.path()).out) ==
-          Json({{"valid", false}, {"error", "cannot read nowhere.yaml: No such file or directory"}}));
+          Json({{"valid", false},
+                {"error", "cannot read nowhere.yaml: No such file or directory"},
+                {"problems", {"cannot read nowhere.yaml: No such file or directory"}}}));
 
     const std::string study = (published / "qwen3-14b-h100/study.yaml").string();
     folder.write("a-file", "x");
@@ -147,7 +149,8 @@ TEST_CASE("exit codes: usage and files 2, environment 3, nothing feasible 4, val
     const Ran infeasible = autotune({"run", "s.yaml", "--quiet"}, folder.path());
     CHECK(infeasible.code == 4);
     CHECK(infeasible.out ==
-          "Nothing can be recommended. No measured configuration passes. See what failed or was refused, and why.\nreport: s/report.md\n");
+          "Nothing can be recommended. No measured configuration passes. See what failed or was refused, and why.\nreport: s/report.md\n   "
+          "     s/report.html\n");
 }
 
 TEST_CASE("validate says what the space is, status and report read a study that ran") {
@@ -155,7 +158,8 @@ TEST_CASE("validate says what the space is, status and report read a study that 
     const std::string study = (published / "qwen3-14b-h100/study.yaml").string();
     const Ran valid = autotune({"validate", study}, folder.path());
     CHECK(valid.code == 0);
-    CHECK(valid.out.find("\n7 feasible configurations\ndefault: vllm serve Qwen/Qwen3-14B\n") != std::string::npos);
+    CHECK(valid.out.find("\n7 feasible configurations\nrun: at most 30 trials, less than 1 s (answers come from a table)\ndefault: vllm "
+                         "serve Qwen/Qwen3-14B\n") != std::string::npos);
     CHECK(Json::parse(autotune({"validate", study, "--json"}, folder.path()).out)["size"] == 7);
     CHECK(autotune({"status", study}, folder.path()).err ==
           "autotune: there is no journal qwen3-14b-h100/study.db; has the study been run?\n");
@@ -249,7 +253,7 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
     const Ran newer = autotune({"validate", "v.yaml"}, folder.path());
     CHECK(newer.code == 0);
     CHECK(has(newer.out, "warning: vllm 0.32 is newer than 0.28"));
-    CHECK(Json::parse(autotune({"validate", "v.yaml", "--json"}, folder.path()).out)["warnings"].size() == 1);
+    CHECK(Json::parse(autotune({"validate", "v.yaml", "--no-installed", "--json"}, folder.path()).out)["warnings"].size() == 1);
 
     folder.write("t.yaml", study("org/m", "engine: llama.cpp\nspace: {checked: {flag: --check-tensors, bool: {}, default: engine}}\n"));
     CHECK(has(autotune({"validate", "t.yaml", "--no-installed"}, folder.path()).out,

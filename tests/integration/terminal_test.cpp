@@ -10,8 +10,11 @@
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -179,4 +182,78 @@ TEST_CASE("signals: what was ignored when the program began stays ignored, as wi
         CHECK(process.wait_at_most(60s) == 130);
         CHECK(has(process.err(), "stopping; the trial that is running will be repeated by the next run. Once more: stop at once.\n"));
     }
+}
+
+TEST_CASE("terminal: colours on a terminal only, and none where NO_COLOR is set or the terminal is dumb") {
+    const auto colours_with = [](const std::string& setting) {
+        const TemporaryFolder folder;
+        OnTerminal program({"/usr/bin/env", setting, SERVETUNE_PROGRAM, "run", watched_study(folder, "10ms").string()}, folder.path(), 100);
+        CHECK(program.watch([](const ShownRows&) {}) == 0);
+        CHECK(program.shown().unknown().empty());
+        return program.shown().colours();
+    };
+    const std::string coloured = colours_with("TERM=xterm");
+    CHECK(has(coloured, "\033[31m"));  // the failed trial
+    CHECK(has(coloured, "\033[32m"));  // a new best
+    CHECK(colours_with("NO_COLOR=1").empty());
+    CHECK(colours_with("TERM=dumb").empty());
+}
+
+TEST_CASE("terminal: the status shows the interval of the best gain, and how long the trial has taken") {
+    const TemporaryFolder folder;
+    OnTerminal program({SERVETUNE_PROGRAM, "run", watched_study(folder, "2500ms").string()}, folder.path(), 200);
+    std::set<std::string> rows;
+    CHECK(program.watch([&](const ShownRows& shown) {
+        for (const std::string& row : shown.rows()) rows.insert(row);
+    }) == 0);
+    const auto seen = [&](const std::string& one, const std::string& other) {
+        return std::any_of(rows.begin(), rows.end(), [&](const auto& row) { return has(row, one) && has(row, other); });
+    };
+    CHECK(seen("best 1300.00 (+30.0 %)", "| 95 % +"));
+    CHECK(seen("  the default", "| 0 s"));
+    CHECK(seen("  the default", "| 2 s"));  // written anew while the trial goes on
+}
+
+TEST_CASE("terminal: of several workloads of which the worst counts, the progress has the gain of the worst") {
+    const TemporaryFolder folder;
+    folder.write("t.csv",
+                 "max_num_seqs,status,total_tokens_per_second,total_tokens_per_second@a,total_tokens_per_second@b\n"
+                 "128,ok,316.23,100,1000\n256,ok,367.42,150,900\n");
+    const auto study = folder.write("study.yaml",
+                                    "study: worst\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads:\n"
+                                    "  - {workload: a, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
+                                    "  - {workload: b, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}\n"
+                                    "objective: {maximize: total_tokens_per_second, over: worst}\n"
+                                    "space: {max_num_seqs: {choice: [128, 256], default: 128}}\nevaluator: {replay: t.csv}\n");
+    const Ran run = autotune({"run", study.string()}, folder.path());
+    INFO(run.err);
+    CHECK(run.code == 0);
+    CHECK(has(run.err, "| max_num_seqs = 256 | 367.42 (-10.00 % in the worst workload) | best 316.23 (+0.00 % in the worst workload)"));
+    CHECK_FALSE(has(run.err, "+16.2 %"));  // of the mean
+}
+
+TEST_CASE("json lines: an event a line, from the first trial to the report") {
+    const TemporaryFolder folder;
+    const Ran run = autotune({"run", watched_study(folder, "10ms").string(), "--json-lines"}, folder.path());
+    INFO(run.out << run.err);
+    CHECK(run.code == 0);
+    CHECK(run.err.empty());
+    std::vector<nlohmann::json> events;
+    std::istringstream lines(run.out);
+    for (std::string line; std::getline(lines, line);) events.push_back(nlohmann::json::parse(line));
+    const auto count = [&](const std::string& event) {
+        return std::count_if(events.begin(), events.end(), [&](const auto& one) { return one["event"] == event; });
+    };
+    CHECK(count("started") == 6);
+    CHECK(count("told") == 6);
+    REQUIRE(count("ended") == 1);
+    CHECK(events.back()["event"] == "ended");
+    CHECK(events.back()["reason"] == "strategy_finished");
+    CHECK(events.back()["report"]["verdict"] == "recommended");
+    const auto last = std::find_if(events.rbegin(), events.rend(), [](const auto& one) { return one["event"] == "told"; });
+    CHECK((*last)["best"]["value"] == 1300.0);
+    CHECK((*last)["best"]["gain"]["value"].get<double>() == Approx(0.3));
+    CHECK(std::none_of(run.out.begin(), run.out.end(), [](char c) { return c == '\r' || c == '\033'; }));
+    const Ran again = autotune({"run", (folder.path() / "study.yaml").string(), "--json-lines"}, folder.path());
+    CHECK(nlohmann::json::parse(again.out.substr(0, again.out.find('\n')))["event"] == "resumed");
 }

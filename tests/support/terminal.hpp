@@ -20,8 +20,8 @@
 namespace servetune::test {
 
 /// The rows that a terminal of so many columns shows of a stream of bytes, what has scrolled away included. It knows
-/// what `autotune` prints: text, \r, \n, ESC [ A (up), ESC [ J (clear to the end of the screen) and ESC [ K (clear to
-/// the end of the row).
+/// what `autotune` prints: text, \r, \n, ESC [ A (up), ESC [ J (clear to the end of the screen), ESC [ K (clear to
+/// the end of the row) and four colours.
 class ShownRows {
 public:
     explicit ShownRows(std::size_t columns) : columns_(columns) {}
@@ -45,6 +45,8 @@ public:
     }
     /// Sequences that it does not know, which a terminal may take for anything.
     [[nodiscard]] const std::string& unknown() const { return unknown_; }
+    /// What changes colours: green, red, faint and the end of these.
+    [[nodiscard]] const std::string& colours() const { return colours_; }
 
 private:
     void next_row() {
@@ -67,6 +69,7 @@ private:
             rows_.resize(row_ + 1);
             rows_[row_].resize(std::min(rows_[row_].size(), column_));
         } else if (escape_ == "\033[K") rows_[row_].resize(std::min(rows_[row_].size(), column_));
+        else if (escape_ == "\033[0m" || escape_ == "\033[2m" || escape_ == "\033[31m" || escape_ == "\033[32m") colours_ += escape_;
         else unknown_ += escape_;
         escape_.clear();
     }
@@ -77,6 +80,7 @@ private:
     std::size_t column_ = 0;
     std::string escape_{};
     std::string unknown_{};
+    std::string colours_{};
 };
 
 /// A program whose input, output and errors are a terminal of so many columns.

@@ -42,6 +42,9 @@ struct MeasureOptions {
     /// One line for the user's log: `trial 7: serves after 61 s`. What it throws is ignored: no measurement is lost for
     /// a line.
     std::function<void(const std::string&)> say{};
+    /// What a trial does at this moment, for a status line: `starting the engine`, `chat: 120 of 300 requests`. From
+    /// any thread, twice a second at most; what it throws is ignored.
+    std::function<void(const std::string&)> phase{};
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;

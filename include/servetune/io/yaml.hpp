@@ -37,8 +37,8 @@ public:
     [[nodiscard]] bool is_scalar() const { return kind_ == Kind::scalar; }
     [[nodiscard]] const std::string& file() const { return *file_; }
 
-    /// Throws ParseError when it is no mapping, has a key that is not in the table (nearest first), or lacks a required
-    /// one.
+    /// Throws ParseError when it is no mapping, has keys that are not in the table (nearest first), or lacks required
+    /// ones: all of them in one message, a line each.
     void check_keys(std::span<const Key> known) const;
     /// The same for a table of keys (src/study_file/keys.hpp).
     template <class Table>
@@ -75,6 +75,8 @@ public:
     /// name.
     [[nodiscard]] Yaml overlaid(const Yaml& over, const Key& merged) const;
     [[nodiscard]] Yaml without(const Key& key) const;
+    /// In the place of this node a mapping `name: {}`.
+    [[nodiscard]] Yaml as_mapping_of(const std::string& name) const;
 
     [[noreturn]] void fail(const std::string& message) const;
     [[noreturn]] void fail_wanted(std::string_view wanted) const;

@@ -19,13 +19,19 @@ std::string markdown_report(const StudySetup& setup, std::span<const Trial> tria
 /// `with_effects`: what the parameters do too, which takes fitting the models.
 std::string json_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects = true);
 
-/// Both of one study. What the parameters do is found once for both: fitting the models takes longer than all else
+/// The report as one page of HTML that needs no network: verdict and command, gains with intervals, the path of the
+/// search, trade-offs, every configuration, effects, failures with their logs, the audit, and the data themselves. Text
+/// of others is escaped everywhere. Pure, as `markdown_report`.
+std::string html_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+
+/// All of one study. What the parameters do is found once for all: fitting the models takes longer than all else
 /// (seconds at 300 trials).
 struct Reports {
     std::string markdown;
     std::string json;
+    std::string html;
 };
-Reports both_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
+Reports all_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
 
 /// The verdict on a study in words. Every output has it from here: report, JSON, `status` and what `run` ends with.
 struct Headline {

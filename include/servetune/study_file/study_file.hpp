@@ -82,6 +82,7 @@ struct StudyFile {
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
+    std::string preset_by_default;               ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::string document;                        ///< published: what it is
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
@@ -168,7 +169,8 @@ struct StudySetup {
 
 /// What the program that runs the trials lends to what measures them.
 struct RunHooks {
-    std::function<void(const std::string&)> say{};  ///< lines for a person while a trial runs; empty: silent
+    std::function<void(const std::string&)> say{};    ///< lines for a person while a trial runs; empty: silent
+    std::function<void(const std::string&)> phase{};  ///< what the trial does at this moment (MeasureOptions::phase)
     std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
 };
 

@@ -14,11 +14,14 @@ namespace servetune {
 
 /// What people call a metric, as the metric's name: `ttft_p95`, `p95_ttft` and `ttft_p95_ms` are
 /// `time_to_first_token_p95_seconds`; `tpot`, `itl` and `e2el` are the other times (the mean, where no statistic is
-/// named), `output_throughput` and the like the rates. Any other word stays as it is. A workload behind `@` stays.
+/// named), `output_throughput` and the like the rates, `throughput` alone that of all tokens. Any other word stays as
+/// it is. A workload behind `@` stays.
 inline std::string metric_of_word(std::string_view word) {
     const std::string_view workload = word.substr(std::min(word.find('@'), word.size()));
     std::string_view rest = word.substr(0, word.size() - workload.size());
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 5> rates{{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> rates{{
+        {"throughput", "total_tokens_per_second"},
+        {"tokens_per_second", "total_tokens_per_second"},
         {"output_throughput", "output_tokens_per_second"},
         {"total_throughput", "total_tokens_per_second"},
         {"total_token_throughput", "total_tokens_per_second"},

@@ -40,6 +40,7 @@ void build_attached(StudySetup& setup, StudyFile& file, const std::filesystem::p
     const auto& attach = std::get<AttachChoice>(file.measuring);
     AttachEvaluator::Options options = attach.options;
     options.measure.say = hooks.say;
+    options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
     options.api_key = key_from(attach.api_key_environment, file);
     setup.evaluator = std::make_unique<AttachEvaluator>(file.composition->engines().front(), file.model,

@@ -137,6 +137,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.watchdog = hooks.watchdog;
     if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
     options.measure.say = hooks.say;
+    options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
     options.usd_per_device_hour = file.usd_per_device_hour;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);

@@ -2,6 +2,7 @@
 #include "kind.hpp"
 
 #include "../keys.hpp"
+#include "servetune/base/nearest.hpp"
 #include "servetune/io/yaml.hpp"
 
 #include <algorithm>
@@ -11,6 +12,32 @@
 namespace servetune {
 
 const MeasuringKind& kind_of(const StudyFile& file) { return *measuring_kinds.at(file.measuring.index()); }
+
+namespace {
+
+/// How an evaluator that has options of its own is written.
+std::string example_of(std::string_view word) {
+    if (word == keys::evaluator.attach.name) return "evaluator: {attach: http://127.0.0.1:8000}";
+    if (word == keys::evaluator.replay.name) return "evaluator: {replay: measured.csv}";
+    return "evaluator: {command: [./measure, \"{config}\"]}";
+}
+
+}  // namespace
+
+Yaml spelled_out_evaluator(const Yaml& node) {
+    std::string word;
+    if (node.is_scalar()) word = node.text();
+    else if (node.is_mapping() && node.entries().size() == 1 && node.entries().front().second.kind() == Yaml::Kind::null)
+        word = node.entries().front().first;
+    else return node;
+    std::vector<std::string> known;
+    for (const Key& key : rows_of(keys::evaluator)) known.emplace_back(key.name);
+    if (std::find(known.begin(), known.end(), word) == known.end())
+        node.fail("'" + word + "' is no evaluator; known: " + listed(nearest_first(word, known)));
+    if (std::find(keys::plain_evaluators.begin(), keys::plain_evaluators.end(), word) == keys::plain_evaluators.end())
+        node.fail("'" + word + "' needs to be told more, such as " + example_of(word));
+    return node.as_mapping_of(word);
+}
 
 MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
     evaluator.check_keys(keys::evaluator);

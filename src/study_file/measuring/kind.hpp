@@ -70,6 +70,10 @@ inline constexpr std::array<const MeasuringKind*, std::variant_size_v<MeasuringC
 /// The row of what measures this study.
 const MeasuringKind& kind_of(const StudyFile& file);
 
+/// `evaluator: deploy` as `evaluator: {deploy: {}}`; any other node as it is. Throws ParseError for a word that is no
+/// evaluator, or one that needs options.
+Yaml spelled_out_evaluator(const Yaml& node);
+
 /// Reads `evaluator`, which has one kind; an empty one where somebody else measures. Throws ParseError.
 MeasuringChoice read_measuring(const Yaml& evaluator, bool outside);
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "load_test.hpp"
 
+#include "../../io/all_errors.hpp"
 #include "../../load/http.hpp"
+#include "../keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/deploy/quality_gate.hpp"
@@ -33,7 +35,15 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
     if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
 }
 
-void check_objective_of_load_test(const StudyFile& file) {
+void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
+    AllErrors errors;
+    const auto fail = [&](const std::string& under, const Yaml* at, const std::string& message) {
+        errors.in([&] {
+            if (at != nullptr) at->fail(message);
+            throw ParseError(file.file.string() + ": '" + under + "': " + message);
+        });
+    };
+    const Yaml* limits = objective == nullptr ? nullptr : objective->find(keys::objective.limits);
     std::vector<std::string> known{"success_ratio", std::string(tokens_per_second_per_user)};
     const bool own_devices = !std::holds_alternative<AttachChoice>(file.measuring);  // those of somebody else's server are not known
     if (own_devices)
@@ -47,30 +57,31 @@ void check_objective_of_load_test(const StudyFile& file) {
     if (all_look_for(Arrival::Kind::largest_concurrency)) known.emplace_back(sustained_concurrency);
     const BenchmarkResult none;
     for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
-    const auto check_workload = [&](const std::string& metric, const char* key) {
+    const auto check_workload = [&](const std::string& metric, const char* key, const Yaml* where) {
         const auto at = metric.find('@');
         if (at == std::string::npos) return;
         std::vector<std::string> names;
         for (const Workload& workload : file.workloads) names.push_back(workload.name);
         if (std::find(names.begin(), names.end(), metric.substr(at + 1)) == names.end())
-            throw ParseError(file.file.string() + ": '" + key + "': '" + metric +
-                             "' names no workload of the study; it has: " + listed(nearest_first(metric.substr(at + 1), names)));
+            fail(key, where,
+                 "'" + metric + "' names no workload of the study; it has: " + listed(nearest_first(metric.substr(at + 1), names)));
     };
     for (const Goal& goal : file.objective.goals) {
-        check_workload(goal.metric, "objective");
+        check_workload(goal.metric, "objective", objective);
         const std::string name = goal.metric.substr(0, goal.metric.find('@'));
         if (std::find(known.begin(), known.end(), name) == known.end())
-            throw ParseError(file.file.string() + ": 'objective': a load test has no metric '" + goal.metric +
-                             "'; it has: " + listed(nearest_first(name, known)));
+            fail("objective", objective, "a load test has no metric '" + goal.metric + "'; it has: " + listed(nearest_first(name, known)));
     }
     if (file.quality) known.emplace_back(quality_drop);
-    for (const Limit& limit : file.objective.limits) {  // one that is never there would never be broken
-        check_workload(limit.metric, "objective.limits");
-        const std::string name = limit.metric.substr(0, limit.metric.find('@'));
-        if (std::find(known.begin(), known.end(), name) == known.end() && !name.starts_with("trial_"))
-            throw ParseError(file.file.string() + ": 'objective.limits': a load test has no metric '" + limit.metric +
-                             "'; it has: " + listed(nearest_first(name, known)));
+    for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {  // one that is never there would never be broken
+        const std::string& metric = file.objective.limits[i].metric;
+        const std::string name = metric.substr(0, metric.find('@'));
+        const Yaml* at = limits == nullptr ? nullptr : limits->is_sequence() ? &limits->items()[i] : limits;
+        check_workload(metric, "objective.limits", at);
+        if (std::find(known.begin(), known.end(), name) != known.end() || name.starts_with("trial_")) continue;
+        fail("objective.limits", at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
     }
+    errors.throw_any();
 }
 
 }  // namespace servetune

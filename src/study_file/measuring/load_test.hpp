@@ -24,8 +24,8 @@ void read_measure(const Yaml& node, const Table& table, MeasureOptions& options)
 std::string key_from(const std::string& name, const StudyFile& file);
 /// What the audit's physics need: models and hardware.
 void add_facts(const StudyFile& file, MeasureOptions& options);
-/// Throws ParseError for a goal that our own load test, real or simulated, does not measure; a workload's own figure is
-/// `name@workload`.
-void check_objective_of_load_test(const StudyFile& file);
+/// Throws ParseError for goals and limits that our own load test, real or simulated, does not measure; a workload's own
+/// figure is `name@workload`. `objective`: where they stand in the file; null: not known.
+void check_objective_of_load_test(const StudyFile& file, const Yaml* objective = nullptr);
 
 }  // namespace servetune

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "event_lines.hpp"
+
+#include "output.hpp"
+
+#include "servetune/base/printable.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/report/report.hpp"
+#include "servetune/study/clocks.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "servetune/study/study.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstdio>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+OrderedJson event_of(const char* name) { return {{"event", name}, {"at", unix_seconds()}}; }
+
+/// One line, whole or not at all: somebody reads while it is written.
+void put_line(OrderedJson event) {
+    redact(event, secrets());
+    put_controls(stdout, printable(event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace)) + "\n");
+    (void)std::fflush(stdout);
+}
+
+OrderedJson gain_object(const Gain& gain) { return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; }
+
+}  // namespace
+
+void EventLines::resumed(std::span<const Trial> history) {
+    const std::scoped_lock lock(mutex_);
+    OrderedJson event = event_of("resumed");
+    event["told"] = std::count_if(history.begin(), history.end(), [](const Trial& trial) { return trial.told(); });
+    put_line(std::move(event));
+}
+
+void EventLines::started(const Trial& trial) {
+    const std::scoped_lock lock(mutex_);
+    phase_.clear();
+    OrderedJson event = event_of("started");
+    event["trial"] = trial.id;
+    event["workload"] = trial.workload;
+    event["configuration"] = OrderedJson::parse(json_of(trial.configuration));
+    event["why"] = trial.why;
+    put_line(std::move(event));
+}
+
+void EventLines::told(const Trial& trial, std::span<const Trial> history) {
+    const std::scoped_lock lock(mutex_);
+    const Problem& problem = *setup_.problem;
+    const std::vector<Trial> search = search_history(problem, history);
+    const Standings standings(search, problem.objective, problem.decision);
+    const Standing* best = standings.best();
+    const Standing* base = standings.find(problem.space.default_configuration());
+    OrderedJson event = event_of("told");
+    event["trial"] = trial.id;
+    event["workload"] = trial.workload;
+    event["seconds"] = trial.cost_seconds();
+    event["outcome"] = OrderedJson::parse(json_of(*trial.outcome));
+    event["best"] = nullptr;
+    if (best != nullptr) {
+        event["best"] = {{"configuration", OrderedJson::parse(json_of(best->configuration))},
+                         {"metric", problem.objective.leading().metric},
+                         {"value", best->estimate().mean},
+                         {"gain", nullptr}};
+        if (base != nullptr && base->passes()) event["best"]["gain"] = gain_object(judged_gain(problem, standings, *best, *base));
+    }
+    put_line(std::move(event));
+}
+
+void EventLines::phase(const std::string& what) {
+    const std::scoped_lock lock(mutex_);
+    const std::string name = what.substr(0, what.find(':'));
+    if (name == phase_) return;
+    phase_ = name;
+    OrderedJson event = event_of("phase");
+    event["phase"] = name;
+    put_line(std::move(event));
+}
+
+void EventLines::said(const std::string& line) {
+    const std::scoped_lock lock(mutex_);
+    OrderedJson event = event_of("said");
+    event["text"] = line;
+    put_line(std::move(event));
+}
+
+void EventLines::ended(std::string_view reason, const std::string& report) {
+    const std::scoped_lock lock(mutex_);
+    OrderedJson event = event_of("ended");
+    event["reason"] = reason;
+    event["report"] = OrderedJson::parse(report);
+    put_line(std::move(event));
+}
+
+}  // namespace autotune

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/study/observer.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <mutex>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace autotune {
+
+/// `run --json-lines`: a JSON object in a line of standard output for everything that happens, for programs that watch
+/// a run (docs/reference/json-output.md).
+class EventLines : public servetune::Observer {
+public:
+    explicit EventLines(const servetune::StudySetup& setup) : setup_(setup) {}
+
+    void resumed(std::span<const servetune::Trial> history) override;
+    void started(const servetune::Trial& trial) override;
+    void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
+    /// What the trial does now: once for each phase, counts within it are left out. Any thread may tell.
+    void phase(const std::string& what);
+    /// A line for people.
+    void said(const std::string& line);
+    /// The last line: why it ended, and the report as `report --json` has it.
+    void ended(std::string_view reason, const std::string& report);
+
+private:
+    const servetune::StudySetup& setup_;
+    std::mutex mutex_{};
+    std::string phase_{};
+};
+
+}  // namespace autotune

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune export`: the trials of a study for other programs.
+#include "commands.hpp"
+#include "output.hpp"
+#include "study_journal.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/printable.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/json.hpp"
+#include "servetune/io/table.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+std::string findings_text(const Validity& validity) {
+    std::set<std::string> ids;
+    for (const Finding& finding : validity.findings) ids.insert(finding.id);
+    std::string result;
+    for (const std::string& id : ids) result += (result.empty() ? "" : " ") + id;
+    return result;
+}
+
+/// A table of measured configurations, as `replay` and `knowledge` read it: a row for each told trial of the search.
+std::string csv_of_trials(const StudySetup& setup, const std::vector<Trial>& trials) {
+    std::vector<std::string> head{"block"};
+    for (const Parameter& parameter : setup.problem->space.parameters()) head.push_back(parameter.name);
+    head.emplace_back("status");
+    std::set<std::string> metrics;
+    for (const Trial& trial : trials)
+        if (trial.of_search() && trial.measurement() != nullptr)
+            for (const auto& [name, metric] : trial.measurement()->metrics) metrics.insert(name);
+    head.insert(head.end(), metrics.begin(), metrics.end());
+    for (const char* name : {"verdict", "findings", "message"}) head.emplace_back(name);
+    std::string result = csv_line(head);
+    for (const Trial& trial : trials) {
+        if (!trial.told() || !trial.of_search()) continue;
+        std::vector<std::string> row{std::to_string(trial.id)};
+        for (const Parameter& parameter : setup.problem->space.parameters()) {
+            const Value* value = trial.configuration.find(parameter.name);
+            row.push_back(value == nullptr ? "" : text_of(*value));
+        }
+        const Measurement* measured = trial.measurement();
+        row.push_back(measured != nullptr ? "ok" : std::string(name_in(failure_kinds, trial.failure()->kind)));
+        for (const std::string& name : metrics) {
+            const auto found = measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find(name);
+            row.push_back(measured == nullptr || found == measured->metrics.end() ? "" : text_of(found->second.value));
+        }
+        row.push_back(measured != nullptr ? std::string(name_in(verdicts, measured->validity.verdict)) : "");
+        row.push_back(measured != nullptr ? findings_text(measured->validity) : "");
+        row.push_back(measured != nullptr ? "" : printable_line(secrets()(trial.failure()->message)));
+        result += csv_line(row);
+    }
+    return result;
+}
+
+/// A JSON object a line for each trial, those of report workloads and pending ones too.
+std::string json_lines_of_trials(const std::vector<Trial>& trials) {
+    const auto time = [](const std::optional<double>& at) { return at ? OrderedJson(*at) : OrderedJson(nullptr); };
+    std::string result;
+    for (const Trial& trial : trials) {
+        OrderedJson line{{"trial", trial.id},
+                         {"workload", trial.workload},
+                         {"configuration", OrderedJson::parse(json_of(trial.configuration))},
+                         {"seed", trial.seed},
+                         {"why", trial.why},
+                         {"asked_at", trial.asked_at},
+                         {"started_at", time(trial.started_at)},
+                         {"told_at", time(trial.told_at)},
+                         {"outcome", trial.told() ? OrderedJson::parse(json_of(*trial.outcome)) : OrderedJson(nullptr)}};
+        redact(line, secrets());
+        result += line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+    }
+    return result;
+}
+
+}  // namespace
+
+int export_trials(const ExportArguments& arguments) {
+    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
+    const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
+    const std::string text = arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
+    if (arguments.output) write_file(*arguments.output, text);
+    else put_controls(stdout, printable(text));
+    return done;
+}
+
+}  // namespace autotune

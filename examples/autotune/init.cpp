@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+// `autotune init`: a first study from five answers and from what is on this machine.
+#include "commands.hpp"
+#include "machine_facts.hpp"
+#include "output.hpp"
+#include "plan.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/base/number_text.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/perf/hardware_spec.hpp"
+#include "servetune/trial/objective.hpp"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <iostream>
+
+namespace autotune {
+
+using namespace servetune;
+
+namespace {
+
+struct InitFound {
+    std::vector<std::string> known, installed;
+    std::vector<std::string> gpus;
+    std::string hardware{};  ///< their name here; empty: none, or one that is not known
+    std::optional<ServerHere> server{};
+};
+
+struct InitAnswers {
+    std::string engine, model, hardware, traffic, goal, budget;
+    std::size_t gpus = 0;
+    std::size_t concurrency = 0;
+};
+
+InitFound look_around(const Catalogue& catalogue) {
+    InitFound found;
+    for (const Engine& engine : catalogue.engines()) {
+        found.known.push_back(engine.name);
+        if (installed_here(engine)) found.installed.push_back(engine.name);
+    }
+    found.gpus = gpus_here();
+    if (!found.gpus.empty())
+        if (const auto chip = hardware_in(found.gpus.front(), catalogue.all_hardware())) found.hardware = chip->name;
+    found.server = server_here();
+    return found;
+}
+
+/// Asks on the terminal; nobody there: `otherwise`. An empty answer is `otherwise` too.
+class Questions {
+public:
+    explicit Questions(bool ask) : ask_(ask) {}
+
+    std::string answer(const std::string& given, const std::string& question, const std::string& otherwise) {
+        if (!given.empty()) return given;
+        if (!ask_) return otherwise;
+        put(stdout, "{}{} ", question, otherwise.empty() ? ":" : " [" + otherwise + "]:");
+        std::fflush(stdout);
+        std::string line;
+        if (!std::getline(std::cin, line)) ask_ = false;
+        while (!line.empty() && std::isspace(static_cast<unsigned char>(line.back())) != 0) line.pop_back();
+        while (!line.empty() && std::isspace(static_cast<unsigned char>(line.front())) != 0) line.erase(line.begin());
+        return line.empty() ? otherwise : line;
+    }
+
+private:
+    bool ask_;
+};
+
+/// A scalar of YAML that is this text and nothing else.
+std::string yaml_text(const std::string& text) {
+    std::string literal;
+    for (std::size_t i = 0; i < text.size(); ++i) literal += text.compare(i, 2, "${") == 0 ? "$$" : std::string(1, text[i]);
+    const bool plain =
+        !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) &&
+        std::isalpha(static_cast<unsigned char>(literal.front())) != 0 && std::all_of(literal.begin(), literal.end(), [](char c) {
+            return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("._/-+").find(c) != std::string_view::npos;
+        });
+    return plain ? literal : nlohmann::json(literal).dump();
+}
+
+/// `512x128`: tokens in and out.
+std::optional<std::pair<std::int64_t, std::int64_t>> lengths_in(const std::string& text) {
+    const auto x = text.find('x');
+    const auto input = integer_of(std::string_view(text).substr(0, x));
+    const auto output = x == std::string::npos ? std::nullopt : integer_of(std::string_view(text).substr(x + 1));
+    if (!input || !output || *input < 1 || *output < 1) return std::nullopt;
+    return std::pair(*input, *output);
+}
+
+/// The line of `workloads`.
+std::string workload_text(const InitAnswers& answers, bool small) {
+    const std::size_t requests = std::max<std::size_t>(small ? 32 : 200, 4 * answers.concurrency);
+    const std::string load = fmt::format("requests: {}, arrival: {{concurrency: {}}}", requests, answers.concurrency);
+    if (const auto lengths = lengths_in(answers.traffic))
+        return fmt::format("{{use: random, input_tokens: {}, output_tokens: {}, {}}}", lengths->first, lengths->second, load);
+    return fmt::format("{{use: {}, {}}}", yaml_text(answers.traffic), load);
+}
+
+/// Goal and limits, from `throughput`, `latency` or a limit.
+std::string objective_text(const std::string& goal) {
+    if (goal == "throughput") return "{maximize: total_tokens_per_second, limits: [success_ratio >= 0.99]}";
+    if (goal == "latency") return "{minimize: e2el_mean, limits: [success_ratio >= 0.99]}";
+    try {
+        (void)Limit::parse(goal, true);
+    } catch (const ParseError&) {
+        throw UsageError("the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s', got '" + goal + "'");
+    }
+    return fmt::format("{{maximize: output_tokens_per_second, limits: [{}, success_ratio >= 0.99]}}", nlohmann::json(goal).dump());
+}
+
+std::string name_of_study(const std::filesystem::path& output) {
+    std::string name = output.stem().string();
+    while (name.starts_with('.')) name.erase(0, 1);
+    return name.empty() ? "study" : name;
+}
+
+std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, bool has_preset) {
+    const std::string file = arguments.output.string();
+    const bool attaches = !arguments.attach.empty();
+    std::string out = fmt::format(
+        "# Check it with `autotune validate {0}`, start it with `autotune run {0}`.\n# Every key: search_spaces/FORMAT.md\n", file);
+    out += fmt::format("study: {}                # also the name of its folder\n", yaml_text(name_of_study(arguments.output)));
+    out += fmt::format("model: {}\nengine: {}\n", yaml_text(answers.model), yaml_text(answers.engine));
+    if (!answers.hardware.empty()) {
+        out += "# What it runs on: the cost model uses it to guess where to look, the audit to refuse what cannot be.\n";
+        out += answers.gpus > 1 ? fmt::format("hardware: {{device: {}, count: {}}}\n", yaml_text(answers.hardware), answers.gpus)
+                                : fmt::format("hardware: {}\n", yaml_text(answers.hardware));
+    } else if (!found.gpus.empty()) out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
+    out += "# The traffic that it is tuned for: make it as much like yours as you can.\n";
+    out += fmt::format("workloads: [{}]\n", workload_text(answers, answers.gpus == 0));
+    out += fmt::format(
+        "# What for. Other goals: requests_per_second, ttft_p95, tpot_mean; limits: ttft_p95 < 2s, tpot_mean < 50ms.\n"
+        "objective: {}\n",
+        objective_text(answers.goal));
+    if (attaches) {
+        out += "# A server that runs keeps its flags: how much load it takes is what can be searched.\n";
+        out += "load: {concurrency: {choice: [1, 2, 4, 8, 16, 32, 64], ordered: true, default: 1}}\n";
+    } else if (has_preset)
+        out +=
+            "# What is searched: the few flags that decide most. All flags: `others: search` in place of this line; your own\n"
+            "# choice: `space: {FLAG: [VALUE, VALUE]}` (`autotune engines " +
+            answers.engine + "` lists the flags).\npreset: quick\n";
+    out += fmt::format("# When it ends: so many trials, or a time (8h), or both (30 trials, 8h).\nbudget: {}\n", answers.budget);
+    out += attaches ? fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach))
+                    : "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n";
+    return out;
+}
+
+bool quick_knows(const Catalogue& catalogue, const std::string& engine) {
+    std::error_code unknown;
+    const std::filesystem::path preset = catalogue.root() / "presets/quick.yaml";
+    return std::filesystem::exists(preset, unknown) && read_file(preset).find("\n  " + engine + ":") != std::string::npos;
+}
+
+InitAnswers answered(const InitArguments& arguments, const InitFound& found, const Catalogue& catalogue) {
+    Questions questions(!arguments.yes && isatty(STDIN_FILENO) == 1);
+    std::optional<ServerHere> server = arguments.attach.empty() ? found.server : server_at(arguments.attach);
+    if (!found.installed.empty()) put(stdout, "installed here: {}\n", listed(found.installed));
+    if (!found.gpus.empty()) put(stdout, "nvidia-smi: {} x {}\n", found.gpus.size(), found.gpus.front());
+    if (server) put(stdout, "a server answers at {} and serves {}\n", server->url, listed(server->models));
+
+    InitAnswers answers;
+    answers.engine = questions.answer(arguments.engine, "1. Engine (" + listed(found.known) + ")",
+                                      found.installed.empty() ? "" : found.installed.front());
+    if (answers.engine.empty()) throw UsageError("no known engine is installed here; say which with --engine: " + listed(found.known));
+    (void)catalogue.engine(answers.engine);
+    answers.model =
+        questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file", server ? server->models.front() : "");
+    if (answers.model.empty()) throw UsageError("which model is served? Say it with --model");
+    answers.hardware = questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware);
+    if (!answers.hardware.empty()) answers.hardware = catalogue.hardware(answers.hardware).name;
+    answers.gpus = arguments.gpus.value_or(std::max<std::size_t>(found.gpus.size(), answers.hardware.empty() ? 0 : 1));
+    const bool small = answers.gpus == 0;  // a CPU: a load test of a large machine would take hours
+    answers.traffic = questions.answer(arguments.traffic, "4. Traffic: chat, shared_prefix, multi_turn, or tokens in x out such as 512x128",
+                                       small ? "256x64" : "chat");
+    answers.goal = questions.answer(arguments.goal, "5. Goal: throughput, latency, or a limit such as ttft_p95 < 2s", "throughput");
+    answers.budget = arguments.budget.empty() ? "30 trials" : arguments.budget;
+    answers.concurrency = arguments.concurrency.value_or(small ? 4 : 64);
+    return answers;
+}
+
+}  // namespace
+
+int init(const InitArguments& arguments) {
+    std::error_code unknown;
+    if (!arguments.force && std::filesystem::exists(arguments.output, unknown))
+        throw UsageError(arguments.output.string() + " is there already; take another --output, or --force");
+    const Catalogue catalogue = Catalogue::standard();
+    const InitFound found = look_around(catalogue);
+    const InitAnswers answers = answered(arguments, found, catalogue);
+    write_file(arguments.output, study_text(answers, found, arguments, quick_knows(catalogue, answers.engine)));
+    put(stdout, "wrote {}\n", arguments.output.string());
+    const StudySetup setup = set_up(load_study(arguments.output, catalogue));
+    for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
+    for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
+    put(stdout, "{}\nnext: autotune validate {}, then autotune run {}\n", plan_of(setup, setup.file.name).text(), arguments.output.string(),
+        arguments.output.string());
+    return done;
+}
+
+}  // namespace autotune

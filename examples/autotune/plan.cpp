@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan.hpp"
+
+#include "machine_facts.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/load/dataset.hpp"
+#include "servetune/perf/hardware_spec.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+namespace autotune {
+
+using namespace servetune;
+
+namespace {
+
+/// Start to stop of the trials that a folder has; nothing where it has none.
+std::optional<double> mean_cost(const std::vector<Trial>& trials) {
+    double sum = 0;
+    double count = 0;
+    for (const Trial& trial : trials)
+        if (trial.told() && trial.cost_seconds() > 0) {
+            sum += trial.cost_seconds();
+            ++count;
+        }
+    return count > 0 ? std::optional(sum / count) : std::nullopt;
+}
+
+std::vector<Trial> trials_in(const std::filesystem::path& folder) {
+    std::error_code unknown;
+    if (!std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return {};
+    try {
+        return SqliteJournal::read(folder).trials();
+    } catch (const Error&) {
+        return {};  // `run` says what is wrong with it
+    }
+}
+
+/// The load tests of the default, as the simulator has them, one after the other; with the engine's start where a trial
+/// starts it.
+std::optional<double> simulated_seconds(const StudyFile& file, const Configuration& usual, bool with_start) {
+    const auto evaluator = simulated(file);
+    const SimulateEvaluator::Started started = evaluator->started(usual);
+    if (started.failure) return std::nullopt;
+    double sum = with_start ? started.start.seconds : 0;
+    for (const Workload& workload : file.workloads) {
+        const auto same = [&](const SimulatedWorkload& one) { return one.workload.name == workload.name; };
+        const auto found = std::find_if(evaluator->workloads().begin(), evaluator->workloads().end(), same);
+        if (found == evaluator->workloads().end()) return std::nullopt;
+        const Outcome outcome = evaluator->measured(started, *found, 0);
+        const auto* measurement = std::get_if<Measurement>(&outcome);
+        if (measurement == nullptr) return std::nullopt;
+        const auto duration = measurement->metrics.find("duration_seconds");
+        if (duration == measurement->metrics.end()) return std::nullopt;
+        sum += duration->second.value;
+    }
+    return sum;
+}
+
+/// What a trial takes before any was made.
+void estimate_trial(const StudySetup& setup, Plan& plan) {
+    const StudyFile& file = setup.file;
+    if (const auto* replay = std::get_if<ReplayChoice>(&file.measuring)) {
+        plan.trial_seconds = replay->delay_seconds;
+        plan.source = "answers come from a table";
+        return;
+    }
+    const bool deploys = std::holds_alternative<DeployChoice>(file.measuring);
+    if (!deploys && !std::holds_alternative<AttachChoice>(file.measuring) && !std::holds_alternative<SimulateChoice>(file.measuring))
+        return;
+    try {
+        const auto began = std::chrono::steady_clock::now();
+        const auto seconds = simulated_seconds(file, setup.problem->space.default_configuration(), deploys);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+        if (!seconds) return;
+        const bool simulates = std::holds_alternative<SimulateChoice>(file.measuring);
+        plan.trial_seconds = simulates ? took.count() : *seconds;
+        plan.source = simulates ? "answers are computed" : "by the cost model of the default";
+    } catch (const Error&) {
+        plan.trial_seconds.reset();  // it knows no such model or hardware
+    }
+}
+
+}  // namespace
+
+std::string size_text(double configurations) {
+    constexpr double countable = 10'000;
+    if (configurations < countable) return fmt::format("{:.0f}", configurations);
+    return fmt::format("about 10^{:.0f}", std::round(std::log10(configurations)));
+}
+
+std::string time_text(double seconds) {
+    if (seconds < 1) return "less than 1 s";
+    if (seconds < 90) return fmt::format("{:.0f} s", seconds);
+    const auto minutes = static_cast<long>(std::llround(seconds / 60));
+    if (minutes < 60) return fmt::format("{} min", minutes);
+    const auto pair = [](long whole, const char* unit, long rest, const char* smaller) {
+        return rest == 0 ? fmt::format("{} {}", whole, unit) : fmt::format("{} {} {} {}", whole, unit, rest, smaller);
+    };
+    if (minutes < 24 * 60) return pair(minutes / 60, "h", minutes % 60, "min");
+    return pair(minutes / 1440, "d", minutes % 1440 / 60, "h");
+}
+
+std::optional<double> Plan::seconds() const {
+    if (!trial_seconds) return at_most_seconds;
+    const double all = *trial_seconds * static_cast<double>(trials + report_trials);
+    return at_most_seconds ? std::min(all, *at_most_seconds) : all;
+}
+
+std::string Plan::text() const {
+    return fmt::format("{} configuration{}; {}", size_text(configurations), configurations == 1 ? "" : "s", trials_text());
+}
+
+std::string Plan::trials_text() const {
+    std::string result;
+    if (done > 0) result += fmt::format("{} trials are done, {} left", done, trials);
+    else result += fmt::format("at most {} trial{}", trials, trials == 1 ? "" : "s");
+    const auto all = trial_seconds ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials)) : std::nullopt;
+    if (all && (!at_most_seconds || *all <= *at_most_seconds))
+        result += fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
+    else if (at_most_seconds) {
+        result += fmt::format(", ends after {} at the latest", time_text(*at_most_seconds));
+        if (trial_seconds && *trial_seconds > 0)
+            result +=
+                fmt::format(", time for about {:.0f} trials ({})", std::max(1.0, std::floor(*at_most_seconds / *trial_seconds)), source);
+    } else result += "; what a trial takes is not known before the first (the cost model knows no such model or `hardware`)";
+    return result;
+}
+
+Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
+    Plan plan;
+    const StudyFile& file = setup.file;
+    plan.configurations = setup.problem->feasible.size();
+    const std::vector<Trial> trials = trials_in(folder);
+    plan.done = static_cast<std::size_t>(
+        std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told() && trial.of_search(); }));
+    plan.trials = file.budget.trials - std::min(file.budget.trials, plan.done);
+    const bool each_once = file.strategy.name == "exhaustive";
+    if (each_once && plan.configurations < static_cast<double>(file.budget.trials))
+        plan.trials = static_cast<std::size_t>(plan.configurations) - std::min(static_cast<std::size_t>(plan.configurations), plan.done);
+    plan.report_trials = 2 * file.report_workloads.size();
+    if (std::isfinite(file.budget.wall_clock_seconds)) plan.at_most_seconds = file.budget.wall_clock_seconds;
+    if (const auto cost = mean_cost(trials)) {
+        plan.trial_seconds = cost;
+        plan.source = "as the trials so far took";
+    } else estimate_trial(setup, plan);
+    return plan;
+}
+
+std::vector<std::string> missing_data(const StudyFile& file) {
+    std::vector<std::string> result;
+    const bool sends = std::holds_alternative<DeployChoice>(file.measuring) || std::holds_alternative<AttachChoice>(file.measuring);
+    if (!sends) return result;
+    for (const auto* list : {&file.workloads, &file.report_workloads})
+        for (const Workload& workload : *list) {
+            if (workload.dataset.path.empty()) continue;
+            try {
+                const std::filesystem::path data = file_of(workload.dataset);
+                std::error_code unknown;
+                if (!std::filesystem::exists(data, unknown))
+                    result.push_back(file.file.string() + ": the workload '" + workload.name + "' draws from " + data.string() +
+                                     ", which does not exist");
+            } catch (const Error& error) {
+                result.push_back(file.file.string() + ": the workload '" + workload.name + "': " + error.what());
+            }
+        }
+    return result;
+}
+
+std::vector<std::string> missing_here(const StudySetup& setup) {
+    std::vector<std::string> result;
+    const StudyFile& file = setup.file;
+    if (const auto* attach = std::get_if<AttachChoice>(&file.measuring); attach != nullptr && !anybody_listens(attach->options.url))
+        result.push_back("nothing listens on " + file.secrets(attach->options.url) + ": start the server before 'run'");
+    if (const auto* command = std::get_if<CommandChoice>(&file.measuring))
+        if (!command->words.empty() && command->words.front().find('/') == std::string::npos &&
+            program_on_path(command->words.front()).empty())
+            result.push_back("'run' needs the program " + command->words.front() + ", which is not on the PATH here");
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy == nullptr) return result;
+    if (!deploy->options.deploy.environment.contains("PATH"))
+        for (const Engine& engine : file.composition->engines())
+            if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
+                result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +
+                                 "), which is not on the PATH here");
+    if (file.hardware.empty()) return result;
+    const std::vector<std::string> gpus = gpus_here();
+    const auto known = Catalogue(file.search_spaces).all_hardware();
+    const auto meant = hardware_in(file.hardware, known);
+    const auto found = gpus.empty() ? std::nullopt : hardware_in(gpus.front(), known);
+    if (meant && found && meant->name != found->name)
+        result.push_back("the study is for " + meant->name + ", and nvidia-smi finds " + gpus.front() + " here");
+    if (!gpus.empty() && file.devices && static_cast<std::size_t>(*file.devices) > gpus.size())
+        result.push_back("the study is for " + std::to_string(*file.devices) + " GPUs, and nvidia-smi finds " +
+                         std::to_string(gpus.size()) + " here");
+    return result;
+}
+
+}  // namespace autotune

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/study_file/study_file.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace autotune {
+
+/// What a run of a study is going to be, as far as it can be told before.
+struct Plan {
+    double configurations = 0;
+    std::size_t trials = 0;                   ///< of the search, at most, that are left to do
+    std::size_t done = 0;                     ///< that the study's folder has already
+    std::size_t report_trials = 0;            ///< of the report workloads, beside those
+    std::optional<double> trial_seconds{};    ///< what one takes; nothing: not known before the first
+    std::string source{};                     ///< what says so
+    std::optional<double> at_most_seconds{};  ///< the clock of the budget
+
+    [[nodiscard]] std::optional<double> seconds() const;
+    /// `about 10^4 configurations; 30 trials, about 2 h 10 min (by the cost model)`.
+    [[nodiscard]] std::string text() const;
+    /// The same without the configurations.
+    [[nodiscard]] std::string trials_text() const;
+};
+
+/// Looks at the study's folder where there is one, at the cost model where it knows model and hardware.
+Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+
+/// `350`, `about 10^4`.
+std::string size_text(double configurations);
+/// `40 s`, `12 min`, `2 h 10 min`, `1 d 4 h`.
+std::string time_text(double seconds);
+
+/// What `run` would miss on this machine, a sentence each: programs that are not on the PATH, servers that do not
+/// answer, GPUs that are other ones than the study says.
+std::vector<std::string> missing_here(const servetune::StudySetup& setup);
+/// Files of workloads that are not there, of a study that sends them to a server.
+std::vector<std::string> missing_data(const servetune::StudyFile& file);
+
+}  // namespace autotune

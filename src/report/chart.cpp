@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "chart.hpp"
+
+#include "html_text.hpp"
+#include "servetune/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr double left_room = 74;
+constexpr double right_room = 14;
+constexpr double top_room = 12;
+constexpr double bottom_room = 44;
+
+std::string svg_head(std::string_view title, std::string_view description, double width, double height) {
+    return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}. {}\">\n", width, height, html_text(title),
+                       html_text(description));
+}
+
+std::string svg_text(double x, double y, std::string_view anchor, std::string_view text, std::string_view kind = "tick") {
+    return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y, anchor, kind, html_text(text));
+}
+
+std::string label_cut(std::string_view text, std::size_t most) {
+    if (text.size() <= most) return std::string(text);
+    std::size_t end = most - 1;
+    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+    return std::string(text.substr(0, end)) + "…";
+}
+
+}  // namespace
+
+ChartAxis axis_for(std::string label, const std::vector<double>& values, bool from_zero) {
+    ChartAxis axis{std::move(label)};
+    std::vector<double> finite;
+    std::copy_if(values.begin(), values.end(), std::back_inserter(finite), [](double value) { return std::isfinite(value); });
+    if (finite.empty()) return axis;
+    const auto [low, high] = std::minmax_element(finite.begin(), finite.end());
+    axis.low = from_zero ? std::min(0.0, *low) : *low;
+    axis.high = *high;
+    double room = 0.05 * (axis.high - axis.low);
+    if (!(room > 0)) room = axis.high == 0 ? 1 : 0.05 * std::abs(axis.high);
+    axis.high += room;
+    if (!from_zero) axis.low -= room;
+    return axis;
+}
+
+std::vector<double> round_ticks(double low, double high, std::size_t about, double least_step) {
+    const double range = high - low;
+    if (!(range > 0) || !std::isfinite(range)) return {low, high};
+    const double raw = range / static_cast<double>(std::max<std::size_t>(about, 2));
+    const double power = std::pow(10, std::floor(std::log10(raw)));
+    const double step = std::max(least_step, power * (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10));
+    std::vector<double> result;
+    for (double n = std::ceil(low / step); n * step <= high + step * 1e-9; ++n) result.push_back(n * step);
+    if (result.size() < 2) return {low, high};
+    return result;
+}
+
+std::string tick_text(double value, double step) {
+    const double scale = std::abs(value) >= 1e6 ? 1e6 : 1;
+    const int decimals = std::clamp(static_cast<int>(-std::floor(std::log10(std::abs(step) / scale) + 1e-9)), 0, 9);
+    return fmt::format("{:.{}f}{}", value == 0 ? 0 : value / scale, decimals, scale > 1 ? " M" : "");
+}
+
+Chart::Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double width, double height)
+    : title_(std::move(title)), description_(std::move(description)), x_(std::move(x)), y_(std::move(y)), width_(width), height_(height) {}
+
+double Chart::across(double x) const { return left_room + (width_ - left_room - right_room) * (x - x_.low) / (x_.high - x_.low); }
+
+double Chart::up(double y) const {
+    return height_ - bottom_room - (height_ - top_room - bottom_room) * (std::clamp(y, y_.low, y_.high) - y_.low) / (y_.high - y_.low);
+}
+
+void Chart::point(Point at, std::string_view kind, std::string_view label, bool cross) {
+    const double x = across(at.x);
+    const double y = up(at.y);
+    if (cross)
+        body_ += fmt::format("<path class=\"mark {}\" d=\"M{:.1f} {:.1f}l8 8m-8 0l8 -8\"><title>{}</title></path>\n", html_text(kind),
+                             x - 4, y - 4, html_text(label));
+    else
+        body_ += fmt::format("<circle class=\"mark {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>\n", html_text(kind),
+                             x, y, html_text(label));
+}
+
+void Chart::line(const std::vector<Point>& points, std::string_view kind, bool stepped) {
+    if (points.empty()) return;
+    std::string path;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        if (i == 0) path += fmt::format("M{:.1f} {:.1f}", across(points[i].x), up(points[i].y));
+        else if (stepped) path += fmt::format("H{:.1f}V{:.1f}", across(points[i].x), up(points[i].y));
+        else path += fmt::format("L{:.1f} {:.1f}", across(points[i].x), up(points[i].y));
+    }
+    body_ += fmt::format("<path class=\"line {}\" d=\"{}\"/>\n", html_text(kind), path);
+}
+
+void Chart::interval(double x, double low, double high, std::string_view kind) {
+    body_ += fmt::format("<path class=\"line {}\" d=\"M{:.1f} {:.1f}V{:.1f}\"/>\n", html_text(kind), across(x), up(low), up(high));
+}
+
+void Chart::bar(double from_x, double to_x, double y, std::string_view kind, std::string_view label) {
+    const double top = up(y);
+    body_ += fmt::format("<rect class=\"bar {}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\"><title>{}</title></rect>\n",
+                         html_text(kind), across(from_x), top, std::max(0.5, across(to_x) - across(from_x)),
+                         std::max(0.0, up(y_.low) - top), html_text(label));
+}
+
+std::string Chart::svg() const {
+    std::string out = svg_head(title_, description_, width_, height_);
+    const double ground = height_ - bottom_room;
+    const auto y_ticks = y_.silent ? std::vector<double>{} : round_ticks(y_.low, y_.high, 5, y_.whole ? 1 : 0);
+    for (const double tick : y_ticks) {
+        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} {:.1f}H{:.1f}\"/>\n", left_room, up(tick), width_ - right_room);
+        out += svg_text(left_room - 6, up(tick) + 4, "end", tick_text(tick, y_ticks[1] - y_ticks[0]));
+    }
+    const auto x_ticks = x_.silent ? std::vector<double>{} : round_ticks(x_.low, x_.high, 7, x_.whole ? 1 : 0);
+    for (const double tick : x_ticks) {
+        out += fmt::format("<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>\n", across(tick), ground, ground + 5);
+        out += svg_text(across(tick), ground + 18, "middle", tick_text(tick, x_ticks[1] - x_ticks[0]));
+    }
+    out += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", left_room, top_room, ground, width_ - right_room);
+    out += svg_text((left_room + width_ - right_room) / 2, height_ - 8, "middle", x_.label, "label");
+    out += fmt::format("<text transform=\"translate(14 {:.1f}) rotate(-90)\" text-anchor=\"middle\" class=\"label\">{}</text>\n",
+                       (top_room + ground) / 2, html_text(label_cut(y_.label, 44)));
+    return out + body_ + "</svg>\n";
+}
+
+std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows) {
+    constexpr double width = 720;
+    constexpr double names = 250;
+    constexpr double numbers = 190;
+    constexpr double row_height = 24;
+    const double height = row_height * static_cast<double>(rows.size()) + 40;
+    std::vector<double> ends{0};
+    constexpr double most = 3;  // an interval that knows nothing would flatten all others
+    for (const IntervalRow& row : rows)
+        for (const double end : {row.low, row.value, row.high}) ends.push_back(std::clamp(end, -1.0, most));
+    ChartAxis axis = axis_for("", ends);
+    const auto across = [&](double share) {
+        return names + (width - names - numbers) * (std::clamp(share, axis.low, axis.high) - axis.low) / (axis.high - axis.low);
+    };
+    std::string out = svg_head(title, description, width, height);
+    const auto ticks = round_ticks(axis.low * 100, axis.high * 100, 5);
+    for (const double tick : ticks) {
+        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} 6V{:.1f}\"/>\n", across(tick / 100), height - 26);
+        out += svg_text(across(tick / 100), height - 10, "middle", tick_text(tick, ticks[1] - ticks[0]) + " %");
+    }
+    out += fmt::format("<path class=\"axis\" d=\"M{0:.1f} 6V{1:.1f}\"/>\n", across(0), height - 26);
+    double y = 20;
+    for (const IntervalRow& row : rows) {
+        out += fmt::format("<g class=\"row {}\">\n", html_text(row.kind));
+        out += svg_text(names - 10, y + 4, "end", label_cut(row.label, 40), "name");
+        out += fmt::format(
+            "<path class=\"line\" d=\"M{0:.1f} {1:.1f}H{2:.1f}\"/><circle class=\"mark\" cx=\"{3:.1f}\" cy=\"{1:.1f}\" r=\"4\">"
+            "<title>{4}: {5}, 95 % interval {6} to {7}</title></circle>\n",
+            across(row.low), y, across(row.high), across(row.value), html_text(row.label), percent(row.value), percent(row.low),
+            percent(row.high));
+        out += svg_text(width - numbers + 12, y + 4, "start",
+                        fmt::format("{} [{}, {}]", percent(row.value), percent(row.low), percent(row.high)), "number");
+        out += "</g>\n";
+        y += row_height;
+    }
+    return out + "</svg>\n";
+}
+
+std::string parallel_chart(std::string_view title, std::string_view description, const std::vector<ParallelAxis>& axes,
+                           const std::vector<ParallelLine>& lines) {
+    const double step = 120;
+    const double width = std::max(720.0, step * static_cast<double>(axes.size()) + 40);
+    constexpr double height = 340;
+    constexpr double top = 44;
+    constexpr double bottom = 18;
+    const auto across = [&](std::size_t i) {
+        return axes.size() < 2 ? width / 2 : 60 + (width - 120) * static_cast<double>(i) / static_cast<double>(axes.size() - 1);
+    };
+    const auto up = [&](double place) { return height - bottom - (height - top - bottom) * place; };
+    std::string out = svg_head(title, description, width, height);
+    for (const ParallelLine& line : lines) {
+        std::string path;
+        for (std::size_t i = 0; i < line.places.size(); ++i)
+            path += fmt::format("{}{:.1f} {:.1f}", i == 0 ? "M" : "L", across(i), up(line.places[i]));
+        out += fmt::format("<path class=\"line thread {}\" style=\"opacity:{:.2f}\" d=\"{}\"><title>{}</title></path>\n",
+                           html_text(line.kind), line.strength, path, html_text(line.label));
+    }
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+        out += fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>\n", across(i), top, height - bottom);
+        out += svg_text(across(i), i % 2 == 0 ? 16 : 32, "middle", label_cut(axes[i].label, 30), "label");
+        for (const auto& [place, text] : axes[i].ticks)
+            out += svg_text(across(i) + (i + 1 == axes.size() ? -6 : 6), up(place) + 4, i + 1 == axes.size() ? "end" : "start",
+                            label_cut(text, 16), "tick halo");
+    }
+    return out + "</svg>\n";
+}
+
+}  // namespace servetune

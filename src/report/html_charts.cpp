@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// The drawings of the page.
+#include "chart.hpp"
+#include "html_text.hpp"
+#include "html_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+constexpr double normal_95 = 1.959963984540054;  // of the standard normal distribution, two-sided
+
+/// What the leading goal's figures are multiplied with where they are drawn: times in milliseconds.
+double shown_factor(std::string_view metric) { return shown_in_milliseconds(metric) ? 1e3 : 1; }
+
+std::string figure_of_page(const std::string& svg, const std::string& caption, const std::string& attributes = "") {
+    return "<figure" + attributes + ">" + svg + "<figcaption>" + caption + "</figcaption></figure>\n";
+}
+
+std::string point_title(const HtmlView& page, const Trial& trial) {
+    const std::string changes = difference_text(trial.configuration, page.view.recommendation.default_configuration);
+    std::string result = fmt::format("trial {}, {}: ", trial.id, changes.empty() ? "the default" : changes);
+    if (const Failure* failure = trial.failure()) result += std::string(name_in(failure_kinds, failure->kind));
+    else if (const auto figure = page.figure_of(trial)) result += figure_text(page.leading().metric, *figure);
+    return page.view.setup.file.secrets(result);
+}
+
+/// The chance interval of a ratio of two means whose relative errors are known.
+IntervalRow ratio_row(std::string label, const Goal& goal, double candidate, double base, double error) {
+    const double log_gain = std::log1p(goal.gain(candidate, base));
+    const double reach = normal_95 * error;
+    return {std::move(label), std::expm1(log_gain - reach), std::expm1(log_gain), std::expm1(log_gain + reach),
+            log_gain - reach > 0   ? "better"
+            : log_gain + reach < 0 ? "worse"
+                                   : "unknown"};
+}
+
+/// What the search made, in the order of trials or of time.
+std::string path_figure(const HtmlView& page, bool over_time) {
+    const Goal& goal = page.leading();
+    const double factor = shown_factor(goal.metric);
+    std::vector<double> xs;
+    std::vector<double> ys;
+    double spent = 0;
+    struct Made {
+        const Trial* trial;
+        double x;
+        std::optional<double> y;
+    };
+    std::vector<Made> made;
+    for (const Trial& trial : page.view.trials) {
+        spent += trial.cost_seconds() / 60;
+        if (!trial.of_search() || !trial.told()) continue;
+        const double x = over_time ? spent : static_cast<double>(trial.id);
+        const auto figure = page.figure_of(trial);
+        made.push_back({&trial, x, figure ? std::optional(*figure * factor) : std::nullopt});
+        xs.push_back(x);
+        if (figure) ys.push_back(*figure * factor);
+    }
+    if (made.empty()) return "";
+    ChartAxis y_axis = axis_for(metric_title(goal.metric), ys);
+    y_axis.silent = ys.empty();
+    ChartAxis x_axis = axis_for(over_time ? "minutes of measuring" : "trial", xs, true);
+    x_axis.whole = !over_time;
+    Chart chart("Path of the search",
+                fmt::format("{} trials, {} against {}", made.size(), metric_title(goal.metric), over_time ? "minutes" : "trial"), x_axis,
+                y_axis);
+    std::vector<Chart::Point> best;
+    for (const Made& one : made) {
+        const auto row = page.row_of(one.trial->configuration);
+        if (!one.y || !row || !page.rows[*row].standing->passes()) continue;
+        if (best.empty() || goal.better(*one.y, best.back().y)) best.push_back({one.x, *one.y});
+    }
+    if (!best.empty()) best.push_back({made.back().x, best.back().y});
+    chart.line(best, "best", true);
+    for (const Made& one : made) {
+        const auto row = page.row_of(one.trial->configuration);
+        const std::string kind = !one.y ? "failed" : row ? page.rows[*row].kind : "passing";
+        chart.point({one.x, one.y.value_or(y_axis.low)}, kind == "failed" && one.y ? "refused" : kind, point_title(page, *one.trial),
+                    !one.y);
+    }
+    return figure_of_page(chart.svg(),
+                          "Each mark is a trial; the line is the best measured so far that passes. A cross on the ground gave no number.",
+                          over_time ? " data-path=\"time\"" : " data-path=\"trial\"");
+}
+
+}  // namespace
+
+std::string gains_figure(const HtmlView& page) {
+    const Recommendation& result = page.view.recommendation;
+    if (result.conclusion != Conclusion::recommended || !result.default_passes) return "";
+    const StudyFile& file = page.view.setup.file;
+    const Goal& goal = page.leading();
+    std::vector<IntervalRow> rows;
+    std::string table =
+        "<div class=\"wide\"><table><caption>Before and after</caption><thead><tr><th scope=\"col\">workload</th><th "
+        "scope=\"col\">default</th>"
+        "<th scope=\"col\">recommended</th><th scope=\"col\">gain</th><th scope=\"col\">95 % interval</th></tr></thead><tbody>\n";
+    const auto add = [&](IntervalRow row, double before, double after) {
+        table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td></tr>\n", page.shown(row.label),
+                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after), percent(row.value),
+                             percent(row.low), percent(row.high));
+        row.label = file.secrets(row.label);
+        rows.push_back(std::move(row));
+    };
+    const Standing& best = *page.view.standings.find(result.recommended);
+    const Standing& base = *page.view.standings.find(result.default_configuration);
+    add({"the goal, all tried", result.gain.low, result.gain.value, result.gain.high, "recommended"}, base.estimate().mean,
+        best.estimate().mean);
+    const auto workload_row = [&](const std::string& label, const Metrics& after, const Metrics& before, const std::string& metric,
+                                  double runs_after, double runs_before) {
+        const auto a = value_in(after, metric);
+        const auto b = value_in(before, metric);
+        if (!a || !b || !(*a > 0) || !(*b > 0)) return;
+        const double noise = page.view.standings.noise();
+        add(ratio_row(label, goal, *a, *b, noise * std::sqrt(1 / std::max(1.0, runs_after) + 1 / std::max(1.0, runs_before))), *b, *a);
+    };
+    const Metrics after = page.view.means(result.recommended);
+    const Metrics before = page.view.means(result.default_configuration);
+    if (file.workloads.size() > 1)
+        for (const Workload& workload : file.workloads)
+            workload_row(workload.name, after, before, goal.metric + "@" + workload.name, best.leading().total_runs(),
+                         base.leading().total_runs());
+    for (const Workload& workload : file.report_workloads)
+        workload_row(workload.name + " (reported)", page.view.means(result.recommended, workload.name),
+                     page.view.means(result.default_configuration, workload.name), goal.metric, 1, 1);
+    return figure_of_page(interval_chart("Gain over the default",
+                                         fmt::format("{} to {} for the goal", percent(result.gain.low), percent(result.gain.high)), rows),
+                          page.shown("Gain of the recommended configuration over the default in " + metric_title(goal.metric) +
+                                     ", with 95 % intervals. The first is corrected for picking the best of all that were tried; those of "
+                                     "single workloads are not, and take the noise of the goal.")) +
+           table + "</tbody></table></div>\n";
+}
+
+std::string search_figures(const HtmlView& page) {
+    std::string out = path_figure(page, false);
+    if (out.empty()) return "";
+    out += path_figure(page, true);
+    std::vector<double> ends{0};
+    std::vector<double> costs;
+    for (const Trial& trial : page.view.trials)
+        if (trial.told()) {
+            ends.push_back(static_cast<double>(trial.id) + 0.5);
+            costs.push_back(trial.cost_seconds());
+        }
+    Chart chart("What each trial cost", fmt::format("{} trials", costs.size()),
+                {"trial", -0.5, *std::max_element(ends.begin(), ends.end()), true}, axis_for("seconds", costs, true), 720, 180);
+    for (const Trial& trial : page.view.trials)
+        if (trial.told())
+            chart.bar(static_cast<double>(trial.id) - 0.42, static_cast<double>(trial.id) + 0.42, trial.cost_seconds(),
+                      trial.failure() != nullptr ? "failed" : "", fmt::format("trial {}: {:.1f} s", trial.id, trial.cost_seconds()));
+    return out + figure_of_page(chart.svg(), "Seconds from the start of a trial to its end; failed ones in another colour.");
+}
+
+std::string trade_figure(const HtmlView& page) {
+    if (page.metrics.size() < 2 || page.rows.empty()) return "";
+    const std::string& y = page.metrics.front();
+    std::string x;
+    for (const std::string& name : page.metrics)
+        if (x.empty() && less_is_better(name) != less_is_better(y) && name != "success_ratio") x = name;
+    if (x.empty()) x = page.metrics[1];
+    std::vector<double> xs;
+    std::vector<double> ys;
+    std::vector<std::pair<const HtmlRow*, Chart::Point>> points;
+    for (const HtmlRow& row : page.rows) {
+        const auto a = value_in(row.means, x);
+        const auto b = value_in(row.means, y);
+        if (!a || !b) continue;
+        xs.push_back(*a * shown_factor(x));
+        ys.push_back(*b * shown_factor(y));
+        points.push_back({&row, {xs.back(), ys.back()}});
+    }
+    if (points.empty()) return "";
+    Chart chart("Trade-off", metric_title(y) + " against " + metric_title(x), axis_for(metric_title(x), xs), axis_for(metric_title(y), ys),
+                720, 340);
+    std::vector<Chart::Point> front;
+    const auto at_least = [](double a, double b, bool less) { return less ? a <= b : a >= b; };
+    const auto beats = [&](const Chart::Point& a, const Chart::Point& b) {
+        return at_least(a.x, b.x, less_is_better(x)) && at_least(a.y, b.y, less_is_better(y)) && (a.x != b.x || a.y != b.y);
+    };
+    for (const auto& [row, point] : points)
+        if (row->standing->passes() && std::none_of(points.begin(), points.end(), [&, &at = point](const auto& other) {
+                return other.first->standing->passes() && beats(other.second, at);
+            }))
+            front.push_back(point);
+    std::sort(front.begin(), front.end(), [](const auto& a, const auto& b) { return std::pair(a.x, a.y) < std::pair(b.x, b.y); });
+    if (front.size() > 1) chart.line(front, "front");
+    for (const auto& [row, point] : points)
+        chart.point(point, row->kind,
+                    page.view.setup.file.secrets(row->name) + fmt::format(": {} {}, {} {}", metric_title(x), tick_text(point.x, 0.01),
+                                                                          metric_title(y), tick_text(point.y, 0.01)));
+    std::string out = "<div class=\"tools only-script\">\n";
+    const auto select = [&](const char* id, const char* label, const std::string& chosen) {
+        out += fmt::format("<label>{} <select id=\"{}\">", label, id);
+        for (std::size_t i = 0; i < page.metrics.size(); ++i)
+            out += fmt::format("<option value=\"{}\"{}>{}</option>", i, page.metrics[i] == chosen ? " selected" : "",
+                               html_text(metric_title(page.metrics[i])));
+        out += "</select></label>\n";
+    };
+    select("trade-y", "Up:", y);
+    select("trade-x", "Across:", x);
+    return out + "</div>\n" +
+           figure_of_page(chart.svg(), fmt::format("{} of the configurations that pass are on the front of these two.", front.size()),
+                          " id=\"trade\"");
+}
+
+std::string parallel_figure(const HtmlView& page) {
+    const SearchSpace& space = page.view.setup.problem->space;
+    const Goal& goal = page.leading();
+    std::vector<const Parameter*> varied;
+    for (const Parameter& parameter : space.parameters()) {
+        std::set<std::string> seen;
+        for (const HtmlRow& row : page.rows)
+            if (const Value* value = row.standing->configuration.find(parameter.name)) seen.insert(text_of(*value));
+        if (seen.size() > 1) varied.push_back(&parameter);
+    }
+    if (varied.empty() || page.rows.size() < 2) return "";
+    constexpr std::size_t most_axes = 14;
+    const std::size_t left_out = varied.size() > most_axes ? varied.size() - most_axes : 0;
+    varied.resize(varied.size() - left_out);
+    std::vector<ParallelAxis> axes;
+    std::vector<std::map<std::string, double>> places;
+    for (const Parameter* parameter : varied) {
+        std::vector<Value> values;
+        for (const HtmlRow& row : page.rows)
+            if (const Value* value = row.standing->configuration.find(parameter->name))
+                if (std::find(values.begin(), values.end(), *value) == values.end()) values.push_back(*value);
+        std::stable_sort(values.begin(), values.end(), [](const Value& a, const Value& b) {
+            const auto x = number_of(a);
+            const auto y = number_of(b);
+            if (x.has_value() != y.has_value()) return !x.has_value();
+            return x ? *x < *y : text_of(a) < text_of(b);
+        });
+        ParallelAxis axis{page.view.setup.file.secrets(parameter->name), {}};
+        std::map<std::string, double>& place = places.emplace_back();
+        constexpr std::size_t most_ticks = 12;
+        for (std::size_t i = 0; i < values.size(); ++i) {
+            place[text_of(values[i])] = values.size() < 2 ? 0.5 : static_cast<double>(i) / static_cast<double>(values.size() - 1);
+            if (values.size() <= most_ticks || i == 0 || i + 1 == values.size() || i % (values.size() / most_ticks + 1) == 0)
+                axis.ticks.emplace_back(place[text_of(values[i])], page.view.setup.file.secrets(text_of(values[i])));
+        }
+        axes.push_back(std::move(axis));
+    }
+    std::vector<double> figures;
+    for (const HtmlRow& row : page.rows)
+        if (row.value) figures.push_back(*row.value);
+    const bool has_figures = !figures.empty();
+    const auto [low, high] = has_figures ? std::minmax_element(figures.begin(), figures.end()) : std::pair(figures.end(), figures.end());
+    ParallelAxis objective{metric_title(goal.metric), {}};
+    if (has_figures) objective.ticks = {{0, plain_figure_text(goal.metric, *low)}, {1, plain_figure_text(goal.metric, *high)}};
+    axes.push_back(std::move(objective));
+    std::vector<ParallelLine> lines;
+    for (auto row = page.rows.rbegin(); row != page.rows.rend(); ++row) {  // the best are drawn last, on top
+        ParallelLine line{
+            {},
+            page.view.setup.file.secrets(row->name) + ": " + (row->value ? figure_text(goal.metric, *row->value) : row->verdict),
+            row->kind};
+        for (std::size_t i = 0; i < varied.size(); ++i) {
+            const Value* value = row->standing->configuration.find(varied[i]->name);
+            line.places.push_back(value == nullptr ? 0 : places[i].at(text_of(*value)));  // not active: on the ground
+        }
+        const double place = row->value && *high > *low ? (*row->value - *low) / (*high - *low) : 0;
+        line.places.push_back(place);
+        const double good = goal.direction == Direction::maximize ? place : 1 - place;
+        line.strength = row->kind == "recommended" || row->kind == "usual" ? 1 : row->value ? 0.15 + 0.6 * good * good : 0.35;
+        lines.push_back(std::move(line));
+    }
+    return figure_of_page(
+        parallel_chart("Parallel coordinates", fmt::format("{} configurations over {} parameters", lines.size(), varied.size()), axes,
+                       lines),
+        fmt::format("Each line is a configuration; the better it is, the stronger. The recommended one is thick, broken lines gave no "
+                    "number. Move over a row of the table to find its line.{}",
+                    left_out > 0 ? fmt::format(" {} more parameters are left out.", left_out) : ""));
+}
+
+std::string effects_figure(const HtmlView& page) {
+    std::vector<IntervalRow> rows;
+    if (!page.effects.is_object() || !page.effects.contains("main")) return "";
+    for (const auto& effect : page.effects["main"]) {
+        if (effect["measured"].get<std::size_t>() == 0) continue;
+        const auto gain = [&](const char* key) { return effect["gain"][key].is_number() ? effect["gain"][key].get<double>() : 0.0; };
+        const std::string level = effect["level"].is_null()     ? "engine"
+                                  : effect["level"].is_string() ? effect["level"].get<std::string>()
+                                                                : effect["level"].dump();
+        rows.push_back({page.view.setup.file.secrets(effect["parameter"].get<std::string>() + " = " + level), gain("low"), gain("value"),
+                        gain("high"),
+                        gain("low") > 0    ? "better"
+                        : gain("high") < 0 ? "worse"
+                                           : "unknown"});
+    }
+    if (rows.empty()) return "";
+    std::stable_sort(rows.begin(), rows.end(), [](const IntervalRow& a, const IntervalRow& b) {
+        return (a.kind != "unknown") > (b.kind != "unknown") ||
+               ((a.kind != "unknown") == (b.kind != "unknown") && std::abs(a.value) > std::abs(b.value));
+    });
+    constexpr std::size_t most = 40;
+    const std::size_t left_out = rows.size() > most ? rows.size() - most : 0;
+    rows.resize(rows.size() - left_out);
+    return figure_of_page(
+        interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
+        page.shown(fmt::format("{} with one parameter at this level against the average of its levels, by the models of {} configurations. "
+                               "Grey: the interval holds zero, so it is not known whether it helps.{}",
+                               metric_title(page.leading().metric), page.effects["configurations"].get<std::size_t>(),
+                               left_out > 0 ? fmt::format(" {} more are left out.", left_out) : "")));
+}
+
+std::string drift_figure(const HtmlView& page) {
+    const Standing* base = page.view.standings.find(page.view.recommendation.default_configuration);
+    if (base == nullptr) return "";
+    const double factor = shown_factor(page.leading().metric);
+    std::vector<double> xs;
+    std::vector<double> ys;
+    std::vector<Chart::Point> points;
+    for (const Trial* trial : base->trials) {
+        const auto value = trial->measurement() == nullptr ? std::nullopt : value_in(trial->measurement()->metrics, page.leading().metric);
+        if (!value) continue;
+        xs.push_back(static_cast<double>(trial->id));
+        ys.push_back(*value * factor);
+        points.push_back({xs.back(), ys.back()});
+    }
+    if (points.size() < 2) return "";
+    ChartAxis trials = axis_for("trial", xs, true);
+    trials.whole = true;
+    Chart chart("The default, measured again and again", fmt::format("{} measurements", points.size()), trials,
+                axis_for(metric_title(page.leading().metric), ys), 720, 200);
+    chart.line(points, "even");
+    for (const Chart::Point& point : points)
+        chart.point(point, "usual", fmt::format("trial {:.0f}: {}", point.x, tick_text(point.y, 0.01)));
+    return figure_of_page(chart.svg(),
+                          "What the same configuration gave over the study: how noisy the machine is, and whether it drifted.");
+}
+
+std::string predicted_figure(const HtmlView& page) {
+    const Beliefs& beliefs = page.view.setup.beliefs;
+    const double factor = shown_factor(page.leading().metric);
+    if (beliefs.size() == 0) return "";
+    struct Both {
+        const HtmlRow* row;
+        double predicted, measured;
+    };
+    std::vector<Both> both;
+    std::vector<double> ratios;
+    for (const HtmlRow& row : page.rows) {
+        if (!row.value || !(*row.value > 0) || row.standing->measured() == 0) continue;
+        const auto belief = beliefs[0].belief(row.standing->configuration).log_value;
+        if (!belief || !std::isfinite(*belief)) continue;
+        both.push_back({&row, std::exp(*belief), *row.value});
+        ratios.push_back(*row.value / both.back().predicted);
+    }
+    if (both.size() < 3) return "";
+    std::nth_element(ratios.begin(), ratios.begin() + static_cast<std::ptrdiff_t>(ratios.size() / 2), ratios.end());
+    const double ratio = ratios[ratios.size() / 2];
+    std::vector<double> xs;
+    std::vector<double> ys;
+    for (const Both& one : both) {
+        xs.push_back(one.predicted * ratio * factor);
+        ys.push_back(one.measured * factor);
+    }
+    Chart chart("Predicted against measured", fmt::format("{} configurations", both.size()),
+                axis_for("predicted, scaled by its median error", xs), axis_for("measured " + metric_title(page.leading().metric), ys));
+    const double low = std::max(*std::min_element(xs.begin(), xs.end()), *std::min_element(ys.begin(), ys.end()));
+    const double high = std::min(*std::max_element(xs.begin(), xs.end()), *std::max_element(ys.begin(), ys.end()));
+    if (high > low) chart.line({{low, low}, {high, high}}, "even");
+    for (std::size_t i = 0; i < both.size(); ++i)
+        chart.point({xs[i], ys[i]}, both[i].row->kind,
+                    page.view.setup.file.secrets(both[i].row->name) +
+                        fmt::format(": predicted {}, measured {}", tick_text(xs[i], 0.1), tick_text(ys[i], 0.1)));
+    return figure_of_page(
+        chart.svg(), page.shown(fmt::format("What {} expected of each configuration before it was measured. It is right up to a factor, "
+                                            "{:.3g} here; on the broken line it would be right.",
+                                            beliefs[0].name(), ratio)));
+}
+
+}  // namespace servetune

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "html_report.hpp"
+
+#include "html_style.hpp"
+#include "html_text.hpp"
+#include "html_view.hpp"
+#include "servetune/base/number_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+std::string with_blanks(std::string name) {
+    std::replace(name.begin(), name.end(), '_', ' ');
+    return name;
+}
+
+class HtmlPage {
+public:
+    HtmlPage(const HtmlView& page, const std::string& report_json)
+        : page_(page),
+          view_(page.view),
+          setup_(page.view.setup),
+          file_(page.view.setup.file),
+          result_(page.view.recommendation),
+          json_(report_json) {}
+
+    std::string text() {
+        verdict();
+        facts();
+        section("gains", "Gain", gains_figure(page_));
+        section("search", "Path of the search", path_tools() + search_figures(page_));
+        section("trade", "Trade-offs", trade_figure(page_), "trade-offs");
+        section("results", "All configurations", results(), "configurations");
+        section("parallel", "Which settings are good together", parallel_figure(page_));
+        section("effects", "What the flags do", effects_figure(page_) + pairs() + no_effects());
+        section("failures", "What failed", failures());
+        section("audit", "Audit", audit());
+        section("noise", "Noise and drift", noise());
+        section("predicted", "Predicted against measured", predicted_figure(page_));
+        section("certain", "How sure this is", certain());
+        section("words", "Words", words());
+        return whole();
+    }
+
+private:
+    [[nodiscard]] std::string shown(std::string_view text) const { return page_.shown(text); }
+    [[nodiscard]] std::string figure(std::optional<double> value, std::string_view metric) const {
+        return value ? plain_figure_text(metric, *value) : "–";
+    }
+
+    void section(const std::string& id, const std::string& title, const std::string& content, const std::string& anchor = "") {
+        if (content.empty()) return;
+        const std::string name = anchor.empty() ? id : anchor;
+        contents_ += fmt::format("<li><a href=\"#{}\">{}</a></li>\n", name, title);
+        body_ += fmt::format("<section aria-labelledby=\"{0}\"><h2 id=\"{0}\">{1}</h2>\n{2}</section>\n", name, title, content);
+    }
+
+    void verdict() {
+        const Headline headline = headline_of(view_);
+        top_ += fmt::format("<div class=\"verdict {}\"><p><strong>{}</strong></p>\n", name_in(conclusions, headline.conclusion),
+                            shown(headline.title + "."));
+        const std::string why = headline.reason + (headline.advice.empty() ? "" : " " + headline.advice);
+        top_ += "<p>" + shown(why) + "</p>\n";
+        if (!headline.command.empty())
+            top_ += "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" + shown(headline.command) +
+                    "</pre>\n<div class=\"only-script\"><button type=\"button\" data-copy=\"command\">Copy the command</button></div>\n";
+        if (!headline.given_away.empty()) top_ += "<p class=\"soft\">" + shown(headline.given_away) + "</p>\n";
+        top_ += "</div>\n";
+    }
+
+    void facts() {
+        std::size_t told = 0;
+        std::size_t failed = 0;
+        for (const Trial& trial : view_.trials) {
+            told += trial.told() ? 1 : 0;
+            failed += trial.failure() != nullptr ? 1 : 0;
+        }
+        const auto fact = [&](const std::string& name, const std::string& value) {
+            top_ += "<div><dt>" + shown(name) + "</dt><dd>" + shown(value) + "</dd></div>\n";
+        };
+        top_ += "<dl class=\"facts\">\n";
+        if (!file_.model.empty()) fact("model", file_.model);
+        if (!file_.hardware.empty()) fact("hardware", file_.hardware);
+        fact("goal", setup_.problem->objective.goals_text());
+        fact("trials", fmt::format("{}, {} failed", told, failed));
+        fact("measuring", seconds_text(view_.cost_seconds()));
+        fact("ended", page_.stop_reason.empty() ? "not yet" : with_blanks(page_.stop_reason));
+        fact("strategy", file_.strategy.name + fmt::format(", seed {}", file_.seed));
+        top_ += "</dl>\n";
+        if (const std::string by = file_.measured_by(); !by.empty()) top_ += "<p class=\"soft\">" + shown(by) + "</p>\n";
+    }
+
+    [[nodiscard]] static std::string key() {
+        return "<ul class=\"key\"><li><span class=\"swatch recommended\"></span>recommended</li><li><span class=\"swatch "
+               "usual\"></span>the default</li>"
+               "<li><span class=\"swatch\"></span>passes</li><li><span class=\"swatch refused\"></span>refused</li>"
+               "<li><span class=\"swatch failed\"></span>no number</li></ul>\n";
+    }
+    [[nodiscard]] std::string path_tools() const {
+        if (view_.search.empty()) return "";
+        return "<div class=\"tools only-script\"><label>Across: <select id=\"path-axis\"><option value=\"trial\">trials</option><option "
+               "value=\"time\">"
+               "time</option></select></label></div>\n" +
+               key();
+    }
+
+    /// The columns beside the goal: every other goal and every limited metric.
+    [[nodiscard]] std::string results() const {
+        if (page_.rows.empty()) return "";
+        const Problem& problem = *setup_.problem;
+        std::string out =
+            "<div class=\"tools only-script\"><label>Show rows with: <input id=\"filter\" type=\"search\"></label><span id=\"shown\" "
+            "role=\"status\"></span>"
+            "</div>\n<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"all configurations\"><table id=\"results\" "
+            "class=\"sortable\"><caption>" +
+            fmt::format("{} configurations, the best first.", page_.rows.size()) +
+            "</caption><thead><tr><th scope=\"col\">setting</th><th scope=\"col\">" + html_text(metric_title(page_.leading().metric)) +
+            "</th><th scope=\"col\">gain</th>";
+        for (std::size_t k = 1; k < problem.objective.goals.size(); ++k)
+            out += "<th scope=\"col\">" + html_text(metric_title(problem.objective.goals[k].metric)) + "</th>";
+        for (const Limit& limit : problem.objective.limits) out += "<th scope=\"col\">" + shown(limit.readable()) + "</th>";
+        out += "<th scope=\"col\">measured</th><th scope=\"col\" class=\"text\">verdict</th></tr></thead><tbody>\n";
+        for (std::size_t i = 0; i < page_.rows.size(); ++i) {
+            const HtmlRow& row = page_.rows[i];
+            out += fmt::format("<tr class=\"{}\" data-index=\"{}\"><td>{}</td>", row.kind, i, shown(row.name));
+            const auto cell = [&](const std::string& text, std::optional<double> value, const char* kind = "") {
+                out += fmt::format("<td data-value=\"{}\" class=\"{}\">{}</td>", value ? fmt::format("{:.9g}", *value) : "", kind, text);
+            };
+            cell(figure(row.value, page_.leading().metric), row.value);
+            cell(row.gain ? percent(*row.gain) : "–", row.gain);
+            for (std::size_t k = 1; k < problem.objective.goals.size(); ++k) {
+                const auto value = value_in(row.means, problem.objective.goals[k].metric);
+                cell(figure(value, problem.objective.goals[k].metric), value);
+            }
+            for (const Limit& limit : problem.objective.limits) limited(*row.standing, limit, out);
+            cell(fmt::format("{:.0f}", row.standing->leading().total_runs()), row.standing->leading().total_runs());
+            out += "<td class=\"text\">" + shown(row.verdict) + "</td></tr>\n";
+        }
+        return out + "</tbody></table></div>\n";
+    }
+    void limited(const Standing& standing, const Limit& limit, std::string& out) const {
+        std::string cell;
+        std::optional<double> worst;
+        for (const auto& [workload, value] : limited_figures(standing, limit, setup_.problem->decision)) {
+            const std::string text = (workload.empty() ? "" : workload + " ") + plain_figure_text(limit.metric, value);
+            cell += (cell.empty() ? "" : "<br>") +
+                    (limit.keeps(value) ? shown(text) : "<span class=\"broken\">" + shown(text) + " broken</span>");
+            if (!worst || (limit.at_least ? value < *worst : value > *worst)) worst = value;
+        }
+        out += fmt::format("<td data-value=\"{}\">{}</td>", worst ? fmt::format("{:.9g}", *worst) : "", cell.empty() ? "–" : cell);
+    }
+
+    [[nodiscard]] std::string pairs() const {
+        if (!page_.effects.is_object() || !page_.effects.contains("interactions") || page_.effects["interactions"].empty()) return "";
+        std::string out;
+        const auto text = [](const nlohmann::ordered_json& value) {
+            return value.is_null() ? std::string("engine") : value.is_string() ? value.get<std::string>() : value.dump();
+        };
+        for (const auto& pair : page_.effects["interactions"]) {
+            const auto& gain = pair["gain"];
+            if (!gain["low"].is_number() || !gain["high"].is_number() || !gain["value"].is_number()) continue;
+            if (gain["low"].get<double>() <= 0 && gain["high"].get<double>() >= 0) continue;
+            out += "<li>" +
+                   shown(fmt::format(
+                       "{} = {} with {} = {}: {} beyond what each does alone (95 % interval {} to {}); measured together {} times",
+                       text(pair["parameters"][0]), text(pair["levels"][0]), text(pair["parameters"][1]), text(pair["levels"][1]),
+                       percent(gain["value"].get<double>()), percent(gain["low"].get<double>()), percent(gain["high"].get<double>()),
+                       pair["together"].get<std::size_t>())) +
+                   "</li>\n";
+        }
+        return "<h3>Pairs</h3>\n" + (out.empty() ? "<p>No two of them are known to act together.</p>\n" : "<ul>\n" + out + "</ul>\n");
+    }
+    [[nodiscard]] std::string no_effects() const {
+        if (!page_.effects.is_object() || !page_.effects["main"].empty()) return "";
+        return "<p>" +
+               shown(fmt::format("Not said: {} configurations gave a number, and {} are needed before effects can be told apart.",
+                                 page_.effects["configurations"].get<std::size_t>(), page_.effects["needed"].get<std::size_t>())) +
+               "</p>\n";
+    }
+
+    [[nodiscard]] std::string setting(const Trial& trial) const {
+        const std::string changes = difference_text(trial.configuration, result_.default_configuration);
+        return (changes.empty() ? "the default" : changes) + (trial.workload.empty() ? "" : ", workload " + trial.workload);
+    }
+
+    /// By kind, the most frequent first, each with the lines of its log.
+    [[nodiscard]] std::string failures() const {
+        std::map<std::string, std::vector<const Trial*>> kinds;
+        for (const Trial& trial : view_.trials)
+            if (trial.failure() != nullptr) kinds[std::string(name_in(failure_kinds, trial.failure()->kind))].push_back(&trial);
+        std::vector<std::pair<std::string, std::vector<const Trial*>>> sorted(kinds.begin(), kinds.end());
+        std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+        std::string out;
+        constexpr std::size_t most_shown = 20;
+        for (const auto& [kind, trials] : sorted) {
+            out += fmt::format("<details{}><summary>{}: {} trial{}</summary>\n", &kind == &sorted.front().first ? " open" : "", shown(kind),
+                               trials.size(), trials.size() == 1 ? "" : "s");
+            for (std::size_t i = 0; i < std::min(trials.size(), most_shown); ++i) {
+                const Failure& failure = *trials[i]->failure();
+                out += "<p>" + shown(fmt::format("Trial {} ({}): {}", trials[i]->id, setting(*trials[i]), failure.message)) + "</p>\n";
+                std::string log;
+                for (const std::string& line : failure.log_lines) log += line + "\n";
+                if (!log.empty()) out += "<pre>" + shown(log) + "</pre>\n";
+            }
+            if (trials.size() > most_shown)
+                out += fmt::format("<p class=\"soft\">and {} more, in the data below</p>\n", trials.size() - most_shown);
+            out += "</details>\n";
+        }
+        std::string refused;
+        for (const HtmlRow& row : page_.rows)
+            if (row.value && !row.standing->passes()) refused += "<li>" + shown(row.name + ": " + row.standing->refused) + "</li>\n";
+        if (!refused.empty()) out += "<details><summary>Measured, and refused</summary><ul>\n" + refused + "</ul></details>\n";
+        return out;
+    }
+
+    /// By what was found, not by trial.
+    [[nodiscard]] std::string audit() const {
+        struct Group {
+            std::size_t unsound = 0, suspect = 0;
+            const Trial* first = nullptr;
+            const Finding* example = nullptr;
+        };
+        std::map<std::string, Group> groups;
+        std::size_t measured = 0;
+        std::size_t sound = 0;
+        for (const Trial& trial : view_.trials) {
+            if (trial.measurement() == nullptr) continue;
+            ++measured;
+            const Validity& validity = trial.measurement()->validity;
+            if (validity.verdict == Verdict::sound) {
+                ++sound;
+                continue;
+            }
+            std::set<std::string> seen;
+            for (const Finding& finding : validity.findings) {
+                if (!seen.insert(finding.id).second) continue;
+                Group& group = groups[finding.id];
+                (validity.verdict == Verdict::unsound ? group.unsound : group.suspect) += 1;
+                if (group.example == nullptr) group.first = &trial, group.example = &finding;
+            }
+        }
+        if (measured == 0) return "";
+        std::string out = fmt::format("<p>{} of {} measurements are sound. Unsound ones {}.</p>\n", sound, measured,
+                                      setup_.problem->decision.enforce_audit ? "cannot win" : "count all the same, as the study says");
+        if (groups.empty()) return out;
+        out +=
+            "<div class=\"wide\"><table><caption>What was found, by kind</caption><thead><tr><th scope=\"col\">finding</th><th "
+            "scope=\"col\">unsound</th>"
+            "<th scope=\"col\">suspect</th><th scope=\"col\" class=\"text\">the first</th></tr></thead><tbody>\n";
+        for (const auto& [id, group] : groups)
+            out += fmt::format(
+                "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"text\">{}</td></tr>\n", shown(id), group.unsound, group.suspect,
+                shown(fmt::format("trial {}: {}{}{}{}{}", group.first->id, group.example->left, group.example->right.empty() ? "" : "; ",
+                                  group.example->right, group.example->cause.empty() ? "" : ". ", group.example->cause)));
+        return out + "</tbody></table></div>\n";
+    }
+
+    [[nodiscard]] std::string noise() const {
+        if (view_.search.empty()) return "";
+        std::string out = "<p>" + shown("Noise: " + noise_text(view_) + ".") + "</p>\n";
+        if (const std::string drift = drift_text(view_.standings.drift()); !drift.empty())
+            out += "<p>" + shown("Drift: " + drift + ".") + "</p>\n";
+        return out + drift_figure(page_);
+    }
+
+    [[nodiscard]] std::string certain() const {
+        std::vector<std::string> sure;
+        std::vector<std::string> unsure;
+        std::vector<std::string> next;
+        if (result_.conclusion == Conclusion::recommended && result_.default_passes) {
+            if (result_.gain.low > 0)
+                sure.push_back("The recommended command is at least " + percent(result_.gain.low) + " better than the default here.");
+            else unsure.push_back("Whether the recommended command is better than the default: the interval holds zero.");
+            unsure.push_back(fmt::format("Whether it is the best of what was tried: the probability is {:.0f} %.",
+                                         100 * std::min(result_.p_best, 0.99)));
+        }
+        if (result_.conclusion == Conclusion::keep_default) sure.push_back("Nothing that was tried is proven to be worth a change.");
+        if (result_.conclusion == Conclusion::inconclusive) unsure.push_back("Everything: " + headline_of(view_).reason);
+        std::size_t failing = 0;
+        for (const HtmlRow& row : page_.rows) failing += row.kind == "failed" ? 1 : 0;
+        if (failing > 0) sure.push_back(fmt::format("{} configuration{} gave no number here.", failing, failing == 1 ? "" : "s"));
+        if (!result_.tied.empty())
+            unsure.push_back(fmt::format("The order of the recommended one and {} other{}: at this noise they cannot be told apart.",
+                                         result_.tied.size(), result_.tied.size() == 1 ? "" : "s"));
+        const double size = setup_.problem->feasible.size();
+        if (size > static_cast<double>(page_.rows.size()))
+            unsure.push_back(fmt::format("What was not tried: {} of {:.3g} configurations were measured.", page_.rows.size(), size));
+        for (const std::string& limit : result_.unknown) unsure.push_back("The limit " + limit + ": no result has that metric.");
+        for (const auto& [name, value] : result_.recommended.entries()) {
+            const Parameter& parameter = setup_.problem->space.at(name);
+            const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
+            if (changes_answers && value != parameter.default_value && !value_in(view_.means(result_.recommended), "quality_drop"))
+                unsure.push_back("Quality: " + name + " = " + text_of(value) +
+                                 " changes what the model computes with, and answers were not compared.");
+        }
+        if (view_.standings.replicated() == 0)
+            next.emplace_back("Measure again: every configuration was measured once, so the noise is assumed.");
+        if (page_.stop_reason.empty() || page_.stop_reason == "trials_spent")
+            next.emplace_back("Run on with a larger budget: `autotune run` goes on where it stopped.");
+        if (!result_.tied.empty()) next.emplace_back("Decide between two that are tied: `autotune compare`.");
+        if (failing > 0 && failing * 2 >= page_.rows.size())
+            next.emplace_back("Remove what fails from the space: half of the configurations or more gave no number.");
+        for (const std::string& note : file_.notes) unsure.push_back(note);
+        const auto list = [&](const char* title, const std::vector<std::string>& items) {
+            if (items.empty()) return std::string();
+            std::string out = std::string("<section><h3>") + title + "</h3><ul>\n";
+            for (const std::string& item : items) out += "<li>" + shown(item) + "</li>\n";
+            return out + "</ul></section>\n";
+        };
+        return "<div class=\"three\">\n" + list("Certain", sure) + list("Not certain", unsure) + list("To try next", next) + "</div>\n";
+    }
+
+    [[nodiscard]] static std::string words() {
+        constexpr std::pair<const char*, const char*> all[] = {
+            {"default", "The engine as it starts without the flags of this study; trial 0."},
+            {"gain", "How much better a figure is than the default's: 2 % more throughput, or the same work in 1/1.02 of the time."},
+            {"95 % interval", "Were the study repeated many times, 95 of 100 such intervals would hold the true value."},
+            {"TTFT", "Time to first token: from sending a request to its first token."},
+            {"TPOT", "Time per output token: the mean time between tokens of one answer after the first."},
+            {"ITL", "Inter-token latency: each time between two tokens, over all answers."},
+            {"p95", "95 of 100 requests are at most as slow."},
+            {"limit", "A bound that a configuration has to keep; one that breaks it is refused, however fast it is."},
+            {"sound, suspect, unsound",
+             "What the audit says of a measurement: all figures fit together; something disturbed it; it cannot be true."},
+            {"noise", "How much two measurements of the same configuration differ, as a share."},
+            {"drift", "A change of the machine's speed during the study, seen by measuring the default again."},
+            {"front", "Configurations of which no other is better in both figures."}};
+        std::string out = "<details><summary>What the words of this page mean</summary><dl>\n";
+        for (const auto& [word, meaning] : all) out += fmt::format("<dt>{}</dt><dd class=\"plain\">{}</dd>\n", word, meaning);
+        return out + "</dl></details>\n";
+    }
+
+    [[nodiscard]] std::string whole() const {
+        const std::string title =
+            file_.name + (file_.model.empty() ? "" : ": " + file_.model) + (file_.hardware.empty() ? "" : " on " + file_.hardware);
+        std::string out =
+            "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
+            "content=\"width=device-width,initial-scale=1\">\n"
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
+            "'unsafe-inline'; img-src data:\">\n"
+            "<link rel=\"icon\" href=\"data:,\">\n";
+        out += "<title>" + shown(title) + "</title>\n<style>";
+        out += html_style;
+        out += "</style></head>\n<body><a class=\"skip\" href=\"#main\">To the content</a>\n<header><h1>" + shown(title) +
+               "</h1>\n<nav aria-label=\"contents\"><ul>\n" + contents_ + "</ul></nav></header>\n<main id=\"main\">\n" + top_ + body_;
+        out +=
+            "<section aria-labelledby=\"data-head\"><h2 id=\"data-head\">Data</h2>\n<div class=\"only-script tools\"><button "
+            "type=\"button\" id=\"get-json\">"
+            "Download JSON</button><button type=\"button\" id=\"get-csv\">Download CSV</button></div>\n<noscript><p>All figures are in "
+            "this file, in the "
+            "element <code>data</code>; without JavaScript they cannot be downloaded from here.</p></noscript></section>\n";
+        out += "</main>\n<footer>Made by servetune. This file needs no network.</footer>\n<script type=\"application/json\" id=\"data\">" +
+               html_data(page_, json_) + "</script>\n<script>";
+        out += html_script;
+        return out + "</script></body></html>\n";
+    }
+
+    const HtmlView& page_;
+    const ReportView& view_;
+    const StudySetup& setup_;
+    const StudyFile& file_;
+    const Recommendation& result_;
+    const std::string& json_;
+    std::string contents_, top_, body_;
+};
+
+}  // namespace
+
+std::string html_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json& effects,
+                    const std::string& report_json) {
+    const HtmlView page(view, stop_reason, effects);
+    return HtmlPage(page, report_json).text();
+}
+
+}  // namespace servetune

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "html_style.hpp"
+
+namespace servetune {
+
+const std::string_view html_script = R"js(
+'use strict';
+document.documentElement.classList.add('has-script');
+const data = JSON.parse(document.getElementById('data').textContent);
+const all = (selector, from) => Array.from((from || document).querySelectorAll(selector));
+const svgElement = (name, attributes, parent) => {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
+  if (parent) parent.append(element);
+  return element;
+};
+
+// Copy the command.
+for (const button of all('button[data-copy]'))
+  button.addEventListener('click', async () => {
+    const text = document.getElementById(button.dataset.copy).textContent;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'Copied';
+    } catch (error) {
+      const range = document.createRange();
+      range.selectNodeContents(document.getElementById(button.dataset.copy));
+      getSelection().removeAllRanges();
+      getSelection().addRange(range);
+      button.textContent = 'Selected: press Ctrl-C';
+    }
+  });
+
+// Tables: a column's button sorts by it, the filter keeps rows with a text.
+for (const table of all('table.sortable')) {
+  const body = table.tBodies[0];
+  all('thead th', table).forEach((head, column) => {
+    const button = document.createElement('button');
+    button.type = 'button';
+    button.textContent = head.textContent;
+    head.replaceChildren(button);
+    button.addEventListener('click', () => {
+      const up = head.getAttribute('aria-sort') !== 'ascending';
+      all('thead th', table).forEach((other) => other.removeAttribute('aria-sort'));
+      head.setAttribute('aria-sort', up ? 'ascending' : 'descending');
+      const key = (row) => {
+        const cell = row.cells[column];
+        if (cell.dataset.value !== undefined) return cell.dataset.value === '' ? null : Number(cell.dataset.value);
+        return cell.textContent.toLowerCase();
+      };
+      const rows = Array.from(body.rows).map((row) => [key(row), row]);
+      rows.sort(([a], [b]) => {
+        if (a === null || b === null) return (a === null) - (b === null);
+        const order = a < b ? -1 : a > b ? 1 : 0;
+        return up ? order : -order;
+      });
+      body.append(...rows.map(([, row]) => row));
+    });
+  });
+}
+const filter = document.getElementById('filter');
+if (filter) filter.addEventListener('input', () => {
+  const wanted = filter.value.toLowerCase();
+  let shown = 0;
+  for (const row of all('#results tbody tr')) {
+    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    shown += row.hidden ? 0 : 1;
+  }
+  document.getElementById('shown').textContent = shown + ' rows';
+});
+
+// A row that is chosen is seen in the other drawings too.
+const choose = (index) => {
+  for (const row of all('#results tbody tr')) row.classList.toggle('chosen', row.dataset.index === index);
+  const label = index === undefined ? null : data.configurations[Number(index)].name;
+  for (const thread of all('.thread')) thread.classList.toggle('chosen', thread.querySelector('title').textContent.startsWith(label + ': '));
+};
+for (const row of all('#results tbody tr')) {
+  row.addEventListener('mouseenter', () => choose(row.dataset.index));
+  row.addEventListener('focusin', () => choose(row.dataset.index));
+  row.addEventListener('click', () => choose(row.dataset.index));
+}
+
+// Path of the search: over trials or over time.
+const pathChoice = document.getElementById('path-axis');
+if (pathChoice) {
+  const show = () => {
+    for (const figure of all('[data-path]')) figure.hidden = figure.dataset.path !== pathChoice.value;
+  };
+  pathChoice.addEventListener('change', show);
+  show();
+}
+
+// Trade-off: any two metrics against each other, with the front of both.
+const drawTrade = () => {
+  const figure = document.getElementById('trade');
+  if (!figure) return;
+  const [x, y] = ['trade-x', 'trade-y'].map((id) => Number(document.getElementById(id).value));
+  const points = [];
+  data.configurations.forEach((one, index) => {
+    const a = one.values[x], b = one.values[y];
+    if (a !== null && b !== null) points.push({a, b, index, kind: one.kind, name: one.name});
+  });
+  figure.querySelector('svg').remove();
+  const svg = svgElement('svg', {viewBox: '0 0 720 340', role: 'img',
+    'aria-label': data.titles[y] + ' against ' + data.titles[x] + ', ' + points.length + ' configurations'});
+  figure.prepend(svg);
+  if (points.length === 0) {
+    svgElement('text', {x: 360, y: 170, 'text-anchor': 'middle'}, svg).textContent = 'no configuration has both';
+    return;
+  }
+  const range = (values) => {
+    let low = Math.min(...values), high = Math.max(...values);
+    const room = high > low ? 0.05 * (high - low) : Math.abs(high) * 0.05 || 1;
+    return [low - room, high + room];
+  };
+  const [left, right, top, bottom] = [74, 14, 12, 44];
+  const xs = range(points.map((p) => p.a)), ys = range(points.map((p) => p.b));
+  const across = (v) => left + (720 - left - right) * (v - xs[0]) / (xs[1] - xs[0]);
+  const up = (v) => 340 - bottom - (340 - top - bottom) * (v - ys[0]) / (ys[1] - ys[0]);
+  const ticks = ([low, high]) => {
+    const raw = (high - low) / 6, power = 10 ** Math.floor(Math.log10(raw));
+    const step = power * (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10);
+    const result = [];
+    for (let n = Math.ceil(low / step); n * step <= high; ++n) result.push([n * step, Math.max(0, -Math.floor(Math.log10(step) + 1e-9))]);
+    return result;
+  };
+  for (const [value, digits] of ticks(ys)) {
+    svgElement('path', {class: 'grid', d: `M${left} ${up(value)}H${720 - right}`}, svg);
+    svgElement('text', {x: left - 6, y: up(value) + 4, 'text-anchor': 'end', class: 'tick'}, svg).textContent = value.toFixed(digits);
+  }
+  for (const [value, digits] of ticks(xs))
+    svgElement('text', {x: across(value), y: 340 - bottom + 18, 'text-anchor': 'middle', class: 'tick'}, svg).textContent = value.toFixed(digits);
+  svgElement('path', {class: 'axis', d: `M${left} ${top}V${340 - bottom}H${720 - right}`}, svg);
+  svgElement('text', {x: 390, y: 332, 'text-anchor': 'middle', class: 'label'}, svg).textContent = data.titles[x];
+  svgElement('text', {transform: 'translate(14 150) rotate(-90)', 'text-anchor': 'middle', class: 'label'}, svg).textContent = data.titles[y];
+  const better = (a, b, metric) => (data.less[metric] ? a <= b : a >= b);
+  const works = points.filter((p) => p.kind !== 'refused' && p.kind !== 'failed');
+  const front = works.filter((p) => !works.some((q) => better(q.a, p.a, x) && better(q.b, p.b, y) && (q.a !== p.a || q.b !== p.b)));
+  front.sort((p, q) => p.a - q.a || p.b - q.b);
+  if (front.length > 1)
+    svgElement('path', {class: 'line front', d: 'M' + front.map((p) => across(p.a) + ' ' + up(p.b)).join('L')}, svg);
+  for (const p of points) {
+    const mark = svgElement('circle', {class: 'mark ' + p.kind, cx: across(p.a), cy: up(p.b), r: 4}, svg);
+    svgElement('title', {}, mark).textContent = `${p.name}: ${data.titles[x]} ${p.a}, ${data.titles[y]} ${p.b}`;
+    mark.addEventListener('mouseenter', () => choose(String(p.index)));
+  }
+  const caption = figure.querySelector('figcaption');
+  caption.textContent = front.length + ' of ' + works.length + ' configurations that pass are on the front of these two.';
+};
+for (const id of ['trade-x', 'trade-y']) {
+  const select = document.getElementById(id);
+  if (select) select.addEventListener('change', drawTrade);
+}
+
+// Downloads.
+const offer = (name, type, text) => {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], {type}));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+};
+const csvCell = (value) => {
+  const text = value === null || value === undefined ? '' : String(value);
+  return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
+};
+const buttons = {
+  'get-json': () => offer(data.study + '.json', 'application/json', JSON.stringify(data.report, null, 2) + '\n'),
+  'get-csv': () => {
+    const lines = [['trial', 'workload', 'setting', 'seconds', 'failure'].concat(data.metrics)];
+    for (const trial of data.trials)
+      lines.push([trial.id, trial.workload, data.configurations[trial.of].name, trial.seconds, trial.failure].concat(trial.values || []));
+    offer(data.study + '.csv', 'text/csv', lines.map((line) => line.map(csvCell).join(',')).join('\n') + '\n');
+  },
+};
+for (const [id, action] of Object.entries(buttons)) {
+  const button = document.getElementById(id);
+  if (button) button.addEventListener('click', action);
+}
+)js";
+
+}  // namespace servetune

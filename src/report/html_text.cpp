@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "html_text.hpp"
+
+#include "servetune/base/printable.hpp"
+#include "servetune/trial/figure_text.hpp"
+
+#include <array>
+#include <utility>
+
+namespace servetune {
+
+std::string html_text(std::string_view text) {
+    std::string result;
+    for (const char c : printable(text)) {
+        switch (c) {
+            case '&': result += "&amp;"; break;
+            case '<': result += "&lt;"; break;
+            case '>': result += "&gt;"; break;
+            case '"': result += "&quot;"; break;
+            case '\'': result += "&#39;"; break;
+            default: result += c;
+        }
+    }
+    return result;
+}
+
+std::string html_json(std::string_view json) {
+    std::string result;
+    result.reserve(json.size());
+    for (const char c : json) {
+        if (c == '<') result += "\\u003c";
+        else result += c;
+    }
+    return result;
+}
+
+std::string metric_title(std::string_view metric) {
+    const auto at = metric.find('@');
+    std::string_view name = metric.substr(0, at);
+    const std::string workload = at == std::string_view::npos ? "" : ", " + std::string(metric.substr(at + 1));
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 4> families{{{"time_to_first_token_", "TTFT "},
+                                                                                     {"time_per_output_token_", "TPOT "},
+                                                                                     {"inter_token_latency_", "ITL "},
+                                                                                     {"latency_", "latency "}}};
+    std::string title;
+    const bool milliseconds = shown_in_milliseconds(name);
+    if (milliseconds) name.remove_suffix(std::string_view("_seconds").size());
+    for (const auto& [family, called] : families)
+        if (name.starts_with(family)) {
+            title = called;
+            name.remove_prefix(family.size());
+            break;
+        }
+    for (const char c : name) title += c == '_' ? ' ' : c;
+    if (const auto rate = title.find(" per second"); rate != std::string::npos)
+        title.replace(rate, std::string_view(" per second").size(), "/s");
+    return title + (milliseconds ? " (ms)" : "") + workload;
+}
+
+bool less_is_better(std::string_view metric) {
+    const std::string_view name = metric.substr(0, metric.find('@'));
+    return name.ends_with("_seconds") || name.ends_with("_drop") || name.starts_with("usd_") || name.starts_with("failed_");
+}
+
+}  // namespace servetune

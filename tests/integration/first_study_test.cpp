@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// The first hour of a new user: `init`, all errors at once, what `validate` and `run --dry-run` promise.
+#include "support/autotune.hpp"
+#include "support/process.hpp"
+#include "support/stream_server.hpp"
+#include "support/test.hpp"
+
+#include "servetune/io/files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <filesystem>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+using FirstJson = nlohmann::json;
+
+/// A folder on whose PATH there are only these programs, each a script.
+class Machine {
+public:
+    void install(const std::string& name, const std::string& body = "exit 0\n") {
+        fs::create_directories(folder_.path() / "bin");
+        const fs::path file = folder_.write("bin/" + name, "#!/bin/sh\n" + body);
+        fs::permissions(file, fs::perms::owner_all);
+    }
+    [[nodiscard]] Ran run(std::vector<std::string> words) const {
+        fs::create_directories(folder_.path() / "bin");
+        std::vector<std::string> all{"/usr/bin/env", "PATH=" + (folder_.path() / "bin").string(), SERVETUNE_PROGRAM};
+        all.insert(all.end(), words.begin(), words.end());
+        return ran(all, folder_.path());
+    }
+    [[nodiscard]] const TemporaryFolder& folder() const { return folder_; }
+
+private:
+    TemporaryFolder folder_;
+};
+
+const std::string replayed =
+    "study: s\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads: [random]\n"
+    "objective: {maximize: total_tokens_per_second}\nspace: {max_num_seqs: {choice: [128, 256], default: 128}}\n"
+    "evaluator: {replay: {table: t.csv, delay: 2s}}\n";
+const std::string measured_rows = "max_num_seqs,status,total_tokens_per_second\n128,ok,1000\n256,ok,1100\n";
+
+}  // namespace
+
+TEST_CASE("first study: init finds engine and GPU and writes a study that validates") {
+    Machine machine;
+    machine.install("vllm", "echo '--model'; exit 0\n");
+    machine.install("nvidia-smi", "echo 'NVIDIA H100 80GB HBM3'; echo 'NVIDIA H100 80GB HBM3'\n");
+    const Ran init = machine.run({"init", "--model", "Qwen/Qwen3-8B", "--goal", "ttft_p95 < 500ms", "--budget", "45min", "--yes"});
+    INFO(init.out << init.err);
+    REQUIRE(init.code == 0);
+    CHECK(has(init.out, "installed here: vllm\n"));
+    CHECK(has(init.out, "nvidia-smi: 2 x NVIDIA H100 80GB HBM3\n"));
+    const std::string text = read_file(machine.folder().path() / "study.yaml");
+    CHECK(has(text, "model: Qwen/Qwen3-8B\nengine: vllm\n"));
+    CHECK(has(text, "hardware: {device: h100-sxm, count: 2}\n"));
+    CHECK(has(text, "limits: [\"ttft_p95 < 500ms\", success_ratio >= 0.99]"));
+    CHECK(has(text, "preset: quick\n"));
+    CHECK(has(text, "\nbudget: 45min\n"));
+    CHECK(has(text, "\nevaluator: deploy\n"));
+    const Ran valid = machine.run({"validate", "study.yaml", "--no-installed", "--json"});
+    INFO(valid.out << valid.err);
+    CHECK(valid.code == 0);
+    CHECK(FirstJson::parse(valid.out)["valid"] == true);
+
+    const Ran again = machine.run({"init", "--model", "m", "--yes"});
+    CHECK(again.code == 2);
+    CHECK(has(again.err, "study.yaml is there already"));
+    CHECK(machine.run({"init", "--model", "m", "--yes", "--force"}).code == 0);
+}
+
+TEST_CASE("first study: init says what it cannot find, and refuses what cannot be") {
+    const Machine machine;
+    const Ran none = machine.run({"init", "--model", "m", "--yes"});
+    CHECK(none.code == 2);
+    CHECK(has(none.err, "no known engine is installed here; say which with --engine: "));
+    CHECK_FALSE(fs::exists(machine.folder().path() / "study.yaml"));
+    CHECK(has(machine.run({"init", "--engine", "vllm", "--yes"}).err, "which model is served?"));
+    CHECK(has(machine.run({"init", "--engine", "vlm", "--model", "m", "--yes"}).err, "vllm"));
+    CHECK(has(machine.run({"init", "--engine", "vllm", "--model", "m", "--goal", "speed", "--yes"}).err,
+              "the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s', got 'speed'"));
+    CHECK_FALSE(fs::exists(machine.folder().path() / "study.yaml"));
+    const Ran odd = machine.run({"init", "--engine", "llama.cpp", "--model", "./a \"b\": ${HOME}.gguf", "--traffic", "64x16", "--yes"});
+    INFO(odd.out << odd.err);
+    CHECK(odd.code == 0);
+    CHECK(has(odd.out, "missing: study.yaml: the model './a \"b\": ${HOME}.gguf' does not exist"));
+    CHECK(has(odd.out, "missing: 'run' needs the program llama-server (llama.cpp), which is not on the PATH here"));
+}
+
+TEST_CASE("first study: all errors of a file in one run, as lines and as JSON") {
+    const Machine machine;
+    machine.folder().write(
+        "bad.yaml",
+        "study: s\nmodle: m\nengine: vlm\nworkloads: [chta]\nobjective: {maximize: throughput, limits: [ttft_p95 < 2x]}\n"
+        "budget: soon\nevaluator: depoly\n");
+    const Ran bad = machine.run({"validate", "bad.yaml"});
+    INFO(bad.err);
+    CHECK(bad.code == 1);
+    CHECK(bad.err.starts_with("autotune: 7 errors:\nbad.yaml:1:1: the key 'model' is missing (what is served)\nbad.yaml:2:8: 'modle': "));
+    CHECK(std::count(bad.err.begin(), bad.err.end(), '\n') == 8);
+    const FirstJson json = FirstJson::parse(machine.run({"validate", "bad.yaml", "--json"}).out);
+    CHECK(json["problems"].size() == 7);
+    CHECK(machine.run({"run", "bad.yaml"}).err == bad.err);
+}
+
+TEST_CASE("first study: validate and a dry run say how large and how long, and write nothing") {
+    const Machine machine;
+    machine.folder().write("s.yaml", replayed);
+    machine.folder().write("t.csv", measured_rows);
+    const Ran valid = machine.run({"validate", "s.yaml", "--no-installed"});
+    INFO(valid.out << valid.err);
+    CHECK(valid.code == 0);
+    CHECK(has(valid.out, "\n2 feasible configurations\nrun: at most 2 trials, about 4 s (answers come from a table)\ndefault: "));
+    const FirstJson plan = FirstJson::parse(machine.run({"validate", "s.yaml", "--no-installed", "--json"}).out)["plan"];
+    CHECK(plan["trials"] == 2);
+    CHECK(plan["seconds"] == 4.0);
+    const Ran dry = machine.run({"run", "s.yaml", "--dry-run"});
+    CHECK(dry.code == 0);
+    CHECK(has(dry.out, "2 configurations; at most 2 trials, about 4 s"));
+    CHECK(has(dry.out, "writes into s\ntrial 0 would be: vllm serve m --max-num-seqs=128\n"));
+    CHECK_FALSE(fs::exists(machine.folder().path() / "s"));
+    machine.folder().write("s.yaml", replaced(replayed, ", delay: 2s", ""));
+    REQUIRE(machine.run({"run", "s.yaml", "--quiet"}).code == 0);
+    CHECK(has(machine.run({"run", "s.yaml", "--dry-run"}).out, "2 trials are done, 0 left"));
+}
+
+TEST_CASE("export: the table of a study replays as the same study, and the lines have every trial") {
+    const Machine machine;
+    machine.folder().write("s.yaml", replaced(replayed, ", delay: 2s", ""));
+    machine.folder().write("t.csv", measured_rows + "256,ok,1110\n");
+    REQUIRE(machine.run({"run", "s.yaml", "--quiet"}).code == 0);
+    const Ran table = machine.run({"export", "s.yaml"});
+    INFO(table.out << table.err);
+    CHECK(table.code == 0);
+    CHECK(table.out.starts_with("block,max_num_seqs,status,total_tokens_per_second,verdict,findings,message\n0,128,ok,1000"));
+    REQUIRE(machine.run({"export", "s.yaml", "--output", "out.csv"}).code == 0);
+    CHECK(read_file(machine.folder().path() / "out.csv") == table.out);
+    machine.folder().write("again.yaml", replaced(replaced(replayed, ", delay: 2s", ""), "t.csv", "out.csv"));
+    REQUIRE(machine.run({"run", "again.yaml", "--directory", "again", "--quiet"}).code == 0);
+    const auto recommended = [&](std::vector<std::string> words) {
+        return FirstJson::parse(machine.run(std::move(words)).out)["recommended"]["command"];
+    };
+    CHECK(recommended({"report", "again.yaml", "--directory", "again", "--json"}) == recommended({"report", "s.yaml", "--json"}));
+    const Ran lines = machine.run({"export", "s.yaml", "--format", "jsonl"});
+    CHECK(lines.code == 0);
+    CHECK(std::count(lines.out.begin(), lines.out.end(), '\n') == 2);
+    const FirstJson first = FirstJson::parse(lines.out.substr(0, lines.out.find('\n')));
+    CHECK(first["trial"] == 0);
+    CHECK(first["configuration"]["max_num_seqs"] == 128);
+    CHECK(first["told_at"].get<double>() >= first["started_at"].get<double>());
+    CHECK(machine.run({"export", "s.yaml", "--format", "xml"}).code == 2);
+    CHECK(machine.run({"export", "s.yaml", "--directory", "nowhere"}).code != 0);
+}
+
+TEST_CASE("first study: a space without words of its own is the quick preset, and large ones are told by their power of ten") {
+    const Machine machine;
+    const std::string study =
+        "study: s\nmodel: Qwen/Qwen3-14B\nengine: vllm\nhardware: h100-sxm\nworkloads: [{use: random, requests: 100, arrival: "
+        "{concurrency: "
+        "16}}]\nobjective: {maximize: throughput}\nbudget: 30 trials\nevaluator: deploy\n";
+    machine.folder().write("s.yaml", study);
+    const Ran valid = machine.run({"validate", "s.yaml"});
+    INFO(valid.out << valid.err);
+    CHECK(valid.code == 0);
+    CHECK(has(valid.out, "searched: the preset quick, as the study has no `space`"));
+    CHECK(has(valid.out, "feasible configurations\nrun: at most 30 trials, about "));
+    CHECK(has(valid.out, "(by the cost model of the default)\n"));
+    CHECK(has(valid.out, "warning: 'run' needs the program vllm (vllm), which is not on the PATH here\n"));
+    machine.folder().write("s.yaml", study + "others: search\n");
+    CHECK(has(machine.run({"validate", "s.yaml"}).out, " (about 10^"));
+}
+
+TEST_CASE("first study: validate says that nothing listens where a server is to be attached, and which data is not there") {
+    const Machine machine;
+    const std::string study =
+        "study: s\nmodel: m\nengine: vllm\nworkloads: [random]\nobjective: {maximize: throughput}\n"
+        "load: {concurrency: {choice: [1, 2], ordered: true, default: 1}}\nevaluator: {attach: http://127.0.0.1:9}\n";
+    machine.folder().write("s.yaml", study);
+    const Ran absent = machine.run({"validate", "s.yaml"});
+    INFO(absent.out << absent.err);
+    CHECK(absent.code == 0);
+    CHECK(has(absent.out, "warning: nothing listens on http://127.0.0.1:9: start the server before 'run'\n"));
+    machine.folder().write(
+        "s.yaml",
+        replaced(study, "[random]", "[{workload: w, dataset: {kind: prompts, path: none.jsonl, output_tokens: 8}, requests: 4}]"));
+    const Ran lacking = machine.run({"validate", "s.yaml"});
+    INFO(lacking.err);
+    CHECK(lacking.code == 1);
+    CHECK(has(lacking.err, "the workload 'w' draws from "));
+    CHECK(has(lacking.err, "none.jsonl, which does not exist"));
+    CHECK(machine.run({"run", "s.yaml"}).code == 2);
+}

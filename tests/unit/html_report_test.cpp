@@ -1,0 +1,219 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page for a browser: what stands in it for good studies, large ones and failed ones, and that text of others stays
+// text. What it looks like is checked in a browser (tests/integration/html_page_test.cpp).
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "chart.hpp"
+#include "html_text.hpp"
+#include "servetune/report/report.hpp"
+#include "servetune/study/study.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::string page_study =
+    "study: page\nmodel: org/m\nengine: vllm\nworkloads: [{workload: chat, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, "
+    "{workload: long, dataset: {kind: random, input_tokens: 80, output_tokens: 8}}]\n"
+    "objective: {maximize: total_tokens_per_second, limits: [ttft_p95 < 500ms]}\nothers: default\nstrategy: exhaustive\n"
+    "space: {max_num_seqs: {choice: [64, 128, 256], ordered: true, default: 64}, kv_cache_dtype: {choice: [engine, fp8]}}\n"
+    "evaluator: deploy\n";
+
+struct PageStudy {
+    explicit PageStudy(const std::string& text = page_study)
+        : setup(set_up(load_study(folder.write("study.yaml", text), Catalogue(search_spaces)), folder.path() / "out")) {}
+
+    /// One measurement of every configuration; the n-th gives `rate(n)`, nothing where that is 0.
+    template <class Rate>
+    std::vector<Trial> trials(std::size_t count, const Rate& rate) const {
+        std::vector<Trial> result;
+        const auto size = static_cast<std::size_t>(setup.problem->feasible.size());
+        for (std::size_t i = 0; i < count; ++i) {
+            Trial trial{i,
+                        i == 0 ? setup.problem->space.default_configuration() : setup.problem->feasible.at(static_cast<double>(i % size)),
+                        "", 0, "why"};
+            trial.started_at = 100.0 * static_cast<double>(i);
+            trial.told_at = *trial.started_at + 60;
+            const double value = rate(i);
+            if (value > 0) {
+                Metrics metrics;
+                for (const char* workload : {"", "@chat", "@long"}) {
+                    metrics[std::string("total_tokens_per_second") + workload] = {value};
+                    metrics[std::string("time_to_first_token_p95_seconds") + workload] = {0.4 + value / 1e5};
+                }
+                trial.outcome = Measurement{metrics, {}};
+            } else trial.outcome = Failure{FailureKind::out_of_memory, "CUDA out of memory", "", {"line one", "line two"}};
+            result.push_back(std::move(trial));
+        }
+        return result;
+    }
+
+    TemporaryFolder folder;
+    StudySetup setup;
+};
+
+/// The data element of a page.
+nlohmann::json data_in(const std::string& page) {
+    const std::string begin = "<script type=\"application/json\" id=\"data\">";
+    const auto from = page.find(begin);
+    REQUIRE(from != std::string::npos);
+    const auto to = page.find("</script>", from);
+    return nlohmann::json::parse(page.substr(from + begin.size(), to - from - begin.size()));
+}
+
+std::size_t times_in(const std::string& text, const std::string& part) {
+    std::size_t count = 0;
+    for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+    return count;
+}
+
+/// Every element that is opened is closed, in order; what is wrong, else nothing.
+std::string unbalanced(const std::string& page) {
+    const std::set<std::string> empty{"meta", "link", "input", "br"};
+    std::vector<std::string> open;
+    for (auto at = page.find('<'); at != std::string::npos; at = page.find('<', at)) {
+        const bool closes = page.compare(at + 1, 1, "/") == 0;
+        const std::size_t name_at = at + (closes ? 2 : 1);
+        std::size_t name_end = name_at;
+        while (std::isalnum(static_cast<unsigned char>(page[name_end])) != 0) ++name_end;
+        const std::string name = page.substr(name_at, name_end - name_at);
+        if (page.compare(at, 2, "<!") != 0 && name.empty()) return "a '<' that begins nothing: " + page.substr(at, 40);
+        char quote = 0;
+        std::size_t end = name_end;
+        for (; end < page.size() && (quote != 0 || page[end] != '>'); ++end)
+            if (quote != 0) quote = page[end] == quote ? '\0' : quote;
+            else if (page[end] == '"') quote = '"';
+        const bool alone = page[end - 1] == '/';
+        at = end;
+        if (closes) {
+            if (open.empty() || open.back() != name) return "</" + name + "> closes " + (open.empty() ? "nothing" : open.back());
+            open.pop_back();
+        } else if (!name.empty() && !alone && !empty.contains(name)) {
+            open.push_back(name);
+            if (name == "script" || name == "style") at = page.find("</" + name + ">", at);
+        }
+    }
+    return open.empty() ? "" : "<" + open.back() + "> stays open";
+}
+
+}  // namespace
+
+TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") {
+    const PageStudy study;
+    const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
+    const std::string page = html_report(study.setup, trials, "trials_spent");
+    const Headline headline = headline_of(study.setup, trials);
+    REQUIRE(headline.conclusion == Conclusion::recommended);
+    CHECK(page.starts_with("<!doctype html>\n<html lang=\"en\">"));
+    CHECK(has(page, "<strong>" + html_text(headline.title) + ".</strong>"));
+    CHECK(has(page, "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" + html_text(headline.command) + "</pre>"));
+    for (const char* workload : {">chat</text>", ">long</text>", ">the goal, all tried</text>"}) CHECK(has(page, workload));
+    CHECK(has(page, "<th scope=\"col\">time_to_first_token_p95_seconds &lt;= 500 ms</th>"));
+    for (const char* id : {"gains", "search", "trade-offs", "configurations", "parallel", "audit", "noise", "certain", "words"})
+        CHECK(has(page, "<h2 id=\"" + std::string(id) + "\">"));
+    CHECK(times_in(page, "<li><a href=\"#") + 1 == times_in(page, "<h2 id="));  // each is in the contents, but for the data
+    CHECK(unbalanced(page).empty());
+    const nlohmann::json data = data_in(page);
+    CHECK(data["trials"].size() == 6);
+    CHECK(data["configurations"].size() == 6);
+    CHECK(data["metrics"][0] == "total_tokens_per_second");
+    CHECK(data["metrics"][1] == "time_to_first_token_p95_seconds");
+    CHECK(data["configurations"][0]["kind"] == "recommended");
+    CHECK(data["configurations"][0]["values"][0] == 1500);
+    CHECK(data["report"]["verdict"] == "recommended");
+    CHECK(html_report(study.setup, trials, "trials_spent") == page);
+}
+
+TEST_CASE("page: nothing is fetched from anywhere") {
+    const PageStudy study;
+    const std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
+    for (const char* address : {"src=", "href=\"http", "href=\"//", "url(", "fetch(", "XMLHttpRequest"}) CHECK_FALSE(has(page, address));
+    CHECK(has(page, "default-src 'none'"));
+    CHECK_FALSE(has(page, "@import"));
+}
+
+TEST_CASE("page: a study in which everything failed, and one that has not begun") {
+    const PageStudy study;
+    const auto failed = study.trials(6, [](std::size_t) { return 0.0; });
+    const std::string page = html_report(study.setup, failed, "nothing_starts");
+    CHECK(has(page, "<div class=\"verdict nothing_passes\"><p><strong>Nothing can be recommended.</strong></p>"));
+    CHECK(has(page, "<details open><summary>out_of_memory: 6 trials</summary>"));
+    CHECK(has(page, "<pre>line one\nline two\n</pre>"));
+    CHECK_FALSE(has(page, "id=\"command\""));
+    CHECK_FALSE(has(page, "nan"));
+    CHECK_FALSE(has(page, "inf\""));
+    CHECK(unbalanced(page).empty());
+    CHECK(data_in(page)["configurations"][0]["kind"] == "usual");
+    const std::string none = html_report(study.setup, {}, "");
+    CHECK(has(none, "Nothing has been measured yet."));
+    CHECK(unbalanced(none).empty());
+}
+
+TEST_CASE("page: five hundred trials stay a small page") {
+    std::string text =
+        replaced(page_study, "{choice: [64, 128, 256], ordered: true, default: 64}", "{int: {low: 1, high: 300}, default: 1}");
+    const PageStudy study(text);
+    auto trials = study.trials(500, [](std::size_t i) { return i % 7 == 6 ? 0.0 : 1000.0 + static_cast<double>((i * 37) % 211); });
+    for (Trial& trial : trials) {  // a hundred metrics, as a load test has
+        if (trial.measurement() == nullptr) continue;
+        Measurement more = *trial.measurement();
+        for (int k = 0; k < 100; ++k) more.metrics["metric_number_" + std::to_string(k)] = {1.0 / 3 + k + static_cast<double>(trial.id)};
+        trial.outcome = std::move(more);
+    }
+    const std::string page = html_report(study.setup, trials, "trials_spent");
+    CHECK(page.size() < 3'000'000);
+    CHECK(unbalanced(page).empty());
+    CHECK(data_in(page)["trials"].size() == 500);
+}
+
+TEST_CASE("page: logs, names and findings of others stay text") {
+    const std::string hostile =
+        "</script><script>alert(1)</script><img src=x onerror=alert(2)>\" onfocus='alert(3)' &lt; \x1b]52;c;ZXZpbA==\x07 \xFF";
+    const PageStudy study(replaced(page_study, "study: page\nmodel: org/m",
+                                   "study: \"<b>page\"\nmodel: \"<img src=x onerror=alert(4)>\"\nnotes: [\"<script>alert(5)</script>\"]"));
+    auto trials = study.trials(4, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
+    trials[1].outcome = Failure{FailureKind::other, hostile, "", {hostile, "<!-- "}};
+    Measurement odd = *trials[2].measurement();
+    odd.validity = {Verdict::suspect, {{"<i>id", hostile, hostile, hostile}}};
+    odd.metrics["<u>metric"] = {1};
+    trials[2].outcome = odd;
+    const std::string page = html_report(study.setup, trials, "<em>because");
+    for (const char* live : {"<script>alert", "<img", "<b>", "<i>", "<u>", "<em>", "<!--", "\x1b", "\xFF"}) {
+        INFO(live);
+        CHECK_FALSE(has(page, live));
+    }
+    CHECK_FALSE(has(page.substr(0, page.find("id=\"data\"")), " onfocus='"));
+    CHECK(times_in(page, "<script") == 2);  // the data and the program
+    CHECK(times_in(page, "</script>") == 2);
+    CHECK(unbalanced(page).empty());
+    CHECK(has(data_in(page)["report"]["failures"][0]["message"].get<std::string>(), "</script><script>alert(1)"));
+}
+
+TEST_CASE("page: ticks are round numbers, labels have the digits that tell them apart") {
+    CHECK(round_ticks(0, 10, 5) == std::vector<double>{0, 2, 4, 6, 8, 10});
+    CHECK(round_ticks(3, 3, 5) == std::vector<double>{3, 3});
+    CHECK(tick_text(2500, 500) == "2500");
+    CHECK(tick_text(0.15, 0.05) == "0.15");
+    CHECK(tick_text(2'500'000, 500'000) == "2.5 M");
+    CHECK(metric_title("time_to_first_token_p95_seconds@chat") == "TTFT p95 (ms), chat");
+    CHECK(metric_title("total_tokens_per_second") == "total tokens/s");
+    CHECK(metric_title("latency_mean_seconds") == "latency mean (ms)");
+    CHECK(less_is_better("time_per_output_token_mean_seconds"));
+    CHECK_FALSE(less_is_better("output_tokens_per_second"));
+    const ChartAxis flat = axis_for("x", {5, 5});
+    CHECK(flat.low < 5);
+    CHECK(flat.high > 5);
+    const ChartAxis none = axis_for("x", {});
+    CHECK(none.low < none.high);
+}
