@@ -136,9 +136,16 @@ void Composition::keep_version(Engine& engine) const {
     }
     const auto speaks_of_gone = [&](const Constraint& constraint) {
         const std::vector<std::string> names = names_of(constraint);
-        return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return engine.find(name) == nullptr; });
+        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+            return names_model_fact(name) ? !description_.model_facts.contains(name) : engine.find(name) == nullptr;
+        });
+    };
+    const auto of_other_version = [&](const Constraint& constraint) {
+        const auto bounds = engine.constraint_versions.find(text_of(constraint));
+        return bounds != engine.constraint_versions.end() && !version_within(version, bounds->second.first, bounds->second.second);
     };
     std::erase_if(engine.constraints, speaks_of_gone);
+    std::erase_if(engine.constraints, of_other_version);
     for (JsonFlag& flag : engine.json_flags)
         std::erase_if(flag.fields, [&](const auto& field) { return engine.find(field.second) == nullptr; });
 }
@@ -239,6 +246,12 @@ void Composition::add_constraints(const Engine& engine) {
             Expression expression = rule->expression;
             std::map<std::string, std::string> renames;
             for (const std::string& name : rule->expression.names()) {
+                if (names_model_fact(name)) {
+                    const double fact = description_.model_facts.at(name);
+                    const auto whole = static_cast<std::int64_t>(fact);
+                    expression = expression.with_constant(name, static_cast<double>(whole) == fact ? Value(whole) : Value(fact));
+                    continue;
+                }
                 const Local& local = locals.at(name);
                 const Parameter& declared = local.parameter->parameter;
                 if (!local.name_in_space.empty()) renames[name] = local.name_in_space;

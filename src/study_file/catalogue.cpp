@@ -45,7 +45,8 @@ void check_names(const Engine& engine, const Yaml& file) {
             for (const auto& [key, name] : engine.json_flags[i].fields) check(name, render->items()[i]);
     if (const Yaml* constraints = file.find(keys::engine.constraints))
         for (std::size_t i = 0; i < engine.constraints.size(); ++i)
-            for (const std::string& name : names_of(engine.constraints[i])) check(name, constraints->items()[i]);
+            for (const std::string& name : names_of(engine.constraints[i]))
+                if (!names_model_fact(name)) check(name, constraints->items()[i]);
 }
 
 DeviceFactor read_device_factor(const Yaml& node) {
@@ -81,6 +82,7 @@ Engine read_engine(const Yaml& file) {
     read(file, table.started_as, engine.started_as);
     for (std::size_t i = 0; i < engine.started_as.size(); ++i)
         if (engine.started_as[i].empty()) file.at(table.started_as).items()[i].fail("a command begins with at least one word");
+    read(file, table.images, engine.images);
     read(file, table.aliases, engine.aliases);
     read(file, table.help, engine.help);
     read(file, table.help_of_removed, engine.help_of_removed);
@@ -127,7 +129,14 @@ Engine read_engine(const Yaml& file) {
             engine.json_flags.push_back(std::move(flag));
         }
     if (const Yaml* list = file.find(keys::engine.constraints))
-        for (const Yaml& item : list->items()) engine.constraints.push_back(read_constraint(item));
+        for (const Yaml& item : list->items()) {
+            engine.constraints.push_back(read_constraint(item));
+            std::pair<std::string, std::string> versions;
+            read(item, keys::constraint.since, versions.first);
+            read(item, keys::constraint.until, versions.second);
+            if (!versions.first.empty() || !versions.second.empty())
+                engine.constraint_versions[text_of(engine.constraints.back())] = std::move(versions);
+        }
     if (const Yaml* list = file.find(keys::engine.architectures)) engine.architectures = read_architectures(*list);
     if (const Yaml* list = file.find(keys::engine.devices))
         for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));
@@ -135,7 +144,12 @@ Engine read_engine(const Yaml& file) {
     try {
         std::vector<Parameter> parameters;
         for (const EngineParameter& parameter : engine.parameters) parameters.push_back(parameter.parameter);
-        const SearchSpace space(std::move(parameters), engine.constraints);
+        std::vector<Constraint> constraints = engine.constraints;
+        std::erase_if(constraints, [](const Constraint& constraint) {
+            const std::vector<std::string> names = names_of(constraint);
+            return std::any_of(names.begin(), names.end(), names_model_fact);
+        });
+        const SearchSpace space(std::move(parameters), std::move(constraints));
     } catch (const SpaceError& error) {
         throw ParseError(file.at(keys::engine.parameters).place() + ": " + error.what());
     }

@@ -36,6 +36,18 @@ std::string architecture_of(const std::string& hardware, const Catalogue& catalo
     return known ? known->architecture : "";
 }
 
+/// What rules may say of the model that a study serves. A model with latent attention has one shared head, so rules
+/// about heads say nothing of it.
+std::map<std::string, double> model_facts_of(const std::string& model, const Catalogue& catalogue) {
+    const auto served = served_model(model, catalogue.all_models());
+    if (!served) return {};
+    const ModelSpec& spec = served->model;
+    const auto cached = static_cast<double>(4 * spec.attention_layers * spec.kv_heads * spec.head_dim);  // keys and values
+    if (spec.kv_heads <= 0 || spec.kv_bytes_per_token_16bit < cached) return {};
+    return {{"model.kv_heads", static_cast<double>(spec.kv_heads)},
+            {"model.queries_per_kv_head", static_cast<double>(spec.attention_heads / spec.kv_heads)}};
+}
+
 /// A preset's entries for the engines of the study, but for what the study says itself and what the version does not
 /// have.
 void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versions, SpaceDescription& description) {
@@ -143,7 +155,10 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     const ServedBy served_by = kind_of(study).served_by;
     SpaceDescription description;
     const bool replayed = served_by == ServedBy::an_earlier_start;
-    if (!replayed) description.architecture = architecture_of(study.hardware, catalogue);  // what was measured ran
+    if (!replayed) {  // what was measured ran
+        description.architecture = architecture_of(study.hardware, catalogue);
+        description.model_facts = model_facts_of(study.model, catalogue);
+    }
     const Yaml* engine = root.find(keys::study.engine);
     const Yaml* engines = root.find(keys::study.engines);
     const bool own = study.measured_outside() && engine == nullptr && engines == nullptr;

@@ -44,7 +44,8 @@ struct SpaceDescription {
     std::map<std::string, std::string> versions{};                ///< engine -> its version; without: the newest that its file covers
     std::vector<Parameter> load_levels{};                         ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
     std::string architecture{};  ///< of the chip (perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
-    std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
+    std::map<std::string, double> model_facts{};  ///< `model.kv_heads` and what else rules name; a rule whose facts are missing is left out
+    std::optional<DeviceLimit> devices{};         ///< nothing: no device is allocated for a trial (a table answers)
     bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
 };
 
@@ -162,8 +163,8 @@ private:
 };
 
 /// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a backslash before a
-/// newline (or the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays:
-/// `--config={"a":1}` is printed so.
+/// newline (or the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays, but for one
+/// behind `=`: `--config={"a":1}` is printed so, and `--config='{"a": 1}'`.
 std::vector<std::string> shell_words(std::string_view line);
 
 }  // namespace servetune

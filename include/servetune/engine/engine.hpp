@@ -66,6 +66,9 @@ struct FailurePattern {
     std::vector<std::string> match;
 };
 
+/// What a rule calls a fact of the model that is served: `model.kv_heads`.
+inline bool names_model_fact(std::string_view name) { return name.starts_with("model."); }
+
 /// A serving engine: data, read from search_spaces/engines/<name>.yaml, never C++.
 struct Engine {
     enum class FlagStyle { equals, separate };  ///< `--flag=value` or `--flag value`
@@ -76,6 +79,9 @@ struct Engine {
     /// Other words that commands of this engine begin with, beside those of `launch`: for reading commands that people
     /// wrote.
     std::vector<std::vector<std::string>> started_as{};
+    /// Container images, without their registry, whose entry point is this engine: words behind them are its flags. One
+    /// without a tag has any.
+    std::vector<std::string> images{};
     /// Other spelling of a flag -> the parameter it sets, or `{model}`: for reading too, beside the spellings of the
     /// versions files.
     std::map<std::string, std::string> aliases{};
@@ -98,6 +104,8 @@ struct Engine {
     std::vector<std::string> architectures{};  ///< chips that it runs on (perf/hardware_spec.hpp); empty: any
     std::vector<DeviceFactor> devices{};       ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
+    /// Rules that not all versions have, by their text (text_of) -> first and last version; empty: no bound.
+    std::map<std::string, std::pair<std::string, std::string>> constraint_versions{};
 
     [[nodiscard]] const EngineParameter* find(std::string_view parameter) const {
         for (const EngineParameter& candidate : parameters)
