@@ -359,7 +359,7 @@ TEST_CASE("audit: a median time of nothing beside a mean of seconds is unsound")
 
 TEST_CASE("facts: a served name finds its model and quantization, or nothing") {
     const std::vector<ModelSpec> known = Catalogue(search_spaces).all_models();
-    CHECK(known.size() == 13);
+    CHECK(known.size() == 15);
     const auto found = [&](const char* name) {
         const auto served = served_model(name, known);
         return served ? served->model.name + " " + served->quantization : std::string();
@@ -386,7 +386,7 @@ TEST_CASE("facts: a served name finds its model and quantization, or nothing") {
 TEST_CASE("facts: an accelerator is found where a text mentions it alone") {
     const Catalogue catalogue(search_spaces);
     const std::vector<HardwareSpec> known = catalogue.all_hardware();
-    CHECK(known.size() == 17);
+    CHECK(known.size() == 25);
     const auto found = [&](const char* text) {
         const auto spec = hardware_in(text, known);
         return spec ? spec->name : std::string();
