@@ -34,13 +34,14 @@ struct Block {
     std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
+    std::optional<double> planned_requests{};  ///< that its document says, where more than succeeded
 };
 
 /// What is known beside the files.
 struct Known {
     std::vector<HardwareSpec> hardware;
     std::vector<ModelSpec> models;
-    std::vector<std::string> launchers;
+    std::vector<Engine> engines;
     CommandReader commands;
     std::optional<HardwareSpec> given_hardware{};
     std::string given_model{};
@@ -100,7 +101,8 @@ Dialect dialect_of(const PublishedResult& result) {
 
 std::vector<Block> blocks_of_results(std::string_view text, const std::string& name, const Known& known) {
     std::vector<Block> blocks;
-    for (PublishedResult& result : read_results(text, name, known.launchers)) {
+    for (PublishedResult& result : read_results(text, name, known.engines)) {
+        if (!result.failure.empty()) continue;  // without figures
         Block block{result.index};
         block.names = result.labels;
         std::vector<std::string> label;
@@ -112,6 +114,7 @@ std::vector<Block> blocks_of_results(std::string_view text, const std::string& n
         block.model = std::move(result.model);
         block.dialect = dialect_of(result);
         block.result = result.result;
+        block.planned_requests = result.planned_requests;
         blocks.push_back(std::move(block));
     }
     return blocks;
@@ -147,6 +150,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
         AuditContext context;
         context.hardware = hardware;
         context.dialect = block.dialect;
+        context.rate_is_the_point = !known.study || compares_times(known.study->objective);  // a document says what it measured
+        if (block.planned_requests) context.requested_requests = block.planned_requests;
         const Workload* workload = known.study ? named_workload(block, *known.study) : nullptr;
         if (workload != nullptr) {
             describe(context, *workload, block.result);
@@ -226,7 +231,7 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
 int audit(const AuditArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const std::vector<Engine> engines = catalogue.engines();
-    Known known{catalogue.all_hardware(), catalogue.all_models(), launchers_of(engines), CommandReader(engines, catalogue.root())};
+    Known known{catalogue.all_hardware(), catalogue.all_models(), engines, CommandReader(engines, catalogue.root())};
     if (!arguments.hardware.empty()) known.given_hardware = catalogue.hardware(arguments.hardware);
     if (!arguments.model.empty()) {
         (void)catalogue.model(arguments.model);  // throws for one that is not known

@@ -79,9 +79,10 @@ int bench(const BenchArguments& arguments) {
     LoadTest test = load_test_of(arguments, catalogue);
     set_arrival(test.workload, arguments);
     test.limits = service_limits_of(arguments);
+    test.known.rate_is_the_point = arguments.rate.has_value();
     std::vector<PublishedResult> others;  // read before the run: a mistake here should not cost it
     if (arguments.compare_with)
-        others = read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), launchers_of(catalogue.engines()));
+        others = read_results(read_file(*arguments.compare_with), arguments.compare_with->string(), catalogue.engines());
     LoadProgressLine line(!arguments.quiet);
     test.options.progress = [&line](const LoadProgress& at) { line.show(at); };
 

@@ -7,6 +7,7 @@
 #include "servetune/io/utf8.hpp"
 #include "servetune/results/result_file.hpp"
 #include "servetune/study_file/import.hpp"
+#include "servetune/study_file/written_study.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -26,15 +27,19 @@ int import_document(const ImportArguments& arguments) {
         engines = study->composition->engines();
     } else engines = catalogue.engines();
 
-    std::vector<PublishedResult> results;
+    if (arguments.study && arguments.write_study) throw SpaceError("--study and --write-study: one of them");
+    ResultSource source;
+    std::vector<PublishedResult>& results = source.results;
     std::vector<std::string> unreadable;
     for (const std::filesystem::path& document : arguments.documents) {
         try {
             const std::string content = read_file(document);
-            for (PublishedResult& result : read_results(utf8_text(content, document.string()), document.string(), launchers_of(engines))) {
+            for (PublishedResult& result : read_results(utf8_text(content, document.string()), document.string(), engines)) {
                 result.index = results.size();  // over all documents
                 results.push_back(std::move(result));
+                source.files.push_back(document.string());
             }
+            if (arguments.write_study) source.texts.push_back(content);
         } catch (const Error& error) {  // the others are read all the same
             unreadable.emplace_back(error.what());
             put(stderr, "autotune: {}\n", error.what());
@@ -42,14 +47,24 @@ int import_document(const ImportArguments& arguments) {
     }
     if (results.empty()) return without_results;
     Imported imported;
-    if (study) imported = import_for_study(results, *study);
+    std::vector<std::string> remarks;
+    if (arguments.write_study) {
+        StudyRequest request{arguments.workload, {}};
+        for (const std::string& text : arguments.settings) request.facts.push_back(GivenFact::parse(text));
+        WrittenStudy written = write_study(source, request, *arguments.write_study, catalogue);
+        imported = std::move(written.imported);
+        remarks = std::move(written.remarks);
+        remarks.push_back(fmt::format("{} and {} are written: autotune run {}", arguments.write_study->string(), written.table.string(),
+                                      arguments.write_study->string()));
+    } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
         if (file) write_file(*file, csv);
         else put(stdout, "{}", csv);
     };
-    if (!arguments.json || arguments.output) emit(arguments.output, imported.csv);
+    const bool prints = !arguments.json && !arguments.write_study;
+    if (prints || arguments.output) emit(arguments.output, imported.csv);
     if (arguments.rest) {
         std::vector<PublishedResult> rest;
         for (const Unplaced& unplaced : imported.unplaced) rest.push_back(unplaced.result);
@@ -60,7 +75,8 @@ int import_document(const ImportArguments& arguments) {
                                       {"rows", imported.rows},
                                       {"unplaced", nlohmann::ordered_json::array()},
                                       {"unread", nlohmann::ordered_json::array()},
-                                      {"without_results", unreadable}};
+                                      {"without_results", unreadable},
+                                      {"remarks", remarks}};
         for (const Unplaced& unplaced : imported.unplaced)
             object["unplaced"].push_back({{"block", unplaced.result.index}, {"reason", unplaced.reason}});
         for (const PublishedResult& result : results)
@@ -72,16 +88,18 @@ int import_document(const ImportArguments& arguments) {
                                                                  : fmt::format("{} documents", arguments.documents.size());
         put(stderr, "{}: {} result blocks, {} rows\n", name, results.size(), imported.rows);
         for (const PublishedResult& result : results)
-            if (!study && !result.not_recognised.empty())
+            if (!study && !arguments.write_study && !result.not_recognised.empty())
                 put(stderr, "  block {} has no command: command not recognised: {}\n", result.index, result.not_recognised);
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         for (const PublishedResult& result : results)
             for (const auto& [label, value] : result.unread)
                 put(stderr, "  block {}: no figure for '{}: {}'\n", result.index, label, value);
+        for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
     }
-    // Nothing may be lost silently: blocks that are no rows need a place of their own.
-    if (!imported.unplaced.empty() && !arguments.rest) return answer_is_no;
+    // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that is made of the
+    // results says which it left out.
+    if (!arguments.write_study && !imported.unplaced.empty() && !arguments.rest) return answer_is_no;
     return unreadable.empty() ? done : without_results;
 }
 

@@ -265,7 +265,16 @@ int dispatch(int argc, char** argv) {
         ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
     import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
-    import_command->add_option("--rest", import_arguments.rest, "With --study: CSV file for the blocks that it does not know");
+    CLI::Option* write_study = import_command->add_option("--write-study", import_arguments.write_study,
+                                                          "Write a study of the results that replays them, and its table beside it");
+    import_command->add_option("--workload", import_arguments.workload, "With --write-study: which of several workloads is searched")
+        ->needs(write_study);
+    import_command
+        ->add_option("--set", import_arguments.settings,
+                     "With --write-study: [FILE:]NAME=VALUE that results do not say: model, hardware, engine, version, a parameter")
+        ->allow_extra_args(false)
+        ->needs(write_study);
+    import_command->add_option("--rest", import_arguments.rest, "With a study: CSV file for the blocks that it does not know");
     import_command->add_flag("--json", import_arguments.json, "Print one JSON object about what was found");
 
     AuditArguments audit_arguments;

@@ -47,8 +47,8 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
     }
     add_own_parameters();
     for (Engine& engine : engines) {
-        state_model(engine);
         keep_version(engine);
+        state_model(engine);
         keep_architecture(engine);
     }
     check_entries();
@@ -155,9 +155,16 @@ void Composition::keep_version(Engine& engine) const {
     }
     const auto speaks_of_gone = [&](const Constraint& constraint) {
         const std::vector<std::string> names = names_of(constraint);
-        return std::any_of(names.begin(), names.end(), [&](const std::string& name) { return engine.find(name) == nullptr; });
+        return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+            return std::find(model_facts.begin(), model_facts.end(), name) == model_facts.end() && engine.find(name) == nullptr;
+        });
+    };
+    const auto of_other_version = [&](const Constraint& constraint) {
+        const auto bounds = engine.constraint_versions.find(text_of(constraint));
+        return bounds != engine.constraint_versions.end() && !version_within(version, bounds->second.first, bounds->second.second);
     };
     std::erase_if(engine.constraints, speaks_of_gone);
+    std::erase_if(engine.constraints, of_other_version);
     for (JsonFlag& flag : engine.json_flags)
         std::erase_if(flag.fields, [&](const auto& field) { return engine.find(field.second) == nullptr; });
 }

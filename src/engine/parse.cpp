@@ -5,8 +5,33 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cctype>
 
 namespace servetune {
+namespace {
+
+std::string in_lower_case(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
+
+/// Whether a served name is a copy of that checkpoint on a disk: a path, or a cache of downloads
+/// (`models--owner--name/snapshots/...`), or its name without the owner.
+bool is_copy_of(const std::string& served, const std::string& checkpoint) {
+    const auto slash = checkpoint.rfind('/');
+    std::string cached = in_lower_case(checkpoint);
+    if (slash != std::string::npos) cached.replace(cached.rfind('/'), 1, "--");
+    const std::string low = in_lower_case(served);
+    if (low.find("models--" + cached + "/") != std::string::npos || low.ends_with("models--" + cached)) return true;
+    std::string path = low;
+    while (path.size() > 1 && path.back() == '/') path.pop_back();
+    const bool local = path.find('/') == std::string::npos || path.starts_with('/') || path.starts_with('.') || path.starts_with('~') ||
+                       std::count(path.begin(), path.end(), '/') > 1;
+    return local && path.substr(path.rfind('/') + 1) == in_lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
+}
+
+}  // namespace
 
 Composition::Parsed Composition::parse(const std::vector<std::string>& words, const std::string& model) const {
     Parsed best;
@@ -72,9 +97,12 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
     const auto set = [&](const std::string& name, const Value& value) { return set_parsed(result, name, value); };
     const auto serve = [&](const std::string& served) {
         if (served == model) return;
-        for (const auto& [name, local] : locals)
-            for (const auto& [value, checkpoint] : local.checkpoints)
-                if (checkpoint == served && set(name, value_of(value))) return;
+        for (const bool copies : {false, true}) {
+            for (const auto& [name, local] : locals)
+                for (const auto& [value, checkpoint] : local.checkpoints)
+                    if ((copies ? is_copy_of(served, checkpoint) : checkpoint == served) && set(name, value_of(value))) return;
+            if (copies && is_copy_of(served, model)) return;
+        }
         result.unknown.push_back(served);
     };
     const auto model_at = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
@@ -87,7 +115,7 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
             continue;
         const auto equals = word.find('=');
         const std::string flag = word.substr(0, equals);
-        const bool has_next = i + 1 < words.size() && !words[i + 1].starts_with("--");
+        const bool has_next = i + 1 < words.size() && (!words[i + 1].starts_with('-') || real_of(words[i + 1]));
         const auto argument = [&] { return equals != std::string::npos ? word.substr(equals + 1) : has_next ? words[++i] : ""; };
         if (!word.starts_with("-")) {
             if (model_flag.empty()) serve(word);
@@ -150,7 +178,7 @@ std::vector<std::string> shell_words(std::string_view line) {
             if (i + 1 < line.size() && line[i + 1] != '\n' && line[i + 1] != '\r' && line[i + 1] != ' ')
                 word += line[i + 1], in_word = true;
             ++i;
-        } else if ((c == '\'' || c == '"') && !in_word) {
+        } else if ((c == '\'' || c == '"') && (!in_word || word.ends_with('='))) {
             quote = c;
             in_word = true;
         } else if (!blank) {

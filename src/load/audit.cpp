@@ -233,6 +233,14 @@ private:
         if (F_ && L_ && *F_ > *L_ * (1 + rounding(*L_)))
             find(Verdict::suspect, "order", "mean TTFT = " + milliseconds(*F_), "mean latency = " + milliseconds(*L_),
                  "the first token comes after the last: two clocks, or two sets of requests");
+        const auto never_seen = [&](const char* what, const TimeSummary& times) {
+            if (times.p50 != 0 || !times.mean || *times.mean <= hardly_zero_seconds) return;
+            find(Verdict::unsound, "order", std::string("median ") + what + " = 0",
+                 std::string("mean ") + what + " = " + milliseconds(*times.mean),
+                 "no request takes no time: most were not observed, or failed and are counted");
+        };
+        never_seen("TTFT", r_.time_to_first_token);
+        never_seen("latency", r_.latency);
         const auto& median_gap = r_.inter_token_latency.p50;
         if (median_gap && *median_gap == 0 && T_ && *T_ > hardly_zero_seconds)
             find(Verdict::suspect, "order", "median ITL = 0", "mean TPOT = " + milliseconds(*T_),
@@ -245,12 +253,15 @@ private:
         std::optional<double> mean = r_.output_tokens_per_second;
         if (r_.output_tokens && D_ > 0) mean = *r_.output_tokens / D_;
         if (!mean || !(*mean > 0)) return skip("peak", "no mean rate beside the peak");
+        if (D_ > 0 && D_ < peak_shortest_seconds) return skip("peak", "the run took less than two seconds");
         const std::string left = "peak = " + shown(*highest) + " tok/s";
         const std::string right = "mean = " + shown(*mean) + " tok/s";
         if (*highest > peak_times_mean * *mean || *highest > peak_highest)
             find(Verdict::suspect, "peak", left, right,
                  "time collapsed: many tokens carry one time stamp, so the peak is a rate over an instant, not over a second");
-        else if (*highest < *mean * (1 - window_tolerance))
+        // A peak of chunks lies below a mean of tokens by as many as come in a chunk: ITL / TPOT says how many.
+        else if (const double in_chunk = G_ && T_ && *T_ > 0 ? std::max(1.0, *G_ / *T_) : 1;
+                 *highest * in_chunk < *mean * (1 - (in_chunk > 1 ? chunk_tolerance : window_tolerance)))
             find(Verdict::suspect, "peak", left, right, "the peak lies below the mean: it counts chunks, or another window");
     }
 
@@ -302,8 +313,10 @@ private:
         if (latency > arriving) return;  // all came before one was answered: a burst, whatever its rate
         const double expected = n_ / (arriving + latency);
         if (n_ / D_ < rate_reached * expected) return;
-        find(Verdict::suspect, "load_bound", "n / D = " + shown(n_ / D_) + " requests/s", "offered: " + shown(*rate) + " requests/s",
-             "the server kept up with the rate offered: throughput says what was sent, not what the server can do; compare latencies");
+        find(c_.rate_is_the_point ? Verdict::sound : Verdict::suspect, "load_bound", "n / D = " + shown(n_ / D_) + " requests/s",
+             "offered: " + shown(*rate) + " requests/s",
+             std::string(c_.rate_is_the_point ? "a note: " : "") +
+                 "the server kept up with the rate offered: throughput says what was sent, not what the server can do; compare latencies");
     }
 
     void client() {
@@ -445,24 +458,38 @@ std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditCo
 
 std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
     std::vector<Validity> found(results.size());
-    const auto compare = [&](const char* what, const std::optional<double> BenchmarkResult::*field) {
+    using Amount = std::optional<double> (*)(const BenchmarkResult&);
+    const auto usual_of = [&](Amount amount) {
         std::vector<double> values;
         for (const BenchmarkResult& result : results)
-            if (result.*field) values.push_back(*(result.*field));
-        const auto usual = yardstick(std::move(values));
-        if (!usual || !(*usual > 0)) return;
+            if (const auto value = amount(result)) values.push_back(*value);
+        return yardstick(std::move(values)).value_or(0);
+    };
+    const Amount input = [](const BenchmarkResult& result) { return result.input_tokens; };
+    const Amount output = [](const BenchmarkResult& result) { return result.output_tokens; };
+    const Amount total = [](const BenchmarkResult& result) -> std::optional<double> {
+        if (!result.input_tokens || !result.output_tokens) return std::nullopt;
+        return *result.input_tokens + *result.output_tokens;
+    };
+    // A hundred answers that end a little earlier beside millions of prompt tokens are the same work.
+    const double all = usual_of(total);
+    const auto compare = [&](const char* what, Amount amount) {
+        const double usual = usual_of(amount);
+        if (!(usual > 0)) return;
+        const double tolerance = all > 0 && usual < small_part * all ? small_part_tolerance : work_tolerance;
         for (std::size_t i = 0; i < results.size(); ++i) {
-            const BenchmarkResult& result = results[i];
-            if (!(result.*field) || std::abs(*(result.*field) / *usual - 1) <= work_tolerance) continue;
-            const std::string requests = result.successful_requests ? " in " + shown(*result.successful_requests) + " requests" : "";
+            const auto value = amount(results[i]);
+            if (!value || std::abs(*value / usual - 1) <= tolerance) continue;
+            const std::string requests =
+                results[i].successful_requests ? " in " + shown(*results[i].successful_requests) + " requests" : "";
             add(found[i], {Verdict::suspect,
-                           {{"equal_work", shown(*(result.*field)) + " " + what + requests, shown(*usual) + " in the other runs",
+                           {{"equal_work", shown(*value) + " " + what + requests, shown(usual) + " in the other runs",
                              "not comparable: this run did other work than those it is compared with (other requests, or answers "
                              "that ended by themselves)"}}});
         }
     };
-    compare("input tokens", &BenchmarkResult::input_tokens);
-    compare("output tokens", &BenchmarkResult::output_tokens);
+    compare("input tokens", input);
+    compare("output tokens", output);
     return found;
 }
 

@@ -71,10 +71,15 @@ std::optional<std::string> quantization_of(std::string rest, const ModelSpec& mo
 }  // namespace
 
 std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
-    return {{"model.layers", model.layers},
-            {"model.attention_heads", model.attention_heads},
-            {"model.kv_heads", model.kv_heads},
-            {"model.experts", model.experts}};
+    std::map<std::string, std::int64_t> facts{
+        {"model.layers", model.layers}, {"model.attention_heads", model.attention_heads}, {"model.experts", model.experts}};
+    // Latent attention keeps less than keys and values of its heads: what is asked of these does not hold for it.
+    const auto cached = static_cast<double>(4 * model.attention_layers * model.kv_heads * model.head_dim);
+    if (model.kv_heads > 0 && model.kv_bytes_per_token_16bit >= cached) {
+        facts["model.kv_heads"] = model.kv_heads;
+        facts["model.queries_per_kv_head"] = model.attention_heads / model.kv_heads;
+    }
+    return facts;
 }
 
 std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known) {

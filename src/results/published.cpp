@@ -3,145 +3,243 @@
 
 #include "../base/text.hpp"
 #include "result_block.hpp"
-#include "servetune/engine/composition.hpp"
+#include "serving_command.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cstddef>
+#include <cstdint>
+#include <set>
 #include <utility>
 
 namespace servetune {
 namespace {
 
+/// A title, label or line that may say whose figures follow it, and when it was read.
+struct Title {
+    std::size_t level;  ///< of a heading; 0: a line of prose
+    std::string text;
+    std::size_t when;
+};
+
+/// What a title says of the weights, in lower case: the whole title, but for `quantization` and the like. Empty:
+/// nothing.
+std::string quantization_in(std::string_view title) {
+    std::string low;
+    for (const char c : title) low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (const std::string_view more : {"quantization", "quantized", "weights", "weight", "precision", ":"})
+        for (auto at = low.find(more); at != std::string::npos; at = low.find(more)) low.erase(at, more.size());
+    const std::string word(trimmed(low));
+    constexpr std::array<std::string_view, 19> names{
+        "fp8",   "fp4",       "awq",        "gptq",      "int4",      "int8",       "nvfp4",      "mxfp4",        "mxfp8", "w8a8",
+        "w4a16", "w8a8-int8", "awq-marlin", "gptq-int4", "gptq-int8", "int4-w4a16", "int8-w8a16", "bitsandbytes", "gguf"};
+    return std::find(names.begin(), names.end(), word) == names.end() ? "" : word;
+}
+
+/// The numbers of requests that commands and settings of clients name.
+void add_planned(std::string_view text, std::set<double>& planned) {
+    constexpr std::array<std::string_view, 7> names{"--num-prompts",  "--num-prompt",    "--max-requests", "--request-count",
+                                                    "--num-requests", "total_requests:", "num_prompts:"};
+    for (const std::string_view name : names)
+        for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + name.size())) {
+            std::size_t begin = at + name.size();
+            while (begin < text.size() && (text[begin] == ' ' || text[begin] == '=')) ++begin;
+            std::size_t end = begin;
+            while (end < text.size() && end < begin + 9 && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
+            if (const auto number = real_of(text.substr(begin, end - begin)); end > begin && number) planned.insert(*number);
+        }
+}
+
+/// How many were planned of a run with so many successes; nothing where the text names that number, or where the number
+/// may have been planned itself.
+std::optional<double> planned_for(double successes, const std::set<double>& planned) {
+    const auto whole = static_cast<std::int64_t>(successes);
+    const bool power_of_two = whole > 0 && (whole & (whole - 1)) == 0;
+    if (planned.contains(successes) || whole % 10 == 0 || whole % 16 == 0 || power_of_two) return std::nullopt;
+    const auto more = planned.upper_bound(successes);
+    return more != planned.end() && successes >= *more / 2 ? std::optional(*more) : std::nullopt;
+}
+
 /// Reads the text between blocks from start to end and remembers what was said last.
 class Surroundings {
 public:
-    explicit Surroundings(std::vector<std::string> launchers) : launchers_(std::move(launchers)) {}
+    explicit Surroundings(const std::vector<Engine>& engines) : commands_(engines) {}
 
-    /// The text since the last block, up to the next one.
-    void read(std::string_view text) {
+    /// The text since the last block, up to the next one. The commands in it that crashed are added to `failed`.
+    void read(std::string_view text, std::vector<PublishedResult>& failed) {
+        failed_ = &failed;
         labels_.clear();
         command_here_ = false;
         subject_.clear();
+        doubt_.clear();
         std::size_t at = 0;
         while (at < text.size()) {
             const auto fence = text.find("```", at);
             const auto piece = text.substr(at, fence == std::string_view::npos ? std::string_view::npos : fence - at);
-            if (in_fence_) read_fence(piece);
+            if (in_fence_) read_fence(piece, fence == std::string_view::npos);
             else read_prose(piece);
             if (fence == std::string_view::npos) break;
+            if (in_fence_ && !command_here_) arguments_ = base_;  // a comment is of its fence
             in_fence_ = !in_fence_;
             at = fence + 3;
         }
         derive();
+        measured_ = true;
     }
 
     void describe(PublishedResult& result) const {
-        for (const auto& [level, title] : headings_) result.sections.push_back(title);
+        for (const Title& heading : headings_) result.sections.push_back(heading.text);
         result.labels.assign(labels_.rbegin(), labels_.rend());
-        for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading) result.labels.push_back(heading->second);
+        for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading) result.labels.push_back(heading->text);
+        const std::string named = engine_of_titles(base_engine_.empty() ? 0 : base_when_);
+        result.not_recognised = not_recognised_;
+        if (not_recognised_.empty() && !base_engine_.empty() && !named.empty() && named != base_engine_)
+            result.not_recognised = "none is printed for " + named + ", the one before is of " + base_engine_;
+        result.arguments_unknown = !result.not_recognised.empty();
+        result.engine = base_engine_.empty() ? named : base_engine_;
+        if (result.arguments_unknown) return;
         result.arguments = arguments_;
         result.arguments_derived = derived_;
-        result.not_recognised = not_recognised_;
-        result.arguments_unknown = !not_recognised_.empty();
+        result.doubt = doubt_;
+        if (!command_here_) result.quantization = quantization_of_titles();
     }
 
 private:
-    [[nodiscard]] bool launches(std::string_view line) const {
-        return std::any_of(launchers_.begin(), launchers_.end(),
-                           [&](const std::string& launcher) { return line == launcher || line.starts_with(launcher + " "); });
+    /// The engine named nearest, behind `after`; nothing said further out counts where a nearer title names one.
+    [[nodiscard]] std::string engine_of_titles(std::size_t after) const {
+        if (subject_when_ > after)
+            if (const std::string named = commands_.engine_named(subject_); !named.empty()) return named;
+        for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading)
+            if (heading->when > after)
+                if (const std::string named = commands_.engine_named(heading->text); !named.empty()) return named;
+        return "";
     }
 
-    void set_command(std::string_view command) {
-        std::string joined;
-        for (const std::string& word : shell_words(command)) joined += (joined.empty() ? "" : " ") + word;
-        arguments_ = base_ = joined;
+    [[nodiscard]] std::string quantization_of_titles() const {
+        if (subject_when_ > base_when_)
+            if (const std::string named = quantization_in(subject_); !named.empty()) return named;
+        return headings_.empty() || headings_.back().when < base_when_ ? "" : quantization_in(headings_.back().text);
+    }
+
+    void set_command(std::string_view command, const std::string& engine) {
+        arguments_ = base_ = command;
+        base_engine_ = engine;
+        base_when_ = ++now_;
         command_here_ = true;
         derived_ = false;
+        measured_ = false;
         not_recognised_.clear();
     }
 
     /// A command that we do not know is not the one before it either.
-    void forget_command(std::string_view printed) {
-        constexpr std::size_t longest = 200;
-        std::size_t end = std::min(printed.size(), longest);
-        while (end < printed.size() && (static_cast<unsigned char>(printed[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
-        not_recognised_ = printed.substr(0, end);
-        arguments_.clear();
-        base_.clear();
-        command_here_ = true;
-        derived_ = false;
+    void forget_command(const std::string& why) {
+        set_command("", "");
+        not_recognised_ = why;
     }
 
-    /// What starts no engine: clients that measure, downloads, what looks around. Their fences say nothing of the
-    /// serving command.
-    static bool serves_nothing(std::string_view line) {
-        constexpr std::array programs{"apt",  "apt-get",   "cat",    "cd",         "conda",      "curl",
-                                      "echo", "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
-                                      "kill", "ls",        "mkdir",  "modelscope", "nvidia-smi", "pip",
-                                      "pip3", "pkill",     "source", "tar",        "unzip",      "wget"};
-        if (line.find("bench") != std::string_view::npos) return true;
-        const std::string_view program = line.substr(0, line.find(' '));
-        return std::find(programs.begin(), programs.end(), program) != programs.end();
+    void take(const ServingCommand& found) {
+        if (found.not_recognised.empty()) set_command(found.text, found.engine);
+        else forget_command(found.not_recognised);
     }
 
-    /// The first line of a fence that may be a serving command; empty where there is none. Without the name of a shell
-    /// before it a fence may hold anything (tables, logs): there only what says that it serves is taken for a command.
-    static std::string_view unknown_command(std::string_view text, bool is_shell) {
-        std::string_view found;
-        for_each_line(text, [&](std::string_view line) {
-            if (!found.empty() || line.empty() || line.starts_with("#") || serves_nothing(line)) return;
-            bool serves = is_shell;
-            for (const std::string_view word : {" serve", "server", "launch_", "docker run ", "podman run ", " --model", "mindie"})
-                serves = serves || line.find(word) != std::string_view::npos;
-            if (serves) found = line;
-        });
-        // A fence of several commands, one of which measures: `python bench.py \` goes on with lines that are its
-        // flags.
-        return serves_nothing(text) && !is_shell ? std::string_view() : found;
-    }
-
-    /// A fence holds a command, only flags, or comments that introduce the block it goes on to.
-    void read_fence(std::string_view text) {
+    /// A fence holds a command, only flags, what a crash printed, or comments that introduce the block it goes on to.
+    void read_fence(std::string_view text, bool goes_on_to_block) {
         bool is_shell = false;
-        for (const std::string_view language : {"bash", "yaml", "shell", "console"}) {
-            if (!text.starts_with(language)) continue;
+        for (const std::string_view language : {"bash", "shell", "console", "yaml", "yml", "text", "txt", "sh", "log"}) {
+            if (!text.starts_with(language) ||
+                (text.size() > language.size() && std::isspace(static_cast<unsigned char>(text[language.size()])) == 0))
+                continue;
             text.remove_prefix(language.size());
-            is_shell = language != "yaml";
+            is_shell = language != "yaml" && language != "yml" && language != "text" && language != "txt" && language != "log";
+            break;
         }
         const std::string_view whole = trimmed(text);
-        if (whole.starts_with("--") || launches(whole)) return set_command(whole);
-        if (const std::string_view unknown = unknown_command(text, is_shell); !unknown.empty()) forget_command(unknown);
+        if (whole.starts_with("--")) {
+            std::string flags;
+            for (const std::string& line : shell_lines(whole)) flags += (flags.empty() ? "" : " ") + line;
+            return set_command(joined_words(shell_words(flags)), "");
+        }
+        if (const auto found = commands_.in_fence(text, is_shell && !goes_on_to_block)) {
+            // What a crash printed may speak of servers.
+            const bool crash = !found->not_recognised.empty() && !commands_.failure_in(found->not_recognised).empty();
+            if (!crash) {
+                take(*found);
+                if (!goes_on_to_block) return;
+            }
+        }
+        std::size_t line_number = 0;
         for_each_line(text, [&](std::string_view line) {
-            if (!line.starts_with("# ")) return;
-            const std::string_view comment = trimmed(line.substr(2));
-            if (comment.starts_with("--")) {
-                if (not_recognised_.empty()) replace_flags(comment);  // else there is nothing whose flags they are
-            } else labels_.emplace_back(comment);
+            ++line_number;
+            if (line.empty()) return;
+            if (line.starts_with("#") && commands_.failure_in(line).empty()) {
+                if (goes_on_to_block && line.starts_with("# ")) read_comment(trimmed(line.substr(2)));
+                return;
+            }
+            if (!goes_on_to_block) note_failure(line);
         });
     }
 
-    /// `--flag=value` of a comment in place of the last command's, or added to it.
-    void replace_flags(std::string_view comment) {
-        std::vector<std::string> command = shell_words(base_);
-        for (const std::string& flag : shell_words(comment)) {
-            const std::string name = flag.substr(0, flag.find('='));
-            const auto same = std::find_if(command.begin(), command.end(),
-                                           [&](const std::string& word) { return word.substr(0, word.find('=')) == name; });
-            if (same != command.end()) *same = flag;
-            else command.push_back(flag);
+    /// A comment above a block: flags that were changed, a value of one of them, or a label.
+    void read_comment(std::string_view comment) {
+        if (comment.starts_with("--")) {
+            if (not_recognised_.empty()) {  // else there is nothing whose flags they are
+                arguments_ = with_flags(base_, std::string(comment));
+            }
+            return;
         }
-        arguments_.clear();
-        for (const std::string& word : command) arguments_ += (arguments_.empty() ? "" : " ") + word;
+        labels_.emplace_back(comment);
+        const bool one_word = comment.find_first_of(" =:") == std::string_view::npos;
+        if (!one_word || base_.empty() || !not_recognised_.empty() || !commands_.is_choice(comment)) return;
+        if (const auto changed = commands_.with_choice(base_, comment)) arguments_ = *changed;
+        else doubt_ = comment;
+    }
+
+    /// A command that crashed before it was measured is a result, too.
+    void note_failure(std::string_view line) {
+        if (measured_ || !command_here_) return;
+        const std::string kind = commands_.failure_in(line);
+        if (kind.empty()) return;
+        PublishedResult result;
+        derive();
+        describe(result);
+        result.failure = kind;
+        while (line.starts_with('#') || line.starts_with(' ')) line.remove_prefix(1);
+        result.failure_message = std::string(line.substr(0, 300));
+        while (!result.failure_message.empty() && (static_cast<unsigned char>(result.failure_message.back()) & 0x80U) != 0 &&
+               line.size() > 300)
+            result.failure_message.pop_back();
+        failed_->push_back(std::move(result));
+        measured_ = true;
     }
 
     void read_prose(std::string_view text) {
+        std::size_t continued = 0;  // lines that a command of prose goes on over
+        const std::string_view all = text;
         for_each_line(text, [&](std::string_view line) {
-            if (launches(line)) return set_command(line);
+            if (continued > 0) {
+                --continued;
+                return;
+            }
+            if (const auto found = commands_.in_line(line)) {
+                std::string whole(line);
+                std::string_view rest = all.substr(static_cast<std::size_t>(line.data() + line.size() - all.data()));
+                while (trimmed(whole).ends_with('\\') && rest.find('\n') != std::string_view::npos) {
+                    rest.remove_prefix(rest.find('\n') + 1);
+                    whole += "\n" + std::string(rest.substr(0, rest.find('\n')));
+                    ++continued;
+                }
+                const auto complete = commands_.in_fence(whole, true);
+                return take(complete ? *complete : *found);
+            }
+            if (says_no_parameters(line)) return bare_command();
+            note_failure(line);
             if (line.starts_with("- ") && line.find(':') == std::string_view::npos) labels_.emplace_back(trimmed(line.substr(2)));
             const bool one_word = !line.empty() && line.find(' ') == std::string_view::npos && line.find('#') == std::string_view::npos;
-            if (one_word && line.find('=') == std::string_view::npos) subject_ = line;
+            if (one_word && line.find('=') == std::string_view::npos) {
+                subject_ = line;
+                subject_when_ = ++now_;
+            }
         });
         // Headings and profiles, wherever they stand: line breaks may be lost.
         for (std::size_t at = text.find_first_of("#P"); at != std::string_view::npos; at = text.find_first_of("#P", at)) {
@@ -152,12 +250,38 @@ private:
                 ++at;
                 continue;
             }
+            if (rest.front() == 'P' && says_no_parameters(rest.substr(0, 24)) && text.substr(0, at).find('\n') == std::string_view::npos)
+                bare_command();  // where lines were lost
             const std::size_t level = std::min(rest.find_first_not_of('#'), rest.size());
             const bool heading = level > 0 && level < rest.size() && rest[level] == ' ' &&
                                  (at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0);
             if (heading) add_heading(level, title_of(rest.substr(level + 1)));
             at += std::max<std::size_t>(level, 1);
         }
+    }
+
+    /// `Baseline Backend Parameters: N/A`: the bare command.
+    static bool says_no_parameters(std::string_view line) {
+        for (const std::string_view what : {"Parameters:", "parameters:"}) {
+            const auto at = line.find(what);
+            if (at == std::string_view::npos) continue;
+            const std::string_view value = trimmed(line.substr(at + what.size()));
+            for (const std::string_view none : {"N/A", "none", "None", "-"})
+                if (value == none || (none == "N/A" && value.starts_with(none))) return true;
+        }
+        return false;
+    }
+
+    /// The last command without its flags, or no flags.
+    void bare_command() {
+        std::string bare;
+        const std::vector<std::string> words = shell_words(base_);
+        for (std::size_t i = 0; i < words.size() && !base_engine_.empty(); ++i) {
+            const bool of_model = words[i].starts_with("--model") || words[i] == "-m";
+            if (words[i].starts_with("-") && !of_model) break;
+            bare += (bare.empty() ? "" : " ") + joined_words({words[i]});
+        }
+        set_command(bare, base_engine_);
     }
 
     /// A title ends with its line, or, where lines are lost, with whatever Markdown begins next.
@@ -173,14 +297,15 @@ private:
     }
 
     void add_heading(std::size_t level, std::string title) {
-        while (!headings_.empty() && headings_.back().first >= level) headings_.pop_back();
-        headings_.emplace_back(level, std::move(title));
+        while (!headings_.empty() && headings_.back().level >= level) headings_.pop_back();
+        headings_.push_back({level, std::move(title), ++now_});
     }
 
     /// A section that names a model but prints no command: the last command with its model's name replaced.
     void derive() {
         if (command_here_ || subject_.empty()) return;
         std::vector<std::string> words = shell_words(base_);
+        bool changed = false;
         for (std::string& word : words) {
             const auto slash = word.rfind('/');
             if (word.starts_with("--") || slash == std::string::npos) continue;
@@ -188,10 +313,12 @@ private:
             const std::string family = name.substr(0, name.find('-'));
             if (!std::string_view(subject_).starts_with(family)) continue;
             derived_ = derived_ || name != subject_;
+            if (name == subject_) continue;
             word.replace(slash + 1, std::string::npos, subject_);
+            changed = true;
         }
-        base_.clear();
-        for (const std::string& word : words) base_ += (base_.empty() ? "" : " ") + word;
+        if (!changed) return;
+        base_ = joined_words(words);
         arguments_ = base_;
     }
 
@@ -205,42 +332,53 @@ private:
         }
     }
 
-    std::vector<std::string> launchers_;
-    std::vector<std::pair<std::size_t, std::string>> headings_;
+    ServingCommands commands_;
+    std::vector<PublishedResult>* failed_ = nullptr;
+    std::vector<Title> headings_;
     std::vector<std::string> labels_;
-    std::string base_;       ///< the last command printed (or derived)
+    std::size_t now_ = 0;      ///< counts what was read
+    std::string base_;         ///< the last command printed (or derived)
+    std::string base_engine_;  ///< that it starts; empty: flags only
+    std::size_t base_when_ = 0;
     std::string arguments_;  ///< it, with the flags of the last comment
     std::string subject_;
+    std::size_t subject_when_ = 0;
+    std::string doubt_;           ///< a comment that may be a value
     std::string not_recognised_;  ///< the command that took its place, where it is none that we know
     bool derived_ = false;
     bool command_here_ = false;
+    bool measured_ = false;  ///< the last command has a result
     bool in_fence_ = false;
 };
 
 }  // namespace
 
-std::vector<PublishedResult> read_published(std::string_view text, const std::vector<std::string>& launchers) {
+std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines) {
     constexpr std::string_view marker = "Serving Benchmark Result";
     constexpr std::string_view rule = "==========";
     std::vector<PublishedResult> results;
-    Surroundings surroundings(launchers);
+    Surroundings surroundings(engines);
+    std::set<double> planned;
     std::size_t after_last = 0;
     for (std::size_t at = text.find(marker); at != std::string_view::npos; at = text.find(marker, after_last)) {
         std::size_t begin = at;  // the rule before the title belongs to the block
         while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
-        surroundings.read(text.substr(after_last, begin - after_last));
+        surroundings.read(text.substr(after_last, begin - after_last), results);
+        add_planned(text.substr(after_last, begin - after_last), planned);
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
         const std::size_t next = std::min(text.find(marker, content), text.size());
         const std::size_t end = content + std::min(text.substr(content, next - content).find(rule), next - content);
         PublishedResult result;
-        result.index = results.size();
         surroundings.describe(result);
         read_block(text.substr(content, end - content), result);
+        result.planned_requests = planned_for(result.result.successful_requests.value_or(0), planned);
         results.push_back(std::move(result));
         after_last = end;
         while (after_last < text.size() && text[after_last] == '=') ++after_last;
     }
+    if (!results.empty()) surroundings.read(text.substr(after_last), results);  // what crashed last
+    for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     return results;
 }
 

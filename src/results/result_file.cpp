@@ -17,8 +17,9 @@ namespace {
 using Json = nlohmann::json;
 
 /// In the order in which they are tried: the more special first.
-const std::array<const ResultFormat*, 7> formats{&servetune_format,  &gpustack_format, &guidellm_format, &aiperf_format,
-                                                 &genai_perf_format, &sglang_format,   &vllm_format};
+const std::array<const ResultFormat*, 9> formats{&servetune_format, &gpustack_format,       &guidellm_format,
+                                                 &aiperf_format,    &genai_perf_format,     &sglang_format,
+                                                 &vllm_format,      &inference_perf_format, &llama_bench_format};
 
 /// As deep as YAML may nest (io/yaml.hpp); results nest less than ten.
 constexpr std::size_t deepest = 100;
@@ -132,13 +133,13 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
 
 }  // namespace
 
-std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<std::string>& launchers) {
+std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines) {
     if (content.size() > largest_result_bytes)
         throw ParseError(name + ": results have at most " + std::to_string(largest_result_bytes) + " bytes, got " +
                          std::to_string(content.size()));
     std::vector<PublishedResult> results;
     if (!begins_json(content)) {
-        results = read_published(content, launchers);
+        results = read_published(content, engines);
         if (results.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
         return results;
     }

@@ -24,6 +24,7 @@ struct ResultFormat {
 extern const ResultFormat servetune_format, vllm_format, sglang_format;  // result_serving.cpp
 extern const ResultFormat guidellm_format, gpustack_format;              // result_guidellm.cpp
 extern const ResultFormat genai_perf_format, aiperf_format;              // result_aiperf.cpp
+extern const ResultFormat inference_perf_format, llama_bench_format;     // result_stages.cpp
 
 // ---- what they share (result_json.cpp) ----
 

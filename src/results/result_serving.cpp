@@ -195,6 +195,14 @@ PublishedResult read_flat(const Json& object, bool sglang) {
     result.arguments_unknown = true;
     if (fields.figure("rtfx") == 0) (void)fields.text("rtfx");
     result.unread = fields.unread();
+    // What SGLang's server says of itself; with vLLM's client people write it themselves (`--metadata`).
+    if (const Json* reported = node_at(object, {"server_info"}); reported != nullptr && reported->is_object()) {
+        for (const auto& [key, value] : reported->items())
+            if (const auto text = scalar_text(value)) result.server_settings[one_line(key)] = *text;
+    } else {
+        result.server_settings = result.unread;
+        result.server_settings_are_given = true;
+    }
     return result;
 }
 

@@ -61,6 +61,10 @@ void describe(AuditContext& context, const CommandFacts& facts, const std::strin
     else context.tokens_per_step = std::nullopt;
 }
 
+bool compares_times(const Objective& objective) {
+    return std::all_of(objective.goals.begin(), objective.goals.end(), [](const Goal& goal) { return goal.metric.ends_with("_seconds"); });
+}
+
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known) {
     std::set<std::string> seen;  // each word is looked at once
     std::set<std::pair<std::string, std::string>> models;
@@ -102,6 +106,7 @@ void audit_rows(MeasuredTable& table, const StudyFile& study) {
         const BenchmarkResult result = result_of(measurement->metrics);
         AuditContext context;
         context.hardware = hardware;
+        context.rate_is_the_point = compares_times(study.objective);
         if (const Workload* workload = find_workload(study, row.workload)) describe(context, *workload, result);
         if (const auto words = commands ? command_of(table, row, space, study) : std::nullopt)
             describe(context, commands->read(*words), study.model, models);

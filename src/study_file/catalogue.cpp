@@ -88,6 +88,7 @@ Engine read_engine(const Yaml& file) {
     read(file, table.started_as, engine.started_as);
     for (std::size_t i = 0; i < engine.started_as.size(); ++i)
         if (engine.started_as[i].empty()) file.at(table.started_as).items()[i].fail("a command begins with at least one word");
+    read(file, table.images, engine.images);
     read(file, table.aliases, engine.aliases);
     read(file, table.help, engine.help);
     read(file, table.help_of_removed, engine.help_of_removed);
@@ -134,7 +135,14 @@ Engine read_engine(const Yaml& file) {
             engine.json_flags.push_back(std::move(flag));
         }
     if (const Yaml* list = file.find(keys::engine.constraints))
-        for (const Yaml& item : list->items()) engine.constraints.push_back(read_constraint(item));
+        for (const Yaml& item : list->items()) {
+            engine.constraints.push_back(read_constraint(item));
+            std::pair<std::string, std::string> versions;
+            read(item, keys::constraint.since, versions.first);
+            read(item, keys::constraint.until, versions.second);
+            if (!versions.first.empty() || !versions.second.empty())
+                engine.constraint_versions[text_of(engine.constraints.back())] = std::move(versions);
+        }
     if (const Yaml* list = file.find(keys::engine.architectures)) engine.architectures = read_architectures(*list);
     if (const Yaml* list = file.find(keys::engine.devices))
         for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 
 namespace servetune {
@@ -72,12 +73,19 @@ bool is_no(const std::string& value) { return value == "false" || value == "Fals
 
 CommandReader::CommandReader(const std::vector<Engine>& engines, const std::filesystem::path& root) {
     for (const Engine& engine : engines) {
-        Known known{engine.name, engine.started_as, false, flags_of(engine)};
-        known.starts.push_back(program_words(engine.launch));
+        Known known{engine.name, engine.started_as, false, program_words(engine.launch), "", flags_of(engine), {}};
+        known.starts.push_back(known.program);
         const auto model = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
         known.model_by_position = model != engine.launch.end() && (model == engine.launch.begin() || !(model - 1)->starts_with('-'));
-        if (model != engine.launch.end() && !known.model_by_position) known.flags[*(model - 1)] = {Meaning::model};
-        add_spellings(known.flags, engine, root);
+        if (model != engine.launch.end() && !known.model_by_position) {
+            known.model_flag = *(model - 1);
+            known.flags[known.model_flag] = {Meaning::model};
+        }
+        for (const auto& [spelling, meant] : engine.aliases) {
+            const EngineParameter* declared = engine.find(meant);
+            known.spelling[spelling] = declared == nullptr ? "" : declared->destination.flag;
+        }
+        add_spellings(known, engine, root);
         known_.push_back(std::move(known));
     }
 }
@@ -128,12 +136,27 @@ CommandReader::Flags CommandReader::flags_of(const Engine& engine) {
 }
 
 /// Other spellings of the same flag, in any version whose flags are stored.
-void CommandReader::add_spellings(Flags& flags, const Engine& engine, const std::filesystem::path& root) {
+void CommandReader::add_spellings(Known& known_engine, const Engine& engine, const std::filesystem::path& root) {
+    Flags& flags = known_engine.flags;
+    std::set<std::string> ours;  // as the engine file spells them
+    for (const EngineParameter& declared : engine.parameters)
+        for (const Destination* to : {&declared.destination, &declared.earlier})
+            for (const std::string& flag : {to->flag, to->off_flag})
+                if (!flag.empty()) ours.insert(flag);
+    for (const JsonFlag& json : engine.json_flags) ours.insert(json.flag);
+    for (const std::string& word : engine.launch)
+        if (word.starts_with("--")) ours.insert(word);
     for (const FlagFacts& facts : known_versions(root, engine.name)) {
         Flags by_name;  // the usual spelling of the version -> what it means by one of its spellings
-        for (const auto& [spelling, fact] : facts.flags)
-            if (const auto known = flags.find(spelling); known != flags.end() && !fact.negated) by_name.emplace(fact.name, known->second);
+        std::map<std::string, std::string> our_spelling;
         for (const auto& [spelling, fact] : facts.flags) {
+            if (fact.negated) continue;
+            if (const auto known = flags.find(spelling); known != flags.end()) by_name.emplace(fact.name, known->second);
+            if (ours.contains(spelling)) our_spelling.emplace(fact.name, spelling);
+        }
+        for (const auto& [spelling, fact] : facts.flags) {
+            if (const auto our = our_spelling.find(fact.name); our != our_spelling.end() && !fact.negated && !ours.contains(spelling))
+                known_engine.spelling.emplace(spelling, our->second);
             const auto known = by_name.find(fact.name);
             if (known == by_name.end()) continue;
             Flag flag = known->second;
@@ -145,6 +168,42 @@ void CommandReader::add_spellings(Flags& flags, const Engine& engine, const std:
             }
         }
     }
+}
+
+Command CommandReader::spelled_out(const std::vector<std::string>& words, const std::string& engine) const {
+    Command result;
+    const Start start = start_of(words);
+    const Known* known = start.known;
+    std::size_t at = start.behind;
+    if (known == nullptr) {
+        for (const Known& each : known_)
+            if (each.engine == engine && (words.empty() || words.front().starts_with('-'))) known = &each;
+        at = 0;
+    } else
+        for (std::size_t i = 0; i < at; ++i)
+            if (const auto equals = words[i].find('='); equals != std::string::npos && equals > 0 && !words[i].starts_with('-'))
+                result.environment[words[i].substr(0, equals)] = words[i].substr(equals + 1);
+    if (known == nullptr) {
+        result.argv = words;
+        return result;
+    }
+    result.argv = known->program;
+    for (; at < words.size(); ++at) {
+        const std::string& word = words[at];
+        const auto equals = word.find('=');
+        const auto found = known->spelling.find(word.substr(0, equals));
+        const std::string value = equals == std::string::npos ? "" : word.substr(equals);
+        if (found == known->spelling.end() || !word.starts_with('-')) {
+            // A model by position where the engine takes a flag: `sglang serve x`.
+            const bool first = at == start.behind && !word.starts_with('-') && !known->model_flag.empty();
+            if (first) result.argv.push_back(known->model_flag);
+            result.argv.push_back(word);
+        } else if (!found->second.empty()) result.argv.push_back(found->second + value);
+        else if (!known->model_flag.empty()) result.argv.push_back(known->model_flag + value);
+        else if (!value.empty()) result.argv.push_back(value.substr(1));
+        // else the next word is the model, by position
+    }
+    return result;
 }
 
 CommandReader::Start CommandReader::start_of(const std::vector<std::string>& words) const {

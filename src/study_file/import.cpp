@@ -4,8 +4,10 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/printable.hpp"
 #include "servetune/io/table.hpp"
+#include "workload_groups.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -63,45 +65,6 @@ const Workload* workload_without_name(const std::vector<Workload>& workloads) {
     return &*std::find_if(workloads.begin(), workloads.end(), unnamed);
 }
 
-/// The work that a block's figures tell of, where they do.
-struct Work {
-    std::optional<double> input_tokens, output_tokens;  ///< of a request, on average
-    std::optional<double> in_flight, rate;              ///< as they were asked for
-
-    explicit Work(const BenchmarkResult& result) : in_flight(result.maximum_concurrency), rate(result.requested_rate_per_second) {
-        if (!result.successful_requests || *result.successful_requests <= 0) return;
-        if (result.input_tokens) input_tokens = *result.input_tokens / *result.successful_requests;
-        if (result.output_tokens) output_tokens = *result.output_tokens / *result.successful_requests;
-    }
-    /// Prompts of one workload differ by their draw and by the template around them, answers by where the model ends
-    /// them.
-    [[nodiscard]] bool same(const Work& other) const {
-        const auto near = [](const std::optional<double>& a, const std::optional<double>& b, double factor) {
-            return !a || !b || (*a <= *b * factor && *b <= *a * factor);
-        };
-        return near(input_tokens, other.input_tokens, 1.25) && near(output_tokens, other.output_tokens, 2) &&
-               near(in_flight, other.in_flight, 1) && near(rate, other.rate, 1);
-    }
-    [[nodiscard]] std::string text() const {
-        std::string result;
-        const auto add = [&](const std::optional<double>& value, const char* what) {
-            if (value) result += (result.empty() ? "" : ", ") + text_of(std::round(*value)) + what;
-        };
-        add(input_tokens, " input tokens");
-        add(output_tokens, " output tokens");
-        add(in_flight, " in flight");
-        add(rate, " requests a second");
-        return result;
-    }
-};
-
-/// Why nobody knows which of the study's configurations a block was measured with; empty where that is known.
-std::string why_no_command(const PublishedResult& result, const Composition::Parsed& parsed) {
-    if (!result.not_recognised.empty()) return "command not recognised: " + result.not_recognised;
-    if (result.arguments_unknown) return "the file does not say how the engine was started";
-    return parsed.unknown.empty() ? "" : "the study does not know " + joined(parsed.unknown, ", ");
-}
-
 /// Blocks of several workloads are not one workload's: why none of those without a known label is taken for `unnamed`;
 /// empty where all can be.
 std::string why_several(const std::vector<const PublishedResult*>& without_label, const Workload& unnamed) {
@@ -115,19 +78,62 @@ std::string why_several(const std::vector<const PublishedResult*>& without_label
     return "";
 }
 
+/// What a row without a study says of its command.
+std::string note_of(const PublishedResult& result) {
+    std::vector<std::string> notes;
+    if (!result.not_recognised.empty()) notes.push_back("command not recognised: " + result.not_recognised);
+    if (result.arguments_derived) notes.emplace_back("no command is printed for it: derived from an earlier one");
+    if (!result.quantization.empty()) notes.push_back("the title says " + result.quantization + ", the command does not");
+    if (!result.doubt.empty())
+        notes.push_back("the comment '" + result.doubt + "' may be the value of a flag that the command does not have");
+    return joined(notes, "; ");
+}
+
+std::string without_capitals(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+/// A title's word for the weights, where the command leaves them as they are: a value of the composition's parameter.
+std::string take_quantization(const std::string& named, const Composition& composition, Composition::Parsed& parsed) {
+    const std::string why_not = "the title says " + named + ", which the command does not";
+    if (parsed.engine == nullptr) return why_not;
+    for (const Parameter& parameter : composition.parameters()) {
+        if (parameter.concept_name != "quantization") continue;
+        const auto given = parsed.values.find(parameter.name);
+        if (given != parsed.values.end() && given->second != parameter.default_value) return "";  // the command says it
+        if (!parameter.contains(Value(named))) return why_not;
+        parsed.values[parameter.name] = Value(named);
+        return "";
+    }
+    return why_not;
+}
+
 }  // namespace
 
-std::vector<std::string> launchers_of(const std::vector<Engine>& engines) {
-    std::vector<std::string> result;
-    for (const Engine& engine : engines) {
-        std::string words;
-        for (const std::string& word : engine.launch) {
-            if (word.find('{') != std::string::npos || word.starts_with("--")) break;
-            words += (words.empty() ? "" : " ") + word;
-        }
-        result.push_back(words);
+ReadCommand read_command(const PublishedResult& result, const Composition& composition, const CommandReader& commands,
+                         const std::string& model) {
+    if (!result.not_recognised.empty()) return {{}, "command not recognised: " + result.not_recognised};
+    if (result.arguments_unknown) return {{}, "the file does not say how the engine was started"};
+    const std::vector<std::string> words = shell_words(result.arguments);
+    ReadCommand best;
+    bool found = false;
+    std::vector<std::string> fitting;  // engines that know all of the flags
+    for (const Engine& engine : composition.engines()) {
+        if (!result.engine.empty() && result.engine != without_capitals(engine.name)) continue;
+        const Composition::Parsed parsed = composition.parse(commands.spelled_out(words, engine.name), model);
+        if (parsed.engine != nullptr && parsed.unknown.empty()) fitting.push_back(parsed.engine->name);
+        if (!found || (parsed.unknown.empty() && !best.parsed.unknown.empty())) best.parsed = parsed;
+        found = true;
     }
-    return result;
+    if (!found) return {composition.parse(words, model), "the study has no " + result.engine};
+    fitting.erase(std::unique(fitting.begin(), fitting.end()), fitting.end());
+    if (!best.parsed.unknown.empty()) best.why_not = "the study does not know " + joined(best.parsed.unknown, ", ");
+    else if (best.parsed.engine == nullptr) best.why_not = "no engine of the study starts so";
+    else if (fitting.size() > 1)
+        best.why_not = "flags alone, which " + joined(fitting, " and ") + " both have, and no title says whose they are";
+    else if (!result.quantization.empty()) best.why_not = take_quantization(result.quantization, composition, best.parsed);
+    return best;
 }
 
 Imported import_for_study(const std::vector<PublishedResult>& results, const StudyFile& study) {
@@ -146,20 +152,27 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     };
     Imported imported;
     std::vector<Row> rows;
-    const auto parsed_command = [&](const PublishedResult& result) {
-        return study.composition->parse(shell_words(result.arguments), study.model);
-    };
+    const CommandReader commands(study.composition->engines(), study.search_spaces);
+    std::vector<ReadCommand> read;  // one a result
+    for (const PublishedResult& result : results) read.push_back(read_command(result, *study.composition, commands, study.model));
     const Workload* unnamed = workload_without_name(workloads);
     std::vector<const PublishedResult*> without_label;  // of the study's engines
-    for (const PublishedResult& result : results)
-        if (why_no_command(result, parsed_command(result)).empty() && named_workload(result, workloads) == nullptr)
-            without_label.push_back(&result);
+    for (std::size_t i = 0; i < results.size(); ++i)
+        if (read[i].why_not.empty() && results[i].failure.empty() && named_workload(results[i], workloads) == nullptr)
+            without_label.push_back(&results[i]);
     const std::string several = unnamed == nullptr ? "" : why_several(without_label, *unnamed);
-    for (const PublishedResult& result : results) {
-        const auto parsed = parsed_command(result);
-        const std::string why_not = why_no_command(result, parsed);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        const PublishedResult& result = results[i];
+        const auto& parsed = read[i].parsed;
+        std::string why_not = read[i].why_not;
         const Workload* workload = named_workload(result, workloads);
         if (workload == nullptr && several.empty()) workload = unnamed;
+        // What may be a flag's value is none where the study calls a workload so.
+        const bool is_label = workload != nullptr && std::find(workload->printed_as.begin(), workload->printed_as.end(), result.doubt) !=
+                                                         workload->printed_as.end();
+        if (why_not.empty() && !result.doubt.empty() && !is_label)
+            why_not = "the comment '" + result.doubt + "' may be the value of a flag that the command does not have";
+        if (!result.failure.empty() && workload == nullptr && !study.workloads.empty()) workload = &study.workloads.front();
         if (!why_not.empty()) imported.unplaced.push_back({result, why_not});
         else if (workload == nullptr)
             imported.unplaced.push_back(
@@ -170,6 +183,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             const auto& failed = result.result.failed_requests;
             const double requested = result.result.requested_requests                  ? *result.result.requested_requests
                                      : successful && failed                            ? *successful + *failed
+                                     : result.planned_requests                         ? *result.planned_requests
                                      : workload->requests && !result.arguments_derived ? static_cast<double>(*workload->requests)
                                                                                        : 0;
             if (successful && requested > 0) row.metrics["success_ratio"] = *successful / requested;
@@ -180,11 +194,13 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     std::vector<std::map<std::string, double>> all;
     for (const Row& row : rows) all.push_back(row.metrics);
     const std::vector<std::string> metrics = columns(all);
+    const bool any_failed = std::any_of(rows.begin(), rows.end(), [](const Row& row) { return !row.source->failure.empty(); });
 
     std::vector<std::string> header{"block", "section", "workload"};
     header.insert(header.end(), names.begin(), names.end());
     header.emplace_back("status");
     header.insert(header.end(), metrics.begin(), metrics.end());
+    if (any_failed) header.emplace_back("message");
     header.insert(header.end(), {"arguments", "note"});
     imported.csv = csv_line(header);
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -195,10 +211,13 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             const Value* value = row.configuration.find(name);
             cells.push_back(value == nullptr ? "" : text_of(*value));
         }
-        cells.emplace_back("ok");
+        cells.push_back(row.source->failure.empty() ? "ok" : row.source->failure);
         append_cells(cells, row.metrics, metrics);
+        if (any_failed) cells.push_back(printable(row.source->failure_message));
         std::string note = row.source->arguments_derived ? "no command is printed for this checkpoint: derived from the first one's" : "";
-        for (std::size_t earlier = 0; earlier < i; ++earlier)
+        if (!row.source->quantization.empty())
+            note += (note.empty() ? "" : "; ") + std::string("quantization as the title says: ") + row.source->quantization;
+        for (std::size_t earlier = 0; earlier < i && row.source->failure.empty(); ++earlier)
             if (result_figures(rows[earlier].source->result) == result_figures(row.source->result))
                 note += (note.empty() ? "" : "; ") + std::string("printed twice: the same block as ") +
                         std::to_string(rows[earlier].source->index);
@@ -225,18 +244,19 @@ std::string csv_of(const std::vector<PublishedResult>& results) {
     for (const auto& [name, field] : origins) header.emplace_back(name);
     header.emplace_back("status");
     header.insert(header.end(), metrics.begin(), metrics.end());
+    const bool any_failed =
+        std::any_of(results.begin(), results.end(), [](const PublishedResult& result) { return !result.failure.empty(); });
+    if (any_failed) header.emplace_back("message");
     header.insert(header.end(), {"arguments", "note"});
     std::string csv = csv_line(header);
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<std::string> cells{std::to_string(results[i].index), printable(joined(results[i].sections, " / ")),
                                        results[i].labels.empty() ? "" : printable(results[i].labels.front())};
         for (const auto& [name, field] : origins) cells.push_back(printable(results[i].*field));
-        cells.emplace_back("ok");
+        cells.push_back(results[i].failure.empty() ? "ok" : results[i].failure);
         append_cells(cells, rows[i], metrics);
-        cells.insert(cells.end(), {printable(results[i].arguments),
-                                   !results[i].not_recognised.empty() ? "command not recognised: " + printable(results[i].not_recognised)
-                                   : results[i].arguments_derived     ? "no command is printed for it: derived from an earlier one"
-                                                                      : ""});
+        if (any_failed) cells.push_back(printable(results[i].failure_message));
+        cells.insert(cells.end(), {printable(results[i].arguments), printable(note_of(results[i]))});
         csv += csv_line(cells);
     }
     return csv;

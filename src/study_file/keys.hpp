@@ -72,6 +72,8 @@ inline constexpr struct ConstraintKeys {
     Key require{"require", is::expression, "must be true (or unknown)"};
     Key forbid{"forbid", is::conditions, "parameter -> value or values that must not come together"};
     Key because{"because", is::text, "why; shown when it is broken"};
+    Key since{"since", is::version, "of an engine's: first version that has the rule"};
+    Key until{"until", is::version, "of an engine's: last version that has it"};
 } constraint{};
 
 // An engine.
@@ -123,6 +125,8 @@ inline constexpr struct EngineKeys {
     Key launch{"launch", is::list_of<is::word>, "the command, with {model}, {host} and {port}", required};
     Key started_as{"started_as", is::list_of<is::list_of<is::word>>,
                    "other words that its commands begin with, for the audit of commands that people wrote (those of `launch`)"};
+    Key images{"images", is::list_of<is::word>,
+               "container images, without registry, whose entry point is the engine: for reading commands that people wrote"};
     Key aliases{"aliases", is::mapping_of<is::text>,
                 "other spelling of a flag -> the parameter it sets, or {model}; for the audit, beside the spellings in the versions files"};
     Key help{"help", is::list_of<is::list_of<is::word>>,

@@ -6,6 +6,7 @@
 #include "servetune/io/utf8.hpp"
 #include "servetune/results/result_export.hpp"
 #include "servetune/results/result_file.hpp"
+#include "servetune/study_file/catalogue.hpp"
 #include "servetune/study_file/import.hpp"
 
 #include <cmath>
@@ -28,8 +29,9 @@ std::map<std::string, double> figures(const BenchmarkResult& result) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    static const std::vector<Engine> engines = Catalogue(SERVETUNE_SOURCE "/search_spaces").engines();
     std::vector<PublishedResult> results;
-    const bool read = accepted([&] { results = read_results(utf8_text(text_of_input(data, size), "f"), "f", {"vllm serve"}); });
+    const bool read = accepted([&] { results = read_results(utf8_text(text_of_input(data, size), "f"), "f", engines); });
     if (!read) return 0;
     must_hold(!results.empty(), "at least one result");
     must_hold(parse_table(csv_of(results), "t.csv").rows.size() == results.size(), "every result is a row");

@@ -223,6 +223,25 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(unplaced.code == 1);
     CHECK(unplaced.err.find("block 0 is no row: the file does not say how the engine was started") != std::string::npos);
     CHECK(autotune({"import", results + "expected.json"}, folder.path()).code == 5);
+    // A study of the results, which replays them.
+    const auto result = [](const char* rate) {
+        return "```\n============ Serving Benchmark Result ============\nSuccessful requests: 100\nTotal input tokens: 51200\n"
+               "Total generated tokens: 12800\nTotal Token throughput (tok/s): " +
+               std::string(rate) + "\n==========\n```\n";
+    };
+    folder.write("tuned.md", "On an H100 SXM.\n```bash\nvllm serve Qwen/Qwen3-8B\n```\n" + result("1000") +
+                                 "```bash\nnohup vllm serve Qwen/Qwen3-8B --max-num-seqs 64 &\n```\n" + result("2000"));
+    const Ran wrote = autotune({"import", "tuned.md", "--write-study", "tuned.yaml"}, folder.path());
+    CHECK(wrote.code == 0);
+    CHECK(wrote.out.empty());
+    CHECK(wrote.err.find("tuned.yaml and tuned.csv are written: autotune run tuned.yaml\n") != std::string::npos);
+    const Ran replayed = autotune({"run", "tuned.yaml", "--quiet", "--json"}, folder.path());
+    CHECK(replayed.code == 0);
+    CHECK(replayed.out.find("--max-num-seqs=64") != std::string::npos);
+    CHECK(autotune({"import", "tuned.md", "--write-study", "x.yaml", "--workload", "y"}, folder.path()).code == 2);
+    CHECK(autotune({"import", "tuned.md", "--workload", "y"}, folder.path()).code == 2);
+    CHECK(autotune({"import", "tuned.md", "--write-study", "x.yaml", "--study", study}, folder.path()).code == 2);
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "x.yaml"));
     const Ran both = autotune({"import", "empty.md", "d.md", "none.md", results + "sglang.jsonl", "--output", "both.csv"}, folder.path());
     CHECK(both.code == 5);
     CHECK(read_table(folder.path() / "both.csv").rows.size() == 4);

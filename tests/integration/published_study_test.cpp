@@ -167,7 +167,7 @@ TEST_CASE("published: what can be concluded when the audit is enforced and noise
     CHECK(high["recommended"]["command"] == "vllm serve /models/Qwen/Qwen3-8B-FP4 --served-model-name qwen3");
     CHECK(high["not_distinguishable"].empty());
     REQUIRE(high["refused"].size() == 1);
-    CHECK(high["refused"][0]["reason"] == "unsound measurement: physics, equal_work");
+    CHECK(high["refused"][0]["reason"] == "unsound measurement: physics");
     const std::string report = read_file(thor.path() / "study/report.md");
     CHECK(report.find("## Audit (enforce)\n\n- **unsound**: quantization = fp8\n  - physics: mean TPOT = 22.59 ms; at least 30.01 ms: ") !=
           std::string::npos);

@@ -162,7 +162,7 @@ TEST_CASE("serving arguments of documents: flags only, unknown words, unquoted J
     const Composition composition({{alpha(), beta()}});
     const auto words = [](const char* text) { return shell_words(text); };
     CHECK(words("a \\\n --b='c d' \"e f\" --j={\"k\":\"v\",\"n\":4}") ==
-          std::vector<std::string>{"a", "--b='c", "d'", "e f", "--j={\"k\":\"v\",\"n\":4}"});
+          std::vector<std::string>{"a", "--b=c d", "e f", "--j={\"k\":\"v\",\"n\":4}"});
     const auto flags = composition.parse(words("--max-requests 64 --backend fa3"), "m");
     REQUIRE(flags.engine != nullptr);
     CHECK(flags.engine->name == "beta");

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 
 #include "servetune/results/published.hpp"
@@ -10,7 +11,7 @@ using namespace servetune::test;
 
 namespace {
 
-const std::vector<std::string> launchers{"vllm serve", "python3 -m sglang.launch_server"};
+const std::vector<Engine> launchers = shipped_catalogue.engines();
 
 /// A block as the tools print it, on lines of its own.
 std::string block(const std::string& total, const std::string& more = "") {
@@ -107,9 +108,9 @@ TEST_CASE("published: a command that is printed once, other checkpoints of the f
 
 TEST_CASE("published: a fence whose launcher is not known takes the command away, and says which it was") {
     const std::string document = "```bash\nvllm serve org/Model-8B\n```\n```\n" + block("1") +
-                                 "```\n```bash\nexport VLLM_USE_V1=1\nvllm serve org/Model-70B\n```\n```\n" + block("2") +
+                                 "```\n```bash\nunheard-of serve org/Model-70B\n```\n```\n" + block("2") +
                                  "```\nAgain:\n```\n# --max-num-seqs=512\n" + block("3") +
-                                 "```\n```\ndocker run --gpus all vllm/vllm-openai --model org/Model-8B\n```\n```\n" + block("4") +
+                                 "```\n```\ndocker run --gpus all someone/else --model org/Model-8B\n```\n```\n" + block("4") +
                                  "```\n```bash\npython3 -m sglang.launch_server --model-path org/Model-8B\n```\n```bash\npip install x\n"
                                  "vllm bench serve --model org/Model-8B\n```\n```\n100%|####| 1000/1000\n" +
                                  block("5") + "```\n";
@@ -121,9 +122,9 @@ TEST_CASE("published: a fence whose launcher is not known takes the command away
         CHECK(results[i].arguments.empty());
         CHECK(results[i].arguments_unknown);
     }
-    CHECK(results[1].not_recognised == "export VLLM_USE_V1=1");
-    CHECK(results[2].not_recognised == "export VLLM_USE_V1=1");
-    CHECK(results[3].not_recognised == "docker run --gpus all vllm/vllm-openai --model org/Model-8B");
+    CHECK(results[1].not_recognised == "unheard-of serve org/Model-70B");
+    CHECK(results[2].not_recognised == "unheard-of serve org/Model-70B");
+    CHECK(results[3].not_recognised == "docker run --gpus all someone/else --model org/Model-8B");
     CHECK(results[4].arguments == "python3 -m sglang.launch_server --model-path org/Model-8B");  // what measures serves nothing
     CHECK_FALSE(results[4].arguments_unknown);
 }
@@ -271,7 +272,7 @@ TEST_CASE("import: a study with one workload takes no blocks of several, and say
     const Imported named = imported(of("short", 512, 8) + of("long", 4096, 8), ", printed_as: short");
     CHECK(named.rows == 1);
     CHECK(named.unplaced.size() == 1);
-    const Imported unknown = imported("```bash\nSECRET=1 vllm serve x\n```\n" + of("first", 512, 8));
+    const Imported unknown = imported("```bash\nKERNELS=1 vllm serve org/Model-8B\n```\n" + of("first", 512, 8));
     CHECK(unknown.rows == 0);
-    CHECK(unknown.unplaced.at(0).reason == "command not recognised: SECRET=1 vllm serve x");
+    CHECK(unknown.unplaced.at(0).reason == "the study does not know KERNELS=1");
 }

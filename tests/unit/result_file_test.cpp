@@ -23,7 +23,7 @@ namespace {
 
 const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
 
-std::vector<PublishedResult> read_all(const std::string& content) { return read_results(content, "f", {"vllm serve"}); }
+std::vector<PublishedResult> read_all(const std::string& content) { return read_results(content, "f", shipped_catalogue.engines()); }
 
 std::vector<PublishedResult> sample(const std::string& name) { return read_all(read_file(samples / name)); }
 
@@ -112,6 +112,57 @@ TEST_CASE("result files: the figures of each sample fit together as their tool m
                                            : *r.time_to_first_token.mean + *r.time_per_output_token.mean * (tokens - 1);
             CHECK(*r.latency.mean == Approx(decode).epsilon(published.index == 0 && r.successful_requests < 5 ? 0.02 : 0.005));
         }
+}
+
+TEST_CASE("result files: inference-perf and llama-bench") {
+    const PublishedResult perf = sample("inference-perf.json").front();
+    CHECK(perf.tool == "inference-perf");
+    CHECK(figures_of(perf.result) == Figures{{"successful_requests", 98},
+                                             {"failed_requests", 2},
+                                             {"requested_requests", 100},
+                                             {"requested_rate_per_second", 10},
+                                             {"requests_per_second", 9.8},
+                                             {"input_tokens_per_second", 5017.6},
+                                             {"output_tokens_per_second", 980},
+                                             {"total_tokens_per_second", 5997.6},
+                                             {"input_tokens", 98 * 512},
+                                             {"output_tokens", 9800},
+                                             {"time_to_first_token_mean_seconds", 0.2},
+                                             {"time_to_first_token_p50_seconds", 0.15},
+                                             {"time_to_first_token_p90_seconds", 0.4},
+                                             {"time_to_first_token_p95_seconds", 0.45},
+                                             {"time_to_first_token_p99_seconds", 0.5},
+                                             {"time_per_output_token_mean_seconds", 0.018},
+                                             {"time_per_output_token_p50_seconds", 0.017},
+                                             {"time_per_output_token_p90_seconds", 0.02},
+                                             {"time_per_output_token_p95_seconds", 0.021},
+                                             {"time_per_output_token_p99_seconds", 0.022},
+                                             {"inter_token_latency_mean_seconds", 0.018},
+                                             {"inter_token_latency_p50_seconds", 0.017},
+                                             {"inter_token_latency_p90_seconds", 0.02},
+                                             {"inter_token_latency_p99_seconds", 0.03},
+                                             {"latency_mean_seconds", 2},
+                                             {"latency_p50_seconds", 1.9},
+                                             {"latency_p90_seconds", 2.9},
+                                             {"latency_p95_seconds", 3},
+                                             {"latency_p99_seconds", 3.1}});
+    CHECK(perf.unread == std::map<std::string, std::string>{
+                             {"achieved_rate", "10.1"}, {"normalized_time_per_output_token mean", "0.02"}, {"send_duration", "9.9"}});
+
+    const auto tests = sample("llama-bench.json");
+    REQUIRE(tests.size() == 2);
+    CHECK(tests[0].labels.front() == "pp512");
+    CHECK(tests[0].tool_version == "b11669");
+    CHECK(tests[0].model == "models/m.gguf");
+    CHECK(figures_of(tests[0].result) == Figures{{"duration_seconds", 2}, {"input_tokens", 512}, {"input_tokens_per_second", 256}});
+    CHECK(figures_of(tests[1].result) == Figures{{"duration_seconds", 8}, {"output_tokens", 128}, {"output_tokens_per_second", 16}});
+    CHECK(tests[1].labels.front() == "tg128");
+    CHECK(tests[1].server_settings.at("n_batch") == "2048");
+    CHECK(read_all(R"({"avg_ts": 5, "n_prompt": 4, "n_gen": 2})"
+                   "\n"
+                   R"({"avg_ts": 6, "n_prompt": 4, "n_gen": 2})")
+              .size() == 2);
+    CHECK(figures_of(read_all(R"({"avg_ts": 5, "n_prompt": 4, "n_gen": 2})").front().result).at("total_tokens_per_second") == 5);
 }
 
 TEST_CASE("result files: what is said beside the figures") {

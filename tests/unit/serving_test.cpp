@@ -249,7 +249,7 @@ TEST_CASE("serving: SGLang's flags") {
     CHECK(head.refused.end == StartResult::End::serves);
     CHECK(head.settings.speculation.method == "eagle3");
     CHECK(head.settings.speculation.tokens == 4);
-    CHECK(head.not_modelled == std::vector<std::string>{"speculative_eagle_topk"});
+    CHECK(head.not_modelled == std::vector<std::string>{"speculative_eagle_topk", "speculative_num_draft_tokens"});
     const Serving draft = read(sglang + "--speculative-algorithm=STANDALONE --speculative-draft-model-path=Qwen/Qwen3-0.6B" + chain);
     CHECK(draft.settings.speculation.method == "draft_model");
     CHECK(draft.settings.speculation.draft_bytes > 1e9);

@@ -49,7 +49,7 @@ struct SpaceDescription {
     std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine/engine.hpp), those that are known of the model
     std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
     std::string architecture{};  ///< of the chip (perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
-    std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
+    std::optional<DeviceLimit> devices{};         ///< nothing: no device is allocated for a trial (a table answers)
     bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
 };
 
@@ -169,8 +169,8 @@ private:
 };
 
 /// The words of a command as documents print it: blanks separate, '...' and "..." hold together, a backslash before a
-/// newline (or the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays:
-/// `--config={"a":1}` is printed so.
+/// newline (or the blank that is left of one) joins lines. Unlike in a shell, a quote inside a word stays, but for one
+/// behind `=`: `--config={"a":1}` is printed so, and `--config='{"a": 1}'`.
 std::vector<std::string> shell_words(std::string_view line);
 
 }  // namespace servetune

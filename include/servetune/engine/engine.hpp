@@ -63,7 +63,8 @@ struct DeviceFactor {
 
 /// What rules may say of the model that is served, beside the engine's own parameters: `model.attention_heads % tp_size
 /// == 0`. Where the model is not known, a part of a rule that needs one of these is not known either.
-inline constexpr std::array<std::string_view, 4> model_facts{"model.layers", "model.attention_heads", "model.kv_heads", "model.experts"};
+inline constexpr std::array<std::string_view, 5> model_facts{"model.layers", "model.attention_heads", "model.experts", "model.kv_heads",
+                                                             "model.queries_per_kv_head"};
 
 /// How the log of a dead engine is read: the first pattern found decides.
 struct FailurePattern {
@@ -81,6 +82,9 @@ struct Engine {
     /// Other words that commands of this engine begin with, beside those of `launch`: for reading commands that people
     /// wrote.
     std::vector<std::vector<std::string>> started_as{};
+    /// Container images, without their registry, whose entry point is this engine: words behind them are its flags. One
+    /// without a tag has any.
+    std::vector<std::string> images{};
     /// Other spelling of a flag -> the parameter it sets, or `{model}`: for reading too, beside the spellings of the
     /// versions files.
     std::map<std::string, std::string> aliases{};
@@ -103,6 +107,8 @@ struct Engine {
     std::vector<std::string> architectures{};  ///< chips that it runs on (perf/hardware_spec.hpp); empty: any
     std::vector<DeviceFactor> devices{};       ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
+    /// Rules that not all versions have, by their text (text_of) -> first and last version; empty: no bound.
+    std::map<std::string, std::pair<std::string, std::string>> constraint_versions{};
 
     [[nodiscard]] const EngineParameter* find(std::string_view parameter) const {
         for (const EngineParameter& candidate : parameters)

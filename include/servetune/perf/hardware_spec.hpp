@@ -12,8 +12,8 @@ namespace servetune {
 
 /// What decides which kernels a chip runs. `ampere` is sm_80 and sm_86, `blackwell` sm_100 and sm_103, `blackwell-rtx`
 /// sm_120 and sm_121.
-inline constexpr std::array<std::string_view, 8> architectures{"turing",    "ampere",        "ada",  "hopper",
-                                                               "blackwell", "blackwell-rtx", "thor", "cdna3"};
+inline constexpr std::array<std::string_view, 9> architectures{"turing",        "ampere", "ada",   "hopper", "blackwell",
+                                                               "blackwell-rtx", "thor",   "cdna3", "cdna4"};
 
 /// What one accelerator can do at most, as its vendor states it: bounds that no measurement passes, never predictions.
 /// Read from search_spaces/hardware/*.yaml.

@@ -15,7 +15,7 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 
 /// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, or one a line), SGLang's JSONL, reports of
 /// GuideLLM, benchmarks of GPUStack, exports of GenAI-Perf and AIPerf, our own (result_export.hpp); else text or
-/// Markdown with result blocks, where `launchers` begin the serving commands (published.hpp). The format is told by the
+/// Markdown with result blocks and the serving commands of `engines` (published.hpp). The format is told by the
 /// content, never by the name.
 ///
 /// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under our name for that
@@ -24,6 +24,6 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 ///
 /// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that is known), for
 /// content that is broken, unknown, without a result, or larger than `largest_result_bytes`.
-std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<std::string>& launchers);
+std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines);
 
 }  // namespace servetune

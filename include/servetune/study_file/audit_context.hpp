@@ -25,6 +25,9 @@ BenchmarkResult result_of(const Metrics& metrics);
 /// `model` is what is served when the command names none.
 void describe(AuditContext& context, const CommandFacts& facts, const std::string& model, const std::vector<ModelSpec>& known);
 
+/// Whether all goals are times: then a server that keeps up with the rate offered is measured as it should be.
+bool compares_times(const Objective& objective);
+
 /// The only model that the words of a text name; nothing when they name none or several.
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/engine/engine.hpp"
+#include "servetune/engine/composition.hpp"
 
 #include <filesystem>
 #include <map>
@@ -38,6 +38,13 @@ public:
 
     [[nodiscard]] CommandFacts read(const std::vector<std::string>& words) const;
 
+    /// The same command with the launcher and the spelling of flags that the engine files have, so that
+    /// `Composition::parse` reads it: `A=1 vllm serve x -tp 2` has `--tensor-parallel-size` and the environment A.
+    /// Flags alone become a command of `engine`; without one they stay as they are.
+    [[nodiscard]] Command spelled_out(const std::vector<std::string>& words, const std::string& engine = "") const;
+    /// The model that a command names, by position or by a flag; empty: none.
+    [[nodiscard]] std::string model_of(const std::vector<std::string>& words) const { return read(words).model; }
+
 private:
     enum class Meaning { none, model, quantization, devices, prefix_cache, no_prefix_cache, speculation, guesses };
     struct Flag {
@@ -51,7 +58,10 @@ private:
         std::string engine;
         std::vector<std::vector<std::string>> starts;  ///< the words that commands begin with
         bool model_by_position = false;                ///< the first word behind them that belongs to no flag
+        std::vector<std::string> program;              ///< the words that our own commands begin with
+        std::string model_flag;                        ///< empty: by position
         Flags flags;
+        std::map<std::string, std::string> spelling;  ///< other spelling -> the engine file's; "" for the model
     };
     struct Start {
         const Known* known = nullptr;
@@ -60,7 +70,7 @@ private:
 
     static Meaning meaning_of(const Engine& engine, const EngineParameter& declared);
     static Flags flags_of(const Engine& engine);
-    static void add_spellings(Flags& flags, const Engine& engine, const std::filesystem::path& root);
+    static void add_spellings(Known& known, const Engine& engine, const std::filesystem::path& root);
     static void apply(const Flag& flag, const std::string& value, CommandFacts& facts);
     [[nodiscard]] Start start_of(const std::vector<std::string>& words) const;
     /// What a flag means to this engine, or to any (null); none where nobody knows it.

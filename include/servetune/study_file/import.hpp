@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/results/published.hpp"
+#include "servetune/study_file/command_reader.hpp"
 #include "servetune/study_file/study_file.hpp"
 
 #include <string>
@@ -25,15 +26,21 @@ struct Imported {
 /// Turns serving arguments into the study's parameters and labels into its workloads (`printed_as`; a block without a
 /// known label belongs to the only workload that has none, where the figures of all such blocks are of one workload;
 /// else it is unplaced). Every block becomes a row, in the document's order, but for those whose arguments the study
-/// does not know, or nobody. `success_ratio` is added where the workload says how many requests were sent and the
-/// arguments are printed, not derived.
+/// does not know, or nobody. A command that crashed is a failed row, where the study has only one workload for it. What
+/// a title says of the quantization counts where the command says nothing. `success_ratio` is added where the workload
+/// says how many requests were sent and the arguments are printed, not derived.
 Imported import_for_study(const std::vector<PublishedResult>& results, const StudyFile& study);
 
 /// Without a study: one row a block, with its sections, labels, arguments and figures, and its tool, model, data set
 /// and date where any block has them.
 std::string csv_of(const std::vector<PublishedResult>& results);
 
-/// What starts the commands of these engines: `vllm serve`, `python3 -m sglang.launch_server`.
-std::vector<std::string> launchers_of(const std::vector<Engine>& engines);
+/// The parameters of a result's command under the names of a composition; why not, where that is not known.
+struct ReadCommand {
+    Composition::Parsed parsed{};
+    std::string why_not{};  ///< empty: every word is explained
+};
+ReadCommand read_command(const PublishedResult& result, const Composition& composition, const CommandReader& commands,
+                         const std::string& model);
 
 }  // namespace servetune

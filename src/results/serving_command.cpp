@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "serving_command.hpp"
+
+#include "../base/text.hpp"
+#include "servetune/engine/failure_reader.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+#include <span>
+
+namespace servetune {
+namespace {
+
+using Words = std::vector<std::string>;
+
+template <std::size_t n>
+bool is_one_of(std::string_view word, const std::array<std::string_view, n>& list) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::string_view program_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
+
+/// A program is the same wherever it lies, and one Python is as good as another.
+bool same_launcher(std::string_view a, std::string_view b) {
+    a = program_name(a);
+    b = program_name(b);
+    return a == b || (a.starts_with("python") && b.starts_with("python"));
+}
+
+bool is_name(std::string_view text) {
+    return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
+           std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+bool is_assignment(std::string_view word) {
+    const auto equals = word.find('=');
+    return equals != std::string_view::npos && is_name(word.substr(0, equals));
+}
+
+/// Without the quotes that a shell takes off a value.
+std::string unquoted(std::string_view value) {
+    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
+        value = value.substr(1, value.size() - 2);
+    return std::string(value);
+}
+
+/// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
+bool changes_nothing(std::string_view variable) {
+    constexpr std::array<std::string_view, 12> names{"CUDA_VISIBLE_DEVICES",   "HIP_VISIBLE_DEVICES",
+                                                     "ROCR_VISIBLE_DEVICES",   "ASCEND_RT_VISIBLE_DEVICES",
+                                                     "NVIDIA_VISIBLE_DEVICES", "PATH",
+                                                     "LD_LIBRARY_PATH",        "NCCL_DEBUG",
+                                                     "NCCL_SOCKET_IFNAME",     "GLOO_SOCKET_IFNAME",
+                                                     "TOKENIZERS_PARALLELISM", "HTTPS_PROXY"};
+    if (is_one_of(variable, names)) return true;
+    for (const std::string_view prefix : {"HF_", "HUGGING_FACE_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "WANDB_"})
+        if (variable.starts_with(prefix)) return true;
+    return variable.find("LOGGING") != std::string_view::npos || variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
+}
+
+/// Programs that start another one, whose words stand behind theirs.
+constexpr std::array<std::string_view, 29> wrappers{
+    "sudo",    "nohup",      "time",   "env",  "exec",      "uv",          "uvx",     "numactl", "taskset",
+    "setsid",  "stdbuf",     "screen", "tmux", "srun",      "mpirun",      "mpiexec", "poetry",  "conda",
+    "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
+    "kubectl", "command"};
+constexpr std::array<std::string_view, 3> containers{"docker", "podman", "nerdctl"};
+
+/// What starts no engine: clients that measure, downloads, what looks around. Their lines say nothing of the serving
+/// command.
+bool serves_nothing(std::string_view line) {
+    constexpr std::array<std::string_view, 31> programs{"apt",     "apt-get",   "cat",    "cd",         "conda",      "curl",
+                                                        "echo",    "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
+                                                        "kill",    "ls",        "mkdir",  "modelscope", "nvidia-smi", "pip",
+                                                        "pip3",    "pkill",     "source", "tar",        "tail",       "unzip",
+                                                        "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
+                                                        "rocm-smi"};
+    if (line.find("bench") != std::string_view::npos) return true;
+    if (line.starts_with("uv pip")) return true;
+    return is_one_of(line.substr(0, line.find(' ')), programs);
+}
+
+/// Whether a line that is not said to be shell may be a serving command: a program, and words of one.
+bool says_that_it_serves(std::string_view line) {
+    const std::string_view program = line.substr(0, line.find(' '));
+    const bool is_program = std::all_of(program.begin(), program.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '~';
+    });
+    if (!is_program || (line.find(" -") == std::string_view::npos && !line.starts_with("mindie"))) return false;
+    for (const std::string_view word : {" serve", "server", "launch_", "docker run ", "podman run ", " --model", "mindie"})
+        if (line.find(word) != std::string_view::npos) return true;
+    return false;
+}
+
+std::string cut_to(std::string_view text, std::size_t longest) {
+    std::size_t end = std::min(text.size(), longest);
+    while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
+    return std::string(text.substr(0, end));
+}
+
+/// `$ vllm ...`, `(venv) user@host:~$ vllm ...`, `> vllm ...`
+std::string_view without_prompt(std::string_view line) {
+    line = trimmed(line);
+    for (const std::string_view prompt : {"$ ", "> ", "% "})
+        if (line.starts_with(prompt)) return trimmed(line.substr(prompt.size()));
+    const auto sign = std::min(line.find("$ "), line.find("# "));
+    const std::string_view before = line.substr(0, sign);
+    if (sign != std::string_view::npos && before.find('@') != std::string_view::npos && before.find("--") == std::string_view::npos)
+        return trimmed(line.substr(sign + 2));
+    return line;
+}
+
+/// `$NAME` and `${NAME}` of variables that the text sets.
+std::string filled_in(const std::string& word, const std::map<std::string, std::string>& variables) {
+    std::string result;
+    for (std::size_t i = 0; i < word.size(); ++i) {
+        if (word[i] != '$') {
+            result += word[i];
+            continue;
+        }
+        const bool braces = i + 1 < word.size() && word[i + 1] == '{';
+        std::size_t begin = i + (braces ? 2 : 1);
+        std::size_t end = begin;
+        while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
+        const auto known = variables.find(word.substr(begin, end - begin));
+        if (known == variables.end() || (braces && (end == word.size() || word[end] != '}'))) {
+            result += word[i];
+            continue;
+        }
+        result += known->second;
+        i = end - (braces ? 0 : 1);
+    }
+    return result;
+}
+
+std::string lower_case(std::string_view text) {
+    std::string result(text);
+    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return result;
+}
+
+/// The words of a title in lower case, dots and dashes inside them kept.
+Words title_words(std::string_view title) {
+    Words result;
+    std::string word;
+    const auto end_word = [&] {
+        while (!word.empty() && (word.back() == '.' || word.back() == '-')) word.pop_back();
+        if (!word.empty()) result.push_back(word);
+        word.clear();
+    };
+    for (const char c : title) {
+        const auto u = static_cast<unsigned char>(c);
+        if (std::isalnum(u) != 0 || c == '.' || c == '-') word += static_cast<char>(std::tolower(u));
+        else end_word();
+    }
+    end_word();
+    return result;
+}
+
+/// The words before the first flag or blank of a launch template.
+Words launch_words(const Words& launch) {
+    Words result;
+    for (const std::string& word : launch) {
+        if (word.find('{') != std::string::npos || word.starts_with("--")) break;
+        result.push_back(word);
+    }
+    if (!result.empty() && result.back().starts_with('-')) result.pop_back();
+    return result;
+}
+
+std::string flag_of(const std::string& word) { return word.substr(0, word.find('=')); }
+
+/// Whether `word` can be a flag: `-tp`, `--x`, and no negative number.
+bool begins_flag(const std::string& word) {
+    return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
+}
+
+}  // namespace
+
+std::vector<std::string> shell_lines(std::string_view text) {
+    std::vector<std::string> lines;
+    bool goes_on = false;
+    while (!text.empty()) {
+        const auto end = text.find('\n');
+        std::string_view line = trimmed(text.substr(0, end));
+        text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+        if (line.empty() || line.starts_with('#')) {
+            // A comment between continued lines is none to a shell, but documents have them.
+            goes_on = goes_on && !line.empty();
+            continue;
+        }
+        const bool continues = line.ends_with('\\');
+        if (continues) line = trimmed(line.substr(0, line.size() - 1));
+        if ((goes_on || line.starts_with("--")) && !lines.empty()) lines.back() += " " + std::string(line);
+        else lines.emplace_back(line);
+        goes_on = continues;
+    }
+    return lines;
+}
+
+std::string joined_words(const std::vector<std::string>& words) {
+    std::string result;
+    for (const std::string& word : words) {
+        if (!result.empty()) result += ' ';
+        const bool blanks = word.empty() || word.find_first_of(" \t\n\r") != std::string::npos;
+        const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
+        if (blanks && word.find(quote) == std::string::npos) result += quote + word + quote;
+        else result += word;
+    }
+    return result;
+}
+
+std::string with_flags(const std::string& command, const std::string& flags) {
+    Words words = shell_words(command);
+    const Words changes = shell_words(flags);
+    for (std::size_t i = 0; i < changes.size();) {
+        std::size_t end = i + 1;
+        while (end < changes.size() && !begins_flag(changes[end])) ++end;
+        const auto same =
+            std::find_if(words.begin(), words.end(), [&](const std::string& word) { return flag_of(word) == flag_of(changes[i]); });
+        auto at = same;
+        if (same != words.end()) {
+            auto behind = same + 1;
+            // Its values go with it; a plain word behind `--flag=value` or behind a switch is the model.
+            const bool separate = same->find('=') == std::string::npos && changes[i].find('=') == std::string::npos && end > i + 1;
+            const bool other_style = same->find('=') == std::string::npos && changes[i].find('=') != std::string::npos;
+            if (separate || other_style)
+                while (behind != words.end() && !begins_flag(*behind)) ++behind;
+            at = words.erase(same, behind);
+        }
+        words.insert(at, changes.begin() + static_cast<std::ptrdiff_t>(i), changes.begin() + static_cast<std::ptrdiff_t>(end));
+        i = end;
+    }
+    return joined_words(words);
+}
+
+const Engine* ServingCommands::launched_at(const std::vector<std::string>& words, std::size_t at) const {
+    const Engine* found = nullptr;
+    std::size_t longest = 0;
+    for (const Engine& engine : engines_) {
+        std::vector<Words> starts = engine.started_as;
+        starts.push_back(launch_words(engine.launch));
+        for (const Words& start : starts) {
+            if (start.size() <= longest || at + start.size() > words.size() || !same_launcher(words[at], start.front())) continue;
+            if (!std::equal(start.begin() + 1, start.end(), words.begin() + static_cast<std::ptrdiff_t>(at) + 1)) continue;
+            found = &engine;
+            longest = start.size();
+        }
+    }
+    return found;
+}
+
+const Engine* ServingCommands::engine_of_image(const std::string& word) const {
+    for (const Engine& engine : engines_)
+        for (const std::string& image : engine.images) {
+            const auto at = word.find(image);
+            if (at == std::string::npos || (at > 0 && word[at - 1] != '/')) continue;
+            const std::size_t behind = at + image.size();
+            const bool has_tag = image.find(':') != std::string::npos;
+            if (behind == word.size() || word[behind] == '@' || word[behind] == (has_tag ? '-' : ':')) return &engine;
+        }
+    return nullptr;
+}
+
+std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Variables& exported) const {
+    Variables environment = exported;
+    const auto sets = [&](const std::string& word) {
+        const auto equals = word.find('=');
+        environment[word.substr(0, equals)] = unquoted(std::string_view(word).substr(equals + 1));
+    };
+    std::size_t first = 0;
+    while (first < words.size() && is_assignment(words[first])) sets(words[first++]);
+    if (first == words.size()) return std::nullopt;
+    const std::string program(program_name(words[first]));
+    const bool container = is_one_of(program, containers);
+    const bool wrapped = container || is_one_of(program, wrappers);
+    const auto answer = [&](const Engine& engine, Words command) {
+        std::string before;
+        for (const auto& [name, value] : environment)
+            if (!changes_nothing(name)) before += joined_words({name + "=" + value}) + " ";
+        return ServingCommand{before + joined_words(command), lower_case(engine.name), ""};
+    };
+    const auto from = [&](std::size_t at) { return Words(words.begin() + static_cast<std::ptrdiff_t>(at), words.end()); };
+    for (std::size_t at = first; at < words.size() && (at == first || wrapped); ++at) {
+        if (at > first && is_assignment(words[at]) && (program == "env" || words[at - 1] == "-e" || words[at - 1] == "--env"))
+            sets(words[at]);
+        if (container && words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
+        if (const Engine* engine = launched_at(words, at)) return answer(*engine, from(at));
+        // `sh -c "..."`: a command in one word.
+        if (at > first && words[at].find(' ') != std::string::npos && words[at - 1].starts_with('-') && words[at - 1].ends_with('c')) {
+            Variables shell;
+            return in_shell_line(words[at], shell, environment);
+        }
+        if (!container) continue;
+        const Engine* engine = engine_of_image(words[at]);
+        if (engine == nullptr) continue;
+        Words command;
+        bool launches = false;  // what the image is told to run, in place of its own entry point
+        for (std::size_t rest = at + 1; rest < words.size() && !launches; ++rest) launches = launched_at(words, rest) != nullptr;
+        if (launches) continue;
+        command = launch_words(engine->launch);
+        const Words more = from(at + 1);
+        command.insert(command.end(), more.begin(), more.end());
+        return answer(*engine, command);
+    }
+    return std::nullopt;
+}
+
+std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view line, Variables& shell, Variables& exported) const {
+    Words words = shell_words(without_prompt(line));
+    for (std::string& word : words) word = filled_in(word, shell);
+    std::vector<Words> segments(1);
+    for (std::string& word : words) {
+        if (word.starts_with('#') && word != "#") break;  // a comment behind the command
+        if (word == "#") break;
+        const bool redirects = word.starts_with('>') || word.starts_with("2>") || word.starts_with("1>") || word.starts_with("&>");
+        if (word == "&&" || word == "||" || word == "|" || word == ";" || word == "&" || redirects) {
+            segments.emplace_back();
+            if (redirects) break;
+            continue;
+        }
+        const bool ends = word.size() > 1 && word.back() == ';';
+        if (ends) word.pop_back();
+        segments.back().push_back(std::move(word));
+        if (ends) segments.emplace_back();
+    }
+    for (Words& segment : segments) {
+        if (segment.empty()) continue;
+        const bool exports = segment.front() == "export" || segment.front() == "set";
+        const auto begin = segment.begin() + (exports ? 1 : 0);
+        if (begin != segment.end() && std::all_of(begin, segment.end(), [](const std::string& word) { return is_assignment(word); })) {
+            for (auto word = begin; word != segment.end(); ++word) {
+                const auto equals = word->find('=');
+                const std::string name = word->substr(0, equals);
+                shell[name] = unquoted(std::string_view(*word).substr(equals + 1));
+                if (exports) exported[name] = shell[name];
+            }
+            continue;
+        }
+        if (auto found = in_segment(segment, exported)) return found;
+    }
+    return std::nullopt;
+}
+
+std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
+    Variables shell, exported;
+    std::vector<ServingCommand> found;
+    std::string unknown;
+    bool measures = false;
+    for (const std::string& line : shell_lines(text)) {
+        if (serves_nothing(without_prompt(line))) {
+            measures = true;
+            continue;
+        }
+        if (auto command = in_shell_line(line, shell, exported)) {
+            const auto same = [&](const ServingCommand& other) { return other.text == command->text; };
+            if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(*command));
+            continue;
+        }
+        const Words words = shell_words(without_prompt(line));
+        const bool assigns = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+            return is_assignment(word) || (&word == &words.front() && word == "export");
+        });
+        if (unknown.empty() && !assigns && (is_shell || says_that_it_serves(line))) unknown = line;
+    }
+    if (found.size() == 1) return found.front();
+    if (found.size() > 1)
+        return ServingCommand{"", "", "several commands: " + cut_to(found[0].text, 80) + " | " + cut_to(found[1].text, 80)};
+    if (!exported.empty() && unknown.empty() && !measures) {  // an environment without the command that it is for
+        const auto counts = std::find_if(exported.begin(), exported.end(), [](const auto& one) { return !changes_nothing(one.first); });
+        if (counts != exported.end()) return ServingCommand{"", "", "export " + cut_to(counts->first + "=" + counts->second, 180)};
+    }
+    // `python bench.py \` goes on with lines that are its flags.
+    if (unknown.empty() || (measures && !is_shell)) return std::nullopt;
+    return ServingCommand{"", "", cut_to(unknown, 200)};
+}
+
+std::optional<ServingCommand> ServingCommands::in_line(std::string_view line) const {
+    Variables shell, exported;
+    return in_shell_line(line, shell, exported);
+}
+
+std::string ServingCommands::engine_named(std::string_view title) const {
+    std::set<std::string> named;
+    for (const std::string& word : title_words(title)) {
+        // Engines that we do not serve ourselves: a block under their name has no command of ours.
+        constexpr std::array<std::string_view, 6> others{"mindie", "lmdeploy", "tgi", "ollama", "mlc-llm", "exllamav2"};
+        if (is_one_of(word, others)) named.insert(word);
+        for (const Engine& engine : engines_) {
+            const std::string name = lower_case(engine.name);
+            const auto program = launch_words(engine.launch);
+            if (word == name || word.starts_with(name + "-") || (program.size() == 1 && word == program.front())) named.insert(name);
+        }
+    }
+    return named.size() == 1 ? *named.begin() : "";
+}
+
+bool ServingCommands::is_choice(std::string_view word) const {
+    for (const Engine& engine : engines_)
+        for (const EngineParameter& declared : engine.parameters)
+            if (const auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain))
+                for (const Value& value : choice->values)
+                    if (!is_unset(value) && std::holds_alternative<std::string>(value) && text_of(value) == word && word != "none" &&
+                        word != "auto")
+                        return true;
+    return false;
+}
+
+std::optional<std::string> ServingCommands::with_choice(const std::string& command, std::string_view word) const {
+    Words words = shell_words(command);
+    std::set<std::string> flags;  // that could have this value
+    for (const Engine& engine : engines_)
+        for (const EngineParameter& declared : engine.parameters) {
+            const auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain);
+            if (choice == nullptr || declared.destination.flag.empty()) continue;
+            for (const Value& value : choice->values)
+                if (!is_unset(value) && text_of(value) == word) flags.insert(declared.destination.flag);
+        }
+    std::optional<std::string> result;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        if (!flags.contains(flag_of(words[i]))) continue;
+        if (result) return std::nullopt;
+        Words changed = words;
+        const bool inside = words[i].find('=') != std::string::npos;
+        if (inside) changed[i] = flag_of(words[i]) + "=" + std::string(word);
+        else if (i + 1 < words.size()) changed[i + 1] = word;
+        else return std::nullopt;
+        result = joined_words(changed);
+    }
+    return result;
+}
+
+std::string ServingCommands::failure_in(std::string_view line) const {
+    while (!line.empty() && (line.front() == '#' || line.front() == ' ')) line.remove_prefix(1);
+    const std::string text(line);
+    for (const Engine& engine : engines_)
+        if (const auto decisive = decisive_line(engine, std::span(&text, 1))) return std::string(name_in(failure_kinds, decisive->kind));
+    const std::string low = lower_case(text.substr(0, 400));
+    if (low.starts_with("oom") || low.starts_with("out of memory") || low.starts_with("crash") || low.starts_with("failed to start")) {
+        if (low.find("oom") != std::string::npos || low.find("out of memory") != std::string::npos) return "out_of_memory";
+        return low.find("not supported") != std::string::npos || low.find("unsupported") != std::string::npos ? "unsupported"
+               : low.find("inference") != std::string::npos                                                   ? "crashed_under_load"
+                                                                                                              : "other";
+    }
+    // `ValueError: ...`, `torch.OutOfMemoryError: ...`, `NotImplementedError("...")`
+    const std::size_t end = text.find_first_of(":( ");
+    if (end == std::string::npos || text[end] == ' ') return "";
+    const std::string_view name = std::string_view(text).substr(0, end);
+    if (!name.ends_with("Error") && !name.ends_with("Exception")) return "";
+    return low.find("not support") != std::string::npos || low.find("unsupported") != std::string::npos || name == "NotImplementedError"
+               ? "unsupported"
+               : "other";
+}
+
+}  // namespace servetune

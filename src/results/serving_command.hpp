@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/engine/composition.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace servetune {
+
+/// The command of an engine in a text that people wrote.
+struct ServingCommand {
+    std::string text{};            ///< from the launcher on, its environment before it; flags only where `engine` is empty
+    std::string engine{};          ///< empty: flags only, or not recognised
+    std::string not_recognised{};  ///< as printed, where it serves and begins with no launcher that we know
+};
+
+/// Finds serving commands in shell text by what the engine files say: `launch`, `started_as`, `images`.
+///
+/// Before the launcher may stand a prompt (`$`), `NAME=value`, `export` lines, `nohup`, `sudo`, `env`, `uv run`,
+/// `docker run ... image` and the like. Exported variables stay in front of the command, but for those that change no
+/// measurement (devices, tokens of hubs, logging). Variables that the text itself sets are put in. What follows `#`,
+/// `&&`, `|`, `;`, `&` or `>` belongs to another command.
+class ServingCommands {
+public:
+    explicit ServingCommands(const std::vector<Engine>& engines) : engines_(engines) {}
+
+    /// Of a fence. Nothing where nothing in it serves; several different commands are not recognised. `is_shell`: the
+    /// fence says so; others hold anything, so there only a line that says that it serves is taken for an unknown one.
+    [[nodiscard]] std::optional<ServingCommand> in_fence(std::string_view text, bool is_shell) const;
+    /// Of a line of prose: only one that begins with it.
+    [[nodiscard]] std::optional<ServingCommand> in_line(std::string_view line) const;
+
+    /// The only engine that a title names, in lower case; empty when it names none or several.
+    [[nodiscard]] std::string engine_named(std::string_view title) const;
+    /// Whether a word is a value of some flag that chooses among words.
+    [[nodiscard]] bool is_choice(std::string_view word) const;
+    /// The command with that word in place of the value of its only flag that could have it; nothing where there is
+    /// none or several.
+    [[nodiscard]] std::optional<std::string> with_choice(const std::string& command, std::string_view word) const;
+    /// The kind of failure that a line tells of: one of an engine's patterns, or the words of a crash. Empty: none.
+    [[nodiscard]] std::string failure_in(std::string_view line) const;
+
+private:
+    using Variables = std::map<std::string, std::string>;
+    [[nodiscard]] std::optional<ServingCommand> in_segment(std::vector<std::string> words, const Variables& exported) const;
+    [[nodiscard]] std::optional<ServingCommand> in_shell_line(std::string_view line, Variables& shell, Variables& exported) const;
+    [[nodiscard]] const Engine* launched_at(const std::vector<std::string>& words, std::size_t at) const;
+    [[nodiscard]] const Engine* engine_of_image(const std::string& word) const;
+
+    std::vector<Engine> engines_;
+};
+
+/// The lines of a shell text without its comments, continuations joined: after a backslash, and lines of flags that
+/// lost theirs.
+std::vector<std::string> shell_lines(std::string_view text);
+
+/// Words as one text, from which shell_words reads them again.
+std::string joined_words(const std::vector<std::string>& words);
+
+/// Replaces the flags of a command that `flags` has too, and adds the others; a flag may take several words.
+std::string with_flags(const std::string& command, const std::string& flags);
+
+}  // namespace servetune

@@ -1,0 +1,561 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/study_file/written_study.hpp"
+
+#include "seen_flags.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/base/present.hpp"
+#include "servetune/engine/version.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/study_file/audit_context.hpp"
+#include "workload_groups.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+#include <set>
+
+namespace servetune {
+namespace {
+
+std::string small_letters(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+}
+
+/// A value as YAML reads it back.
+std::string yaml_word(const std::string& text) {
+    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-' || c == '/';
+    });
+    static const std::set<std::string> words{"on", "off", "yes", "no", "y", "n", "null", "true", "false"};
+    const bool number = real_of(text).has_value();
+    if (plain && std::isalnum(static_cast<unsigned char>(text.front())) != 0 && !words.contains(small_letters(text)) && !number)
+        return text;
+    std::string quoted = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') quoted += '\\';
+        if (static_cast<unsigned char>(c) < 0x20) quoted += ' ';
+        else quoted += c;
+    }
+    return quoted + "\"";
+}
+std::string yaml_value(const Value& value) {
+    return std::holds_alternative<std::string>(value) ? yaml_word(text_of(value)) : text_of(value);
+}
+
+std::string name_behind_slash(const std::string& path) {
+    const std::string trimmed_path = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+    return trimmed_path.substr(trimmed_path.rfind('/') + 1);
+}
+
+/// What is left of a checkpoint's name behind the model's: `FP8` of `Qwen3-14B-FP8`; nothing where it is another model.
+std::optional<std::string> suffix_of(const std::string& checkpoint, const std::string& model) {
+    const std::string name = small_letters(name_behind_slash(checkpoint)), base = small_letters(name_behind_slash(model));
+    if (name == base) return "";
+    if (!name.starts_with(base) || name.size() <= base.size() + 1 ||
+        (name[base.size()] != '-' && name[base.size()] != '_' && name[base.size()] != '.'))
+        return std::nullopt;
+    const std::string rest = name.substr(base.size() + 1);
+    for (const std::string_view word : {"fp8", "fp4", "int4", "int8", "awq", "gptq", "gguf", "bf16", "w4a16", "w8a8", "w8a16", "mxfp4",
+                                        "quantized", "bnb", "4bit", "8bit"})
+        if (rest.find(word) != std::string::npos) return rest;
+    return std::nullopt;
+}
+
+/// The version that a text prints behind an engine's name: `vLLM: v0.11.0`.
+std::string version_in(const std::vector<std::string>& texts, const Engine& engine) {
+    for (const std::string& text : texts) {
+        const std::string low = small_letters(text), name = small_letters(engine.name);
+        for (auto at = low.find(name); at != std::string::npos; at = low.find(name, at + 1)) {
+            std::size_t begin = at + name.size();
+            while (begin < low.size() && (low[begin] == ' ' || low[begin] == ':' || low[begin] == '*' || low[begin] == 'v')) ++begin;
+            std::size_t end = begin;
+            while (end < low.size() && (std::isalnum(static_cast<unsigned char>(low[end])) != 0 || low[end] == '.')) ++end;
+            while (end > begin && low[end - 1] == '.') --end;
+            const std::string version = low.substr(begin, end - begin);
+            if (begin > at + name.size() && std::count(version.begin(), version.end(), '.') >= 2 &&
+                std::isdigit(static_cast<unsigned char>(version[0])) != 0)
+                return version;
+        }
+    }
+    return "";
+}
+
+/// One result with its command read.
+struct SeenRow {
+    std::size_t index = 0;  ///< of the results
+    const Engine* engine = nullptr;
+    SeenFlags flags{};
+    std::string variant{};  ///< of the checkpoint; empty: the model itself
+};
+
+class StudyWriter {
+public:
+    StudyWriter(const ResultSource& source, const StudyRequest& request, std::string name, const Catalogue& catalogue)
+        : source_(source),
+          request_(request),
+          name_(std::move(name)),
+          catalogue_(catalogue),
+          engines_(catalogue.engines()),
+          commands_(engines_, catalogue.root()) {}
+
+    WrittenStudy written() {
+        read_commands();
+        find_model();
+        find_workloads();
+        WrittenStudy result{yaml(), {}, {}, {}};
+        result.remarks = remarks_;
+        return result;
+    }
+
+    /// The results with one label each, their workload's, and with commands of their own.
+    [[nodiscard]] const std::vector<PublishedResult>& labelled() const { return results_; }
+    [[nodiscard]] const std::vector<Unplaced>& left_out() const { return left_out_; }
+
+private:
+    /// What was given by hand for a result.
+    [[nodiscard]] std::vector<const GivenFact*> facts_for(std::size_t index) const {
+        std::vector<const GivenFact*> facts;
+        for (const GivenFact& fact : request_.facts)
+            if (fact.file.empty() || fact.file == source_.files[index] || fact.file == name_behind_slash(source_.files[index]))
+                facts.push_back(&fact);
+        return facts;
+    }
+    [[nodiscard]] std::string fact(std::size_t index, const std::string& name) const {
+        std::string value;
+        for (const GivenFact* given : facts_for(index))
+            if (given->name == name) value = given->value;
+        return value;
+    }
+    static bool is_fact(const std::string& name) {
+        constexpr std::array<std::string_view, 4> names{"model", "hardware", "engine", "version"};
+        return std::find(names.begin(), names.end(), name) != names.end();
+    }
+    [[nodiscard]] const Engine* engine_called(const std::string& name) const {
+        for (const Engine& engine : engines_)
+            if (small_letters(engine.name) == small_letters(name)) return &engine;
+        return nullptr;
+    }
+    [[nodiscard]] std::string version_of(const Engine& engine) const {
+        for (const GivenFact& given : request_.facts)
+            if (given.name == "version" || given.name == engine.name + ".version") return given.value;
+        return version_in(source_.texts, engine);
+    }
+
+    /// Flags for what the file says of the server, and for what was given by hand.
+    void add_flags(std::string& arguments, const Engine& engine, const std::map<std::string, std::string>& settings) const {
+        for (const auto& [name, text] : settings) {
+            const EngineParameter* declared = engine.find(name);
+            for (const EngineParameter& each : engine.parameters) {
+                std::string flag = each.destination.flag;
+                flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
+                std::replace(flag.begin(), flag.end(), '-', '_');
+                if (declared == nullptr && (flag == name || each.parameter.concept_name == name)) declared = &each;
+            }
+            if (declared == nullptr) {
+                std::vector<std::string> known;
+                for (const EngineParameter& each : engine.parameters) known.push_back(each.parameter.name);
+                throw SpaceError("--set " + name + ": " + engine.name +
+                                 " has no such parameter; known: " + listed(nearest_first(name, known)));
+            }
+            const Destination& to = declared->destination;
+            const bool is_switch = std::holds_alternative<BoolDomain>(declared->parameter.domain);
+            std::string word;
+            if (is_switch) word = small_letters(text) == "true" ? to.flag : to.off_flag;
+            else if (!to.flag.empty()) word = to.flag + "=" + text;
+            for (const JsonFlag& json : engine.json_flags)
+                for (const auto& [key, parameter] : json.fields)
+                    if (to.flag.empty() && parameter == declared->parameter.name) word = json.flag + "." + key + "=" + text;
+            if (!word.empty()) arguments += (arguments.empty() ? "" : " ") + word;
+        }
+    }
+
+    void read_commands() {
+        results_ = source_.results;
+        for (std::size_t i = 0; i < results_.size(); ++i) {
+            PublishedResult& result = results_[i];
+            const std::string given = fact(i, "engine");
+            std::map<std::string, std::string> by_hand;
+            for (const GivenFact* one : facts_for(i))
+                if (!is_fact(one->name) && !one->name.ends_with(".version")) by_hand[one->name] = one->value;
+            const bool from_settings = result.arguments_unknown && result.not_recognised.empty();
+            const Engine* engine = engine_called(!given.empty()           ? given
+                                                 : !result.engine.empty() ? result.engine
+                                                 : from_settings          ? result.tool
+                                                                          : "");
+            if (!given.empty() && engine == nullptr) throw SpaceError("--set engine=" + given + ": no such engine");
+            if (from_settings && engine != nullptr && (says_settings(*engine, result) || !by_hand.empty() || !given.empty())) {
+                result.arguments_unknown = false;
+                result.engine = small_letters(engine->name);
+                add_flags(result.arguments, *engine, changing_settings(*engine, result));
+            }
+            if (!by_hand.empty() && engine != nullptr && result.not_recognised.empty()) add_flags(result.arguments, *engine, by_hand);
+            if (!result.not_recognised.empty() || result.arguments_unknown) {
+                left_out_.push_back(
+                    {result, !result.not_recognised.empty()
+                                 ? "command not recognised: " + result.not_recognised
+                                 : "the file does not say how the engine was started (--set engine=..., --set NAME=VALUE)"});
+                continue;
+            }
+            const std::vector<std::string> words = shell_words(result.arguments);
+            const std::string started = commands_.read(words).engine;
+            if (!started.empty()) engine = engine_called(started);
+            if (engine == nullptr) engine = only_engine_with(words);
+            if (engine == nullptr) {
+                left_out_.push_back({result, "which engine it is is not said (--set engine=...)"});
+                continue;
+            }
+            SeenRow row{i, engine, seen_flags(*engine, commands_.spelled_out(words, engine->name), version_of(*engine))};
+            if (row.flags.model.empty()) row.flags.model = fact(i, "model");
+            if (row.flags.model.empty()) row.flags.model = result.model;
+            result.engine = small_letters(engine->name);
+            if (!row.flags.unread.empty()) {
+                left_out_.push_back({result, "not understood: " + row.flags.unread.front()});
+                continue;
+            }
+            rows_.push_back(std::move(row));
+        }
+        if (rows_.empty())
+            throw SpaceError("no result says how its engine was started" +
+                             (left_out_.empty() ? std::string() : ": " + left_out_.front().reason));
+    }
+
+    /// Of the settings that a server reports, those that differ between results: it resolves most of them by itself.
+    [[nodiscard]] std::map<std::string, std::string> changing_settings(const Engine& engine, const PublishedResult& of) const {
+        std::map<std::string, std::string> changing;
+        for (const auto& [name, text] : of.server_settings) {
+            const bool differs =
+                of.server_settings_are_given ||
+                std::any_of(source_.results.begin(), source_.results.end(), [&, n = name, t = text](const PublishedResult& other) {
+                    const auto found = other.server_settings.find(n);
+                    return !other.server_settings.empty() && (found == other.server_settings.end() || found->second != t);
+                });
+            if (!differs) continue;
+            const bool known = std::any_of(engine.parameters.begin(), engine.parameters.end(), [&, n = name](const EngineParameter& each) {
+                std::string flag = each.destination.flag;
+                flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
+                std::replace(flag.begin(), flag.end(), '-', '_');
+                return each.parameter.name == n || flag == n;
+            });
+            if (known) changing[name] = text;
+        }
+        return changing;
+    }
+
+    /// Whether a file says how its server was started: it reports all settings, or somebody wrote some of a parameter's
+    /// name, into this file or another of the same tool.
+    [[nodiscard]] bool says_settings(const Engine& engine, const PublishedResult& of) const {
+        if (!of.server_settings_are_given) return !of.server_settings.empty();
+        return std::any_of(source_.results.begin(), source_.results.end(), [&](const PublishedResult& other) {
+            return other.tool == of.tool && other.server_settings_are_given && !changing_settings(engine, other).empty();
+        });
+    }
+
+    /// Flags alone are of the only engine that has them all.
+    [[nodiscard]] const Engine* only_engine_with(const std::vector<std::string>& words) const {
+        std::vector<const Engine*> fitting;
+        for (const Engine& engine : engines_) {
+            const SeenFlags flags = seen_flags(engine, commands_.spelled_out(words, engine.name), version_of(engine));
+            if (flags.unknown.empty() && flags.unread.empty() && !words.empty()) fitting.push_back(&engine);
+        }
+        return fitting.size() == 1 ? fitting.front() : nullptr;
+    }
+
+    /// The model of the first command, its other checkpoints as values of the quantization.
+    void find_model() {
+        for (const SeenRow& row : rows_)
+            if (model_.empty() || (!row.flags.model.empty() && suffix_of(model_, row.flags.model).value_or("") != ""))
+                model_ = row.flags.model;
+        if (model_.empty()) model_ = model_of_texts();
+        if (model_.empty()) throw SpaceError("no command names the model: --set model=NAME");
+        std::vector<SeenRow> kept;
+        for (SeenRow& row : rows_) {
+            const std::string served = row.flags.model.empty() ? model_ : row.flags.model;
+            const auto suffix = suffix_of(served, model_);
+            if (!suffix) {
+                left_out_.push_back({results_[row.index], "another model: " + served});
+                continue;
+            }
+            row.variant = *suffix;
+            if (!suffix->empty()) checkpoints_.emplace(*suffix, served);
+            if (suffix->empty() && !results_[row.index].quantization.empty())
+                row.flags.values["quantization"] = results_[row.index].quantization;
+            kept.push_back(std::move(row));
+        }
+        rows_ = std::move(kept);
+    }
+    [[nodiscard]] std::string model_of_texts() const {
+        for (const GivenFact& given : request_.facts)
+            if (given.name == "model") return given.value;
+        for (const std::string& text : source_.texts)
+            if (const auto model = model_in(text, catalogue_.all_models())) return *model;
+        return "";
+    }
+
+    void find_workloads() {
+        std::vector<PublishedResult> placed;
+        std::vector<std::size_t> of;  // index into results_
+        for (const SeenRow& row : rows_) {
+            placed.push_back(results_[row.index]);
+            of.push_back(row.index);
+        }
+        groups_ = workload_groups(placed);
+        for (WorkloadGroup& group : groups_)
+            for (std::size_t& block : group.blocks) block = of[block];
+        if (groups_.empty()) throw SpaceError("no result has figures");
+        const auto wanted = [&](const WorkloadGroup& group) {
+            return group.name == request_.workload ||
+                   std::find(group.labels.begin(), group.labels.end(), request_.workload) != group.labels.end();
+        };
+        auto main = std::find_if(groups_.begin(), groups_.end(), wanted);
+        if (!request_.workload.empty() && main == groups_.end())
+            throw SpaceError("--workload " + request_.workload + ": no such workload; there are:" + workloads_text());
+        if (request_.workload.empty() && groups_.size() > 1)
+            throw SpaceError("the results are of several workloads; say with --workload which is searched:" + workloads_text());
+        if (request_.workload.empty()) main = groups_.begin();
+        std::rotate(groups_.begin(), main, main + 1);
+    }
+    [[nodiscard]] std::string workloads_text() const {
+        std::string text;
+        for (const WorkloadGroup& group : groups_)
+            text += "\n  " + group.name + ": " + std::to_string(group.blocks.size()) + (group.blocks.size() == 1 ? " result" : " results") +
+                    " (" + Work(results_[group.blocks.front()]).text() + ")" +
+                    (group.labels.empty() ? "" : ", printed as '" + group.labels.front() + "'");
+        return text;
+    }
+
+    // ------------------------------------------------------------------------------------------------------- YAML
+
+    [[nodiscard]] std::string workload_yaml(WorkloadGroup& group) {
+        const PublishedResult& first = results_[group.blocks.front()];
+        const Work work(first);
+        const auto whole = [](double value) { return std::to_string(std::max<std::int64_t>(1, std::llround(value))); };
+        double requests = 0;
+        bool agree = true;
+        for (const std::size_t i : group.blocks) {
+            const BenchmarkResult& figures = results_[i].result;
+            const double sent =
+                results_[i].planned_requests.value_or(figures.requested_requests.value_or(figures.successful_requests.value_or(0)));
+            agree = agree && (requests == 0 || requests == sent);
+            requests = std::max(requests, sent);
+        }
+        if (!agree) remarks_.push_back("workload " + group.name + ": its results have different numbers of requests, so none is written");
+        std::string known_as = small_letters(group.name + " " + first.dataset);
+        const bool conversations = known_as.find("sharegpt") != std::string::npos;
+        const bool equal = work.output_tokens && *work.output_tokens == std::floor(*work.output_tokens);
+        std::string text = "{workload: " + group.name;
+        if (conversations) text += ", use: sharegpt";
+        else
+            text += ", dataset: {kind: random, input_tokens: " + whole(work.input_tokens.value_or(1)) +
+                    ", output_tokens: " + whole(work.output_tokens.value_or(1)) + (equal ? "" : ", range_ratio: 0.5") + "}";
+        if ((agree || conversations) && requests > 0) text += ", requests: " + whole(requests);
+        if (work.in_flight && *work.in_flight >= 1) text += ", arrival: {concurrency: " + whole(*work.in_flight) + "}";
+        else if (work.rate && *work.rate > 0) text += ", arrival: {rate: " + text_of(Value(*work.rate)) + "}";
+        text += ", ignore_eos: false, printed_as: [" + group.name;
+        for (const std::string& label : group.labels)
+            if (label != group.name) text += ", " + yaml_word(label);
+        for (const std::size_t i : group.blocks) {
+            results_[i].labels.insert(results_[i].labels.begin(), group.name);
+            results_[i].sections = source_.results[i].sections;
+        }
+        return text + "]}";
+    }
+
+    /// The values of a parameter in the rows of an engine, `engine` (no flag) among them where a row has none.
+    struct Levels {
+        std::vector<Value> values{};
+        bool missing = false;
+        bool number = true;
+    };
+    template <class ValueOf>
+    static Levels levels_of(const std::vector<const SeenRow*>& rows, const ValueOf& value_of_row) {
+        Levels levels;
+        for (const SeenRow* row : rows) {
+            const std::optional<Value> value = value_of_row(*row);
+            if (!value) levels.missing = true;
+            else if (std::find(levels.values.begin(), levels.values.end(), *value) == levels.values.end()) levels.values.push_back(*value);
+        }
+        levels.number = std::all_of(levels.values.begin(), levels.values.end(), [](const Value& value) {
+            return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
+        });
+        if (levels.number)
+            std::sort(levels.values.begin(), levels.values.end(),
+                      [](const Value& a, const Value& b) { return real_of(text_of(a)) < real_of(text_of(b)); });
+        return levels;
+    }
+    static std::string choice_text(const Levels& levels, const std::string& absent) {
+        std::string text;
+        if (levels.missing) text = absent;
+        for (const Value& value : levels.values)
+            if (const std::string one = yaml_value(value); !levels.missing || one != absent) text += (text.empty() ? "" : ", ") + one;
+        return text;
+    }
+
+    [[nodiscard]] std::string space_yaml(const std::vector<const Engine*>& used) {
+        std::string text;
+        const bool several = used.size() > 1;
+        // One quantization for all engines: by flag, or another checkpoint.
+        std::vector<std::string> quantizations{"none"};
+        for (const SeenRow& row : rows_) {
+            const auto given = row.flags.values.find("quantization");
+            const std::string value = !row.variant.empty()              ? row.variant
+                                      : given == row.flags.values.end() ? "none"
+                                                                        : text_of(given->second);
+            if (std::find(quantizations.begin(), quantizations.end(), value) == quantizations.end()) quantizations.push_back(value);
+        }
+        if (quantizations.size() > 1) {
+            text += "  quantization:\n    choice: [";
+            for (std::size_t i = 0; i < quantizations.size(); ++i) text += (i > 0 ? ", " : "") + yaml_word(quantizations[i]);
+            text += "]\n";
+            if (!checkpoints_.empty()) text += "    checkpoints:\n";
+            for (const auto& [variant, served] : checkpoints_) text += "      " + yaml_word(variant) + ": " + yaml_word(served) + "\n";
+        }
+        for (const Engine* engine : used) {
+            std::vector<const SeenRow*> rows;
+            std::set<std::string> names, unknown;
+            for (const SeenRow& row : rows_) {
+                if (row.engine != engine) continue;
+                rows.push_back(&row);
+                for (const auto& [name, value] : row.flags.values) names.insert(name);
+                for (const auto& [name, value] : row.flags.unknown) unknown.insert(name);
+            }
+            const std::string prefix = several ? engine->name + "." : "";
+            for (const EngineParameter& declared : engine->parameters) {  // parents before what depends on them
+                const std::string& name = declared.parameter.name;
+                if (!names.contains(name) || declared.parameter.concept_name == "quantization") continue;
+                const Levels levels = levels_of(rows, [&](const SeenRow& row) -> std::optional<Value> {
+                    const auto found = row.flags.values.find(name);
+                    return found == row.flags.values.end() ? std::nullopt : std::optional(found->second);
+                });
+                const bool one =
+                    levels.values.size() == 1 && (!levels.missing || std::holds_alternative<TextDomain>(declared.parameter.domain));
+                const std::string usual =
+                    is_unset(declared.parameter.default_value) ? std::string(unset_text) : yaml_value(declared.parameter.default_value);
+                // What is only active under others' values must be written whenever it is.
+                const bool conditional = !declared.parameter.active_when.empty() && !declared.parameter.offers_unset;
+                text += "  " + prefix + name + ": ";
+                if (one || (conditional && levels.values.size() == 1)) text += yaml_value(levels.values.front()) + "\n";
+                else text += "{choice: [" + choice_text(levels, usual) + "]" + (levels.number ? ", ordered: true" : "") + "}\n";
+            }
+            for (const std::string& name : unknown) {
+                const Levels levels = levels_of(rows, [&](const SeenRow& row) -> std::optional<Value> {
+                    const auto found = row.flags.unknown.find(name);
+                    return found == row.flags.unknown.end() ? std::nullopt : std::optional(value_of(found->second));
+                });
+                UnknownFlag flag;
+                for (const SeenRow* row : rows)
+                    if (const auto found = row->flags.unknown_flags.find(name); found != row->flags.unknown_flags.end())
+                        flag = found->second;
+                text += "  " + prefix + name + ": {" +
+                        (flag.flag.empty() ? "env: " + yaml_word(flag.environment) : "flag: \"" + flag.flag + "\"");
+                if (flag.is_switch) text += std::string(", bool: {}, default: ") + (levels.missing ? "false" : "true") + "}\n";
+                else text += ", choice: [" + choice_text(levels, "engine") + "]}\n";
+                remarks_.push_back(engine->name + ": " + (flag.flag.empty() ? flag.environment : flag.flag) +
+                                   " is not in the engine file; the study adds it");
+            }
+        }
+        return text;
+    }
+
+    [[nodiscard]] std::string yaml() {
+        std::vector<const Engine*> used;
+        std::vector<std::string> versions;
+        for (const SeenRow& row : rows_)
+            if (std::find(used.begin(), used.end(), row.engine) == used.end()) used.push_back(row.engine);
+        std::string text =
+            "# SPDX-License-Identifier: Apache-2.0\n# Written by `autotune import --write-study` from results that others measured.\n";
+        text += "study: " + yaml_word(name_) + "\nmodel: " + yaml_word(model_) + "\n";
+        std::string hardware;
+        for (const GivenFact& given : request_.facts)
+            if (given.name == "hardware") hardware = given.value;
+        const std::vector<HardwareSpec> known = catalogue_.all_hardware();
+        for (const std::string& source_text : source_.texts)
+            if (const auto found = hardware.empty() ? hardware_in(source_text, known) : std::nullopt) hardware = found->name;
+        if (!hardware.empty()) text += "hardware: " + yaml_word(hardware) + "\n";
+        else remarks_.emplace_back("the hardware is not known, so physics is not checked (--set hardware=NAME)");
+        text += used.size() == 1 ? "engine: " + used.front()->name + "\n" : "engines: [";
+        for (std::size_t i = 0; i < used.size() && used.size() > 1; ++i)
+            text += (i > 0 ? ", " : "") + used[i]->name + (i + 1 == used.size() ? "]\n" : "");
+        for (const Engine* engine : used)
+            if (const std::string version = version_of(*engine); !version.empty())
+                versions.push_back(engine->name + ": " + yaml_word(version));
+        if (!versions.empty()) {
+            text += "engine_versions: {";
+            for (std::size_t i = 0; i < versions.size(); ++i) text += (i > 0 ? ", " : "") + versions[i];
+            text += "}\n";
+        }
+        text += "workloads:\n  - " + workload_yaml(groups_.front()) + "\n";
+        if (groups_.size() > 1) text += "report_workloads:\n";
+        for (std::size_t i = 1; i < groups_.size(); ++i) text += "  - " + workload_yaml(groups_[i]) + "\n";
+        const bool ratio =
+            groups_.front().blocks.end() != std::find_if(groups_.front().blocks.begin(), groups_.front().blocks.end(), [&](std::size_t i) {
+                return results_[i].planned_requests || results_[i].result.requested_requests;
+            });
+        text +=
+            std::string("objective: {maximize: total_tokens_per_second") + (ratio ? ", limits: [\"success_ratio >= 0.99\"]" : "") + "}\n";
+        const std::string space = space_yaml(used);
+        text += space.empty() ? "space: {}\n" : "space:\n" + space;
+        text += "others: default\nstrategy: exhaustive\ndecision: significant\naudit: enforce\n";
+        text += "evaluator: {replay: {table: " + yaml_word(name_ + ".csv") + ", unmeasured: exclude}}\n";
+        return text;
+    }
+
+    const ResultSource& source_;
+    const StudyRequest& request_;
+    std::string name_;
+    const Catalogue& catalogue_;
+    std::vector<Engine> engines_;
+    CommandReader commands_;
+    std::vector<PublishedResult> results_;
+    std::vector<SeenRow> rows_;
+    std::vector<Unplaced> left_out_;
+    std::string model_;
+    std::map<std::string, std::string> checkpoints_;  ///< variant -> as it is served
+    std::vector<WorkloadGroup> groups_;
+    std::vector<std::string> remarks_;
+};
+
+}  // namespace
+
+GivenFact GivenFact::parse(const std::string& text) {
+    const auto equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) throw SpaceError("--set: NAME=VALUE or FILE:NAME=VALUE wanted, got '" + text + "'");
+    const auto colon = text.rfind(':', equals);
+    GivenFact fact{colon == std::string::npos ? "" : text.substr(0, colon), text.substr(colon == std::string::npos ? 0 : colon + 1),
+                   text.substr(equals + 1)};
+    fact.name.resize(fact.name.find('='));
+    if (fact.name.empty()) throw SpaceError("--set: NAME=VALUE or FILE:NAME=VALUE wanted, got '" + text + "'");
+    return fact;
+}
+
+WrittenStudy write_study(const ResultSource& source, const StudyRequest& request, const std::filesystem::path& file,
+                         const Catalogue& catalogue) {
+    StudyWriter writer(source, request, file.stem().string(), catalogue);
+    WrittenStudy written = writer.written();
+    written.table = file.parent_path() / (file.stem().string() + ".csv");
+    std::vector<PublishedResult> placed;
+    const auto left = [&](const PublishedResult& result) {
+        return std::any_of(writer.left_out().begin(), writer.left_out().end(),
+                           [&](const Unplaced& one) { return one.result.index == result.index; });
+    };
+    for (const PublishedResult& result : writer.labelled())
+        if (!left(result)) placed.push_back(result);
+    write_file(file, written.yaml);
+    try {
+        written.imported = import_for_study(placed, load_study(file, catalogue));
+        if (written.imported.rows == 0)
+            throw SpaceError("no result is a row of the study" +
+                             (written.imported.unplaced.empty() ? std::string() : ": " + written.imported.unplaced.front().reason));
+        write_file(written.table, written.imported.csv);
+    } catch (const Error&) {
+        std::error_code ignored;
+        std::filesystem::remove(file, ignored);
+        throw;
+    }
+    written.imported.unplaced.insert(written.imported.unplaced.begin(), writer.left_out().begin(), writer.left_out().end());
+    return written;
+}
+
+}  // namespace servetune

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// scripts/engine-flags: which flags a version takes, from its help or its source, and what changed.
+#include "support/autotune.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include "servetune/io/files.hpp"
+#include "servetune/study_file/flag_facts.hpp"
+
+#include <nlohmann/json.hpp>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+const fs::path repository = SERVETUNE_SOURCE;
+
+Ran engine_flags(std::vector<std::string> words, const fs::path& folder) {
+    words.insert(words.begin(), (repository / "scripts/engine-flags").string());
+    return ran(words, folder);
+}
+std::string sample(const char* name) { return (repository / "tests/data/engine_flags" / name).string(); }
+
+}  // namespace
+
+TEST_CASE("engine-flags: help becomes a versions file, and the difference to the one before") {
+    const TemporaryFolder folder;
+    const Ran old = engine_flags({"quill", "1.0", "--help-text", sample("old.txt"), "--out", "old.json", "--complete"}, folder.path());
+    INFO(old.err);
+    REQUIRE(old.code == 0);
+    const Ran now =
+        engine_flags({"quill", "1.1", "--help-text", sample("new.txt"), "--out", "new.json", "--against", "old.json"}, folder.path());
+    CHECK(now.code == 0);
+    CHECK(has(now.out, "new.json: 5 flags, 0 of them by name only"));
+    CHECK(has(now.out, "against old: 4 differences"));
+    for (const char* line :
+         {"  + --number (int)\n", "  + --split (x, y)\n", "  - --tensor-parallel-size\n", "  ~ --cache-type: came c, d went b\n"})
+        CHECK(has(now.out, line));
+    const FlagFacts facts = FlagFacts::load(folder.path() / "old.json");  // what the program reads
+    CHECK(facts.complete);
+    CHECK(facts.version == "1.0");
+    CHECK(facts.flags.size() == 5);
+    CHECK(facts.flags.at("-tp").name == "--tensor-parallel-size");
+    CHECK(facts.flags.at("--cache-type").values == std::vector<std::string>{"a", "b"});
+    CHECK(facts.flags.at("--fast").negatable);
+    CHECK_FALSE(FlagFacts::load(folder.path() / "new.json").complete);
+    // A flag that lists its spellings in another order is the same one.
+    folder.write("turned.txt", "options:\n  --tp-size N, --tensor-parallel-size N\n                        devices\n");
+    const Ran turned =
+        engine_flags({"quill", "1.2", "--help-text", "turned.txt", "--out", "t.json", "--against", "old.json"}, folder.path());
+    CHECK_FALSE(has(turned.out, "tensor-parallel-size"));
+    CHECK_FALSE(has(turned.out, "tp-size"));
+}
+
+TEST_CASE("engine-flags: source is parsed, never run: arguments of a parser and annotated fields") {
+    const TemporaryFolder folder;
+    const Ran now = engine_flags({"quill", "2.0", "--source", sample("fields.py"), "--out", "f.json", "--said", "tag 2.0"}, folder.path());
+    INFO(now.out << now.err);
+    REQUIRE(now.code == 0);
+    const auto flags = nlohmann::json::parse(read_file(folder.path() / "f.json")).at("flags");
+    CHECK(flags.size() == 11);
+    const auto fact = [&](const char* flag) { return flags.at(flag).dump(); };
+    CHECK(fact("--backend") == R"({"aliases":["--back-end"],"default":"one","type":"choice","values":["one","two","three"]})");
+    CHECK(fact("--steps") == R"({"type":"int"})");
+    CHECK(fact("--ratio") == R"({"default":0.5,"type":"float"})");
+    CHECK(fact("--sizes") == R"({"list":true,"type":"int"})");
+    CHECK(fact("--method") == R"({"default":"a","type":"choice","values":["a","b"]})");
+    CHECK(fact("--fast") == R"({"negatable":true,"type":"bool"})");
+    CHECK(fact("--max-num") == R"({"default":8,"short":"-m","type":"int"})");
+    CHECK(fact("--on") == R"({"type":"bool"})");
+    CHECK(fact("--kind") == R"({"default":"two","type":"choice","values":["one","two","three"]})");
+    CHECK(fact("--elsewhere") == R"({"verified":false})");
+    CHECK(fact("--unknown-choice") == R"({"type":"choice","verified":false})");
+    CHECK(FlagFacts::load(folder.path() / "f.json").source == "tag 2.0");
+}
+
+TEST_CASE("engine-flags: flags of an engine file that are gone end with 1, and input without flags with 2") {
+    const TemporaryFolder folder;
+    folder.write("h.txt", "options:\n  --port PORT  x\n");
+    const Ran gone = engine_flags({"vllm", "99.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
+    CHECK(gone.code == 1);
+    CHECK(has(gone.out, "flags of vllm.yaml that it lacks: "));
+    CHECK(has(gone.out, "--max-num-seqs"));
+    CHECK(has(gone.out, "against vllm-0.2"));  // the newest that is stored
+    folder.write("empty.txt", "nothing here\n");
+    CHECK(engine_flags({"quill", "1", "--help-text", "empty.txt", "--out", "e.json"}, folder.path()).code == 2);
+    CHECK_FALSE(fs::exists(folder.path() / "e.json"));
+    folder.write("broken.py", "def f(:\n");
+    CHECK(engine_flags({"quill", "1", "--source", "broken.py", "--out", "e.json"}, folder.path()).code == 2);
+    CHECK(engine_flags({"quill", "1", "--out", "e.json"}, folder.path()).code == 2);
+    CHECK(engine_flags({"quill", "1", "--help-text", "none.txt", "--out", "e.json"}, folder.path()).code == 2);
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: Apache-2.0
+// Combinations that an engine refuses, or changes by itself without a word: without our rules we would render the
+// command, with them it is never proposed.
+#include "support/fixed_entry.hpp"
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/space/search_space.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <map>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+struct Case {
+    const char* engine;
+    const char* version;
+    std::vector<std::pair<std::string, Value>> settings;
+    const char* rendered;  ///< a part of the command that our flags give without rules
+    const char* because;   ///< a part of the rule's reason; nullptr: this combination is fine
+};
+
+SpaceDescription described(const Case& one, bool with_rules, const std::map<std::string, std::int64_t>& model_facts = {}) {
+    SpaceDescription description{{shipped_catalogue.engine(std::string(one.engine))}};
+    if (!with_rules) description.engines.front().constraints.clear();
+    description.others_searched = false;
+    description.versions = {{one.engine, one.version}};
+    description.model_facts = model_facts;
+    for (const auto& [name, value] : one.settings) {
+        // Beside the value also the default, so that a rule is not broken before there is a choice.
+        SpaceEntry entry{name};
+        const EngineParameter* declared = description.engines.front().find(name);
+        REQUIRE(declared != nullptr);
+        const Value& usual = declared->parameter.default_value;
+        entry.domain = std::holds_alternative<BoolDomain>(declared->parameter.domain) ? declared->parameter.domain
+                       : is_unset(usual) || usual == value                            ? Domain(ChoiceDomain{{value}})
+                                                                                      : Domain(ChoiceDomain{{usual, value}});
+        entry.offers_unset = is_unset(usual);
+        description.entries.push_back(entry);
+    }
+    return description;
+}
+
+Configuration wanted(const SearchSpace& space, const Case& one) {
+    Assignment values;
+    for (const auto& [name, value] : one.settings) values[name] = value;
+    return space.completed(values);
+}
+
+void check_rule(const Case& one, const std::map<std::string, std::int64_t>& model_facts = {}) {
+    INFO(one.engine << " " << one.version << " " << one.rendered);
+    const Composition free(described(one, false, model_facts));
+    const Command command = free.render(wanted(SearchSpace(free.parameters()), one), {"org/model"});
+    const std::string text = command.text() + (command.files.empty() ? "" : command.files.begin()->second);
+    INFO(text);
+    CHECK(has(text, one.rendered));
+    const Composition ruled(described(one, true, model_facts));
+    const SearchSpace space(ruled.parameters(), ruled.constraints());
+    const std::vector<std::string> violations = space.violations(wanted(space, one));
+    const std::string first = violations.empty() ? "" : violations.front();
+    INFO(first);
+    if (one.because == nullptr) CHECK(violations.empty());
+    else {
+        REQUIRE_FALSE(violations.empty());
+        CHECK(has(first, one.because));
+    }
+    CHECK(space.violations(space.default_configuration()).empty());
+}
+
+Value whole_value(std::int64_t value) { return value; }
+
+}  // namespace
+
+TEST_CASE("engine rules: the combinations that engines refuse are rendered without rules and refused with them") {
+    const std::vector<Case> cases{
+        {"sglang", "0.5.9", {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}}, "--tp-size=2 --ep-size=4", "no slice is left"},
+        {"sglang", "0.5.9", {{"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}}, "--ep-size=4", nullptr},
+        {"tensorrt-llm", "1.3.0rc3", {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}}, "--ep_size=4", "tensor-parallel ranks"},
+        {"tensorrt-llm", "1.3.0rc3", {{"tp_size", whole_value(4)}, {"ep_size", whole_value(2)}}, "--ep_size=2", nullptr},
+        {"sglang", "0.5.18", {{"enable_eplb", true}}, "--enable-eplb", "refuses to start"},
+        {"sglang", "0.5.18", {{"enable_eplb", true}, {"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}}, "--enable-eplb", nullptr},
+        {"sglang", "0.5.9", {{"enable_two_batch_overlap", true}}, "--enable-two-batch-overlap", "moe_a2a_backend cannot be 'none'"},
+        {"sglang",
+         "0.5.9",
+         {{"enable_two_batch_overlap", true}, {"enable_dp_attention", true}, {"tp_size", whole_value(2)}, {"dp_size", whole_value(2)}},
+         "--enable-two-batch-overlap",
+         "moe_a2a_backend cannot be 'none'"},
+        {"sglang", "0.5.18", {{"enable_two_batch_overlap", true}}, "--enable-two-batch-overlap", "unless attention is data parallel"},
+        {"sglang",
+         "0.5.18",
+         {{"enable_two_batch_overlap", true}, {"enable_dp_attention", true}, {"tp_size", whole_value(2)}, {"dp_size", whole_value(2)}},
+         "--enable-two-batch-overlap",
+         nullptr},
+        {"vllm", "0.17.0", {{"enable_dbo", true}}, "--enable-dbo", "Microbatching currently only supports"},
+        {"vllm", "0.17.0", {{"enable_dbo", true}, {"all2all_backend", "allgather_reducescatter"}}, "--enable-dbo", "Microbatching"},
+        {"vllm", "0.17.0", {{"enable_dbo", true}, {"all2all_backend", "deepep_low_latency"}}, "--enable-dbo", nullptr},
+        {"vllm", "0.24.0", {{"enable_dbo", true}, {"all2all_backend", "nixl_ep"}}, "nixl_ep", "DeepEP only"},
+        {"vllm", "0.28-main", {{"enable_dbo", true}, {"all2all_backend", "nixl_ep"}}, "nixl_ep", nullptr},
+        {"vllm",
+         "0.11.0",
+         {{"enable_dbo", true}, {"all2all_backend", "deepep_high_throughput"}},
+         "VLLM_ALL2ALL_BACKEND=deepep_high_throughput",
+         "deepep_low_latency only"},
+        {"vllm", "0.11.0", {{"async_scheduling", true}, {"speculative_method", "mtp"}}, "--async-scheduling", "every speculation"},
+        {"vllm", "0.14.0", {{"async_scheduling", true}, {"speculative_method", "mtp"}}, "--async-scheduling", nullptr},
+        {"vllm", "0.12", {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}}, "--async-scheduling", "0.12 and 0.13"},
+        {"vllm", "0.14.0", {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}}, "--async-scheduling", nullptr},
+        {"vllm", "0.17.0", {{"quantization", "experts_int8"}}, "experts_int8", "--allow-deprecated-quantization"},
+        {"vllm", "0.19.1", {{"quantization", "experts_int8"}}, "experts_int8", nullptr},
+    };
+    for (const Case& one : cases) check_rule(one);
+}
+
+TEST_CASE("engine rules: combinations that an engine changes by itself are other configurations' twins") {
+    const std::vector<Case> cases{
+        {"sglang",
+         "0.5.9",
+         {{"enable_dp_attention", true}, {"tp_size", whole_value(2)}},
+         "--enable-dp-attention",
+         "turns it off by itself"},
+        {"sglang",
+         "0.5.9",
+         {{"moe_a2a_backend", "deepep"}, {"tp_size", whole_value(4)}, {"ep_size", whole_value(2)}},
+         "deepep",
+         "set ep_size to tp_size"},
+        {"sglang", "0.5.9", {{"pp_size", whole_value(2)}, {"disable_overlap_schedule", true}}, "--disable-overlap-schedule", "twin"},
+        {"sglang", "0.5.18", {{"speculative_algorithm", "NEXTN"}, {"enable_mixed_chunk", true}}, "--enable-mixed-chunk", "twin"},
+        {"sglang",
+         "0.5.9",
+         {{"enable_hierarchical_cache", true}, {"hicache_mem_layout", "page_first_direct"}, {"hicache_io_backend", "kernel"}},
+         "page_first_direct",
+         "changes the back end to direct"},
+        {"sglang",
+         "0.5.9",
+         {{"enable_hierarchical_cache", true}, {"hicache_mem_layout", "page_first"}, {"hicache_io_backend", "direct"}},
+         "direct",
+         "changes the layout to page_first_direct"},
+        {"sglang",
+         "0.5.9",
+         {{"enable_hierarchical_cache", true}, {"hicache_mem_layout", "page_first_direct"}, {"hicache_io_backend", "direct"}},
+         "page_first_direct",
+         nullptr},
+        {"sglang",
+         "0.5.9",
+         {{"speculative_algorithm", "NEXTN"},
+          {"speculative_num_steps", whole_value(1)},
+          {"speculative_eagle_topk", whole_value(1)},
+          {"speculative_num_draft_tokens", whole_value(2)}},
+         "--speculative-num-draft-tokens=2",
+         nullptr},
+        {"sglang",
+         "0.5.9",
+         {{"speculative_algorithm", "NEXTN"},
+          {"speculative_num_steps", whole_value(1)},
+          {"speculative_eagle_topk", whole_value(1)},
+          {"speculative_num_draft_tokens", whole_value(4)}},
+         "--speculative-num-draft-tokens=4",
+         "steps + 1 by itself"},
+    };
+    for (const Case& one : cases) check_rule(one);
+    // A flag that the back end overrides is not passed.
+    const Case overridden{"sglang", "0.5.9", {{"attention_backend", "flashmla"}, {"page_size", whole_value(16)}}, "flashmla", nullptr};
+    const Composition composition(described(overridden, true));
+    const std::string text = composition.render(wanted(SearchSpace(composition.parameters()), overridden), {"m"}).text();
+    CHECK(has(text, "--attention-backend=flashmla"));
+    CHECK_FALSE(has(text, "page-size"));
+}
+
+TEST_CASE("engine rules: DFLASH and DSPARK with data parallel attention") {
+    const auto refused = [](const char* method, bool with_head) {
+        const Case one{"sglang",
+                       "0.5.18",
+                       {{"speculative_algorithm", method},
+                        {"enable_dp_attention", true},
+                        {"tp_size", whole_value(2)},
+                        {"dp_size", whole_value(2)},
+                        {"enable_dp_lm_head", with_head}},
+                       "",
+                       ""};
+        SpaceDescription description = described(one, true);
+        description.entries.front().drafts = {{method, "org/head"}};
+        const Composition composition(description);
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const auto violations = space.violations(wanted(space, one));
+        CHECK(has(composition.render(wanted(space, one), {"m"}).text(), std::string("--speculative-algorithm=") + method));
+        return violations.empty() ? "" : violations.front();
+    };
+    CHECK(has(refused("DFLASH", false), "speculative_hook.py"));
+    CHECK(has(refused("DFLASH", true), "speculative_hook.py"));
+    CHECK(has(refused("DSPARK", false), "without --enable-dp-lm-head"));
+    CHECK(refused("DSPARK", true).empty());
+    CHECK(refused("EAGLE3", false).empty());
+}
+
+TEST_CASE("engine rules: what depends on the model's heads is a rule where they are known") {
+    const Case one{"vllm",
+                   "0.28-main",
+                   {{"tensor_parallel_size", whole_value(8)}, {"decode_context_parallel_size", whole_value(8)}},
+                   "--decode-context-parallel-size=8",
+                   "copies of its heads"};
+    const std::map<std::string, std::int64_t> grouped{{"model.kv_heads", 4}, {"model.queries_per_kv_head", 8}};
+    check_rule(one, grouped);
+    Case fits = one;
+    fits.settings[1].second = whole_value(2);
+    fits.rendered = "--decode-context-parallel-size=2";
+    fits.because = nullptr;
+    check_rule(fits, grouped);
+    check_rule(fits);  // nothing is known: no rule
+    check_rule(fits, {{"model.kv_heads", 1}, {"model.queries_per_kv_head", 4}});
+    Case odd = fits;
+    odd.because = "copies of its heads";
+    check_rule(odd, {{"model.kv_heads", 1}, {"model.queries_per_kv_head", 3}});
+    check_rule(odd, {{"model.kv_heads", 8}, {"model.queries_per_kv_head", 8}});
+
+    const TemporaryFolder folder;
+    const auto rules = [&](const std::string& model) {
+        const StudyFile study =
+            load_study(folder.write("study.yaml", "study: s\nmodel: " + model +
+                                                      "\nengine: vllm\nworkloads: [{use: random}]\nhardware: {device: h100-sxm, count: 8}\n"
+                                                      "objective: {maximize: total_tokens_per_second}\nothers: default\n"
+                                                      "space: {tensor_parallel_size: {choice: [1, 8]}, decode_context_parallel_size: "
+                                                      "{choice: [1, 8]}}\nevaluator: {simulate: {}}\n"),
+                       shipped_catalogue);
+        const SearchSpace space(study.composition->parameters(), study.composition->constraints());
+        return space
+            .violations(space.completed({{"tensor_parallel_size", whole_value(8)}, {"decode_context_parallel_size", whole_value(8)}}))
+            .size();
+    };
+    CHECK(rules("Qwen/Qwen3-14B") == 1);           // 8 heads for keys and values
+    CHECK(rules("deepseek-ai/DeepSeek-R1") == 0);  // latent attention
+    CHECK(rules("org/unknown") == 0);
+}
+
+TEST_CASE("engine rules: chips leave out the back ends that they do not have") {
+    const auto values = [](const char* engine, const char* parameter, const char* chip) {
+        SpaceDescription description{{shipped_catalogue.engine(std::string(engine))}};
+        description.architecture = chip;
+        const Composition composition(description);
+        std::vector<std::string> result;
+        for (const Parameter& each : composition.parameters())
+            if (each.name == parameter)
+                for (const Value& value : std::get<ChoiceDomain>(each.domain).values) result.push_back(text_of(value));
+        return result;
+    };
+    const auto offers = [&](const char* engine, const char* parameter, const char* chip, const char* value) {
+        const auto all = values(engine, parameter, chip);
+        return std::find(all.begin(), all.end(), value) != all.end();
+    };
+    CHECK(offers("sglang", "attention_backend", "hopper", "fa3"));
+    CHECK(offers("sglang", "attention_backend", "ampere", "fa3"));  // of models without latent attention
+    for (const char* chip : {"blackwell", "blackwell-rtx", "cdna3", "cdna4", "thor"})
+        CHECK_FALSE(offers("sglang", "attention_backend", chip, "fa3"));
+    CHECK(offers("sglang", "attention_backend", "cdna4", "aiter"));
+    CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "aiter"));
+    CHECK(offers("sglang", "attention_backend", "blackwell", "trtllm_mha"));
+    CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "trtllm_mha"));
+    CHECK_FALSE(offers("vllm", "attention_backend", "cdna3", "FLASHINFER"));
+}
+
+TEST_CASE("engine rules: a version newer than the newest known warns and says what was checked last") {
+    const TemporaryFolder folder;
+    const auto warnings = [&](const std::string& version) {
+        const StudyFile study =
+            load_study(folder.write("study.yaml", "study: s\nmodel: org/m\nengine: vllm\nengine_versions: {vllm: \"" + version +
+                                                      "\"}\nworkloads: [{use: random}]\nhardware: h100-sxm\nothers: default\nspace: {}\n"
+                                                      "objective: {maximize: total_tokens_per_second}\nevaluator: {simulate: {}}\n"),
+                       shipped_catalogue);
+        std::string all;
+        for (const std::string& warning : study.warnings) all += warning + "\n";
+        return all;
+    };
+    CHECK(warnings("0.24.0").empty());
+    CHECK(has(warnings("0.99.0"), "0.99.0"));
+    CHECK(has(warnings("0.99.0"), "0.28"));
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+// From results of others to a study that replays them.
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/io/yaml.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/written_study.hpp"
+
+#include <algorithm>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+std::string printed_block(double rate, int input, int output, int requests = 100) {
+    const double seconds = (input + output) * requests / rate;
+    return "```\n============ Serving Benchmark Result ============\nSuccessful requests: " + std::to_string(requests) +
+           "\nBenchmark duration (s): " + std::to_string(seconds) + "\nTotal input tokens: " + std::to_string(input * requests) +
+           "\nTotal generated tokens: " + std::to_string(output * requests) + "\nTotal Token throughput (tok/s): " + std::to_string(rate) +
+           "\n==================================================\n```\n";
+}
+std::string command(const std::string& text) { return "```bash\n" + text + "\n```\n"; }
+
+/// Two engines, another checkpoint, a flag that is varied and one that is not in the engine file; two workloads.
+const std::string document = "# Tuning of a model\n\nOn one NVIDIA H100 SXM. vLLM: v0.17.0, SGLang: v0.5.9.\n\n## Engines\n" +
+                             command("vllm serve org/Model-8B --unheard-of x") + printed_block(1000, 512, 128) +
+                             command("python3 -m sglang.launch_server --model-path org/Model-8B") + printed_block(1100, 512, 128) +
+                             "## Weights\n" + command("vllm serve org/Model-8B-FP8 --unheard-of x") + printed_block(1500, 512, 128) +
+                             "## Sequences\n" + command("vllm serve /models/Model-8B-FP8 --max-num-seqs 64 --unheard-of x") +
+                             printed_block(1400, 512, 128) + command("vllm serve org/Model-8B-FP8 --max-num-seqs 512 --unheard-of y") +
+                             printed_block(1700, 512, 128) + command("vllm serve org/Model-8B-FP8 --max-num-seqs 4096 --unheard-of x") +
+                             "```\ntorch.OutOfMemoryError: CUDA out of memory\n```\n" + command("vllm serve org/Other-8B --unheard-of x") +
+                             printed_block(900, 512, 128) + "## Long prompts\n" + command("vllm serve org/Model-8B --unheard-of x") +
+                             printed_block(2000, 8192, 64, 50);
+
+ResultSource source_of(const std::vector<std::pair<std::string, std::string>>& files) {
+    ResultSource source;
+    for (const auto& [name, text] : files) {
+        for (PublishedResult& result : read_results(text, name, shipped_catalogue.engines())) {
+            result.index = source.results.size();
+            source.results.push_back(std::move(result));
+            source.files.push_back(name);
+        }
+        source.texts.push_back(text);
+    }
+    return source;
+}
+
+StudyRequest request_for(const std::string& workload, const std::vector<std::string>& facts = {}) {
+    StudyRequest request{workload, {}};
+    for (const std::string& fact : facts) request.facts.push_back(GivenFact::parse(fact));
+    return request;
+}
+
+std::string serving_json(int max_concurrency, double rate, const std::string& more = "") {
+    return "{\"date\": \"20260101-000000\", \"backend\": \"openai-chat\", \"model_id\": \"org/Model-8B\", \"num_prompts\": 100, "
+           "\"max_concurrency\": " +
+           std::to_string(max_concurrency) +
+           ", \"duration\": 10.0, \"completed\": 100, \"total_input_tokens\": "
+           "51200, \"total_output_tokens\": 12800, \"request_throughput\": 10.0, \"output_throughput\": 1280.0, "
+           "\"total_token_throughput\": " +
+           std::to_string(rate) + more + "}\n";
+}
+
+std::string cell(const MeasuredTable& table, std::size_t row, const std::string& name) {
+    const auto at = std::find(table.parameters.begin(), table.parameters.end(), name) - table.parameters.begin();
+    if (at == static_cast<std::ptrdiff_t>(table.parameters.size())) return "no column";
+    return table.rows.at(row).cells.at(static_cast<std::size_t>(at)).value_or("");
+}
+
+}  // namespace
+
+TEST_CASE("written study: a document becomes a study that replays its results") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "tuning.yaml";
+    const WrittenStudy written = write_study(source_of({{"a.md", document}}), request_for("in512_out128"), file, shipped_catalogue);
+    INFO(written.yaml);
+    for (const Unplaced& one : written.imported.unplaced) UNSCOPED_INFO(one.result.index << ": " << one.reason);
+    CHECK(written.table == folder.path() / "tuning.csv");
+    CHECK(written.imported.rows == 7);
+    REQUIRE(written.imported.unplaced.size() == 1);
+    CHECK(written.imported.unplaced[0].reason == "another model: org/Other-8B");
+    CHECK(has(written.yaml, "model: org/Model-8B\n"));
+    CHECK(has(written.yaml, "hardware: h100-sxm\n"));
+    CHECK(has(written.yaml, "engine_versions: {vllm: 0.17.0, sglang: 0.5.9}\n"));
+    CHECK(has(written.yaml, "choice: [none, fp8]\n    checkpoints:\n      fp8: org/Model-8B-FP8\n"));
+    CHECK(has(written.yaml, "vllm.max_num_seqs: {choice: [engine, 64, 512, 4096], ordered: true}\n"));
+    CHECK(has(written.yaml, "vllm.unheard_of: {flag: \"--unheard-of\", choice: [x, \"y\"]}\n"));
+
+    const MeasuredTable table = read_table(written.table);
+    CHECK(cell(table, 0, "engine") == "vllm");
+    CHECK(cell(table, 1, "engine") == "sglang");
+    CHECK(cell(table, 2, "quantization") == "fp8");
+    CHECK(cell(table, 3, "quantization") == "fp8");  // a copy on a disk
+    CHECK(cell(table, 3, "vllm.max_num_seqs") == "64");
+    CHECK(cell(table, 4, "vllm.unheard_of") == "y");
+    CHECK(std::get<Failure>(table.rows.at(5).outcome).kind == FailureKind::out_of_memory);
+    CHECK(std::get<Measurement>(table.rows.at(4).outcome).metrics.at("total_tokens_per_second").value == 1700);
+    CHECK(table.rows.at(6).workload == "in8192_out64");
+
+    // It runs: all measured configurations of the one workload, the best of them the right one.
+    StudySetup setup = set_up(load_study(file, shipped_catalogue));
+    CHECK(setup.file.report_workloads.size() == 1);
+    Configuration best = setup.problem->space.default_configuration();
+    double most = 0;
+    for (const MeasuredTable::Row& row : table.rows)
+        if (const auto* measured = std::get_if<Measurement>(&row.outcome); measured != nullptr && row.workload == "in512_out128")
+            most = std::max(most, measured->metrics.at("total_tokens_per_second").value);
+    CHECK(most == 1700);
+    CHECK(setup.command(best).text() == "vllm serve org/Model-8B --unheard-of=x");
+}
+
+TEST_CASE("written study: several workloads are never mixed, the message says which there are") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const ResultSource source = source_of({{"a.md", document}});
+    const auto error = [&](const std::string& workload) {
+        return message_of<SpaceError>([&] { (void)write_study(source, request_for(workload), file, shipped_catalogue); });
+    };
+    CHECK(has(error(""),
+              "the results are of several workloads; say with --workload which is searched:\n"
+              "  in512_out128: 5 results (512 input tokens, 128 output tokens)\n"
+              "  in8192_out64: 1 result (8192 input tokens, 64 output tokens)"));
+    CHECK(has(error("nothing"), "--workload nothing: no such workload; there are:\n  in512_out128"));
+    CHECK_FALSE(std::filesystem::exists(file));
+    const WrittenStudy long_prompts = write_study(source, request_for("in8192_out64"), file, shipped_catalogue);
+    CHECK(has(long_prompts.yaml, "workloads:\n  - {workload: in8192_out64, "));
+}
+
+TEST_CASE("written study: blocks under one label are of one workload, also one that lost requests") {
+    const std::string text = "```bash\nclient --num-prompts 100\n```\n" + command("vllm serve org/Model-8B") + "- high load\n" +
+                             printed_block(1000, 512, 128) + "- low load\n" + printed_block(500, 512, 128, 10) +
+                             command("vllm serve org/Model-8B --max-num-seqs 64") + "- high load\n" + printed_block(1200, 300, 128, 63) +
+                             "- low load\n" + printed_block(550, 512, 128, 10) + command("vllm serve org/Model-8B --max-num-seqs 128") +
+                             "- high load\n" + printed_block(1100, 512, 128);
+    const TemporaryFolder folder;
+    const WrittenStudy written =
+        write_study(source_of({{"a.md", text}}), request_for("high load"), folder.path() / "study.yaml", shipped_catalogue);
+    CHECK(written.imported.rows == 5);
+    CHECK(has(written.yaml, "workload: high_load"));
+    CHECK(has(written.yaml, "printed_as: [high_load, \"high load\"]"));
+    const MeasuredTable table = read_table(written.table);
+    CHECK(table.rows.at(2).workload == "high_load");
+    CHECK(std::get<Measurement>(table.rows.at(2).outcome).metrics.at("success_ratio").value == 0.63);
+    CHECK(has(written.yaml, "limits: [\"success_ratio >= 0.99\"]"));
+}
+
+TEST_CASE("written study: files that do not say how the engine was started are told by hand, each or all") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const ResultSource source = source_of({{"runs/a.json", serving_json(8, 6400)}, {"runs/b.json", serving_json(8, 7000)}});
+    const auto error = [&](const std::vector<std::string>& facts) {
+        return message_of<SpaceError>([&] { (void)write_study(source, request_for("", facts), file, shipped_catalogue); });
+    };
+    CHECK(has(error({}), "no result says how its engine was started: the file does not say how the engine was started (--set engine="));
+    CHECK(has(error({"engine=nothing"}), "--set engine=nothing: no such engine"));
+    CHECK(has(error({"engine=vllm", "max_num_seq=5"}), "vllm has no such parameter; known: max_num_seqs"));
+    CHECK(has(error({"=5"}), "NAME=VALUE or FILE:NAME=VALUE wanted"));
+    const WrittenStudy written =
+        write_study(source, request_for("", {"engine=vllm", "hardware=h100-sxm", "b.json:max_num_seqs=64", "enable_prefix_caching=false"}),
+                    file, shipped_catalogue);
+    INFO(written.yaml);
+    CHECK(written.imported.rows == 2);
+    CHECK(has(written.yaml, "model: org/Model-8B\nhardware: h100-sxm\nengine: vllm\n"));
+    CHECK(has(written.yaml, "max_num_seqs: {choice: [engine, 64], ordered: true}\n"));
+    CHECK(has(written.yaml, "enable_prefix_caching: false\n"));
+    CHECK(has(written.yaml, "arrival: {concurrency: 8}"));
+    const MeasuredTable table = read_table(written.table);
+    CHECK(cell(table, 0, "max_num_seqs") == "engine");
+    CHECK(cell(table, 1, "max_num_seqs") == "64");
+}
+
+TEST_CASE("written study: settings of the server in the file are read: metadata, and what a server reports") {
+    const TemporaryFolder folder;
+    const auto written = [&](const std::string& a, const std::string& b) {
+        return write_study(source_of({{"a.json", a}, {"b.json", b}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
+    };
+    const WrittenStudy metadata = written(serving_json(8, 6400), serving_json(8, 7000, ", \"max_num_seqs\": \"64\""));
+    CHECK(has(metadata.yaml, "engine: vllm\n"));
+    CHECK(has(metadata.yaml, "max_num_seqs: {choice: [engine, 64], ordered: true}\n"));
+    const auto reported = [](const std::string& backend) {
+        return serving_json(8, 6400,
+                            ", \"dataset_name\": \"random\", \"input_throughput\": 5120.0, \"server_info\": {\"model_path\": "
+                            "\"org/Model-8B\", \"tp_size\": 1, \"attention_backend\": \"" +
+                                backend +
+                                "\", \"max_running_requests\": "
+                                "4096, \"random_seed\": 12345}");
+    };
+    const WrittenStudy settings = written(reported("fa3"), reported("triton"));
+    CHECK(has(settings.yaml, "engine: sglang\n"));
+    CHECK(has(settings.yaml, "attention_backend: {choice: [fa3, triton]}\n"));
+    CHECK_FALSE(has(settings.yaml, "max_running_requests"));  // the same in both: nobody may have asked for it
+}
+
+TEST_CASE("given facts: a file before the colon, a value with one") {
+    CHECK(GivenFact::parse("a=b").file.empty());
+    CHECK(GivenFact::parse("r/a.json:x=1").file == "r/a.json");
+    CHECK(GivenFact::parse("r/a.json:x=1").name == "x");
+    CHECK(GivenFact::parse("model=host:5/x=y").value == "host:5/x=y");
+    CHECK(GivenFact::parse("model=host:5/x=y").file.empty());
+    for (const char* wrong : {"", "a", "=", "a:=b"}) CHECK_THROWS_AS(GivenFact::parse(wrong), SpaceError);
+}
