@@ -133,7 +133,10 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
         out += "# What it runs on: the cost model uses it to guess where to look, the audit to refuse what cannot be.\n";
         out += answers.gpus > 1 ? fmt::format("hardware: {{device: {}, count: {}}}\n", yaml_text(answers.hardware), answers.gpus)
                                 : fmt::format("hardware: {}\n", yaml_text(answers.hardware));
-    } else if (!found.gpus.empty()) out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
+    } else {
+        if (!found.gpus.empty()) out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
+        if (answers.gpus > 1) out += fmt::format("machine: {{count: {}}}\n", answers.gpus);
+    }
     out += "# The traffic that it is tuned for: make it as much like yours as you can.\n";
     out += fmt::format("workloads: [{}]\n", workload_text(answers, answers.gpus == 0));
     out += fmt::format(

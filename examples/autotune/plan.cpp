@@ -150,6 +150,10 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
         plan.trial_seconds = cost;
         plan.source = "as the trials so far took";
     } else estimate_trial(setup, plan);
+    if (const std::size_t workers = 1 + setup.neighbours.size(); workers > 1 && plan.trial_seconds) {
+        *plan.trial_seconds /= static_cast<double>(workers);
+        plan.source += fmt::format(", {} trials at once", workers);
+    }
     return plan;
 }
 
@@ -184,7 +188,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             result.push_back("'run' needs the program " + command->words.front() + ", which is not on the PATH here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
-    if (!deploy->options.deploy.environment.contains("PATH"))
+    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container)  // an image has its own
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +

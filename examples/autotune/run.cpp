@@ -45,6 +45,7 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     std::vector<std::string> warnings = setup.file.warnings;
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
+    for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);

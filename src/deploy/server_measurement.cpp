@@ -327,6 +327,8 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, std::opt
     if (auto* first = std::get_if<Measured>(&result); first != nullptr && !first->disturbed.empty()) {
         say("measured once more, the machine disturbed it: " + first->disturbed.front().cause);
         ++run_;
+        for (const std::string_view of_first : {std::string_view("trial_saved_seconds"), trial_had_to_reach})
+            costs_.erase(std::string(of_first));
         result = once(server, watch, model, present(known));
     }
     costs_["trial_measure_seconds"] = {seconds_since(measure_from)};

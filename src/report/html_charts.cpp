@@ -162,9 +162,10 @@ std::string search_figures(const HtmlView& page) {
 std::string trade_figure(const HtmlView& page) {
     if (page.metrics.size() < 2 || page.rows.empty()) return "";
     const std::string& y = page.metrics.front();
+    const auto less = [&](const std::string& metric) { return less_is_better(page.view.setup.file.objective, metric); };
     std::string x;
     for (const std::string& name : page.metrics)
-        if (x.empty() && less_is_better(name) != less_is_better(y) && name != "success_ratio") x = name;
+        if (x.empty() && less(name) != less(y) && name != "success_ratio") x = name;
     if (x.empty()) x = page.metrics[1];
     std::vector<double> xs;
     std::vector<double> ys;
@@ -181,9 +182,9 @@ std::string trade_figure(const HtmlView& page) {
     Chart chart("Trade-off", metric_title(y) + " against " + metric_title(x), axis_for(metric_title(x), xs), axis_for(metric_title(y), ys),
                 720, 340);
     std::vector<Chart::Point> front;
-    const auto at_least = [](double a, double b, bool less) { return less ? a <= b : a >= b; };
+    const auto at_least = [](double a, double b, bool small) { return small ? a <= b : a >= b; };
     const auto beats = [&](const Chart::Point& a, const Chart::Point& b) {
-        return at_least(a.x, b.x, less_is_better(x)) && at_least(a.y, b.y, less_is_better(y)) && (a.x != b.x || a.y != b.y);
+        return at_least(a.x, b.x, less(x)) && at_least(a.y, b.y, less(y)) && (a.x != b.x || a.y != b.y);
     };
     for (const auto& [row, point] : points)
         if (row->standing->passes() && std::none_of(points.begin(), points.end(), [&, &at = point](const auto& other) {

@@ -40,7 +40,7 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
     data["less"] = OrderedJson::array();
     for (const std::string& name : page.metrics) {
         data["titles"].push_back(metric_title(name));
-        data["less"].push_back(less_is_better(name));
+        data["less"].push_back(less_is_better(page.view.setup.file.objective, name));
     }
     data["configurations"] = OrderedJson::array();
     for (const HtmlRow& row : page.rows)

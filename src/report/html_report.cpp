@@ -276,7 +276,8 @@ private:
         std::vector<std::string> next;
         if (result_.conclusion == Conclusion::recommended && result_.default_passes) {
             if (result_.gain.low > 0)
-                sure.push_back("The recommended command is at least " + percent(result_.gain.low) + " better than the default here.");
+                sure.push_back("The recommended command is better than the default here: the 95 % interval begins at " +
+                               percent(result_.gain.low) + ".");
             else unsure.push_back("Whether the recommended command is better than the default: the interval holds zero.");
             unsure.push_back(fmt::format("Whether it is the best of what was tried: the probability is {:.0f} %.",
                                          100 * std::min(result_.p_best, 0.99)));

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/trial/objective.hpp"
+
 #include <string>
 #include <string_view>
 
@@ -17,7 +19,8 @@ std::string html_json(std::string_view json);
 /// `@` stays.
 std::string metric_title(std::string_view metric);
 
-/// Whether less of a metric is better, as far as its name tells: times, drops, prices and failures.
-bool less_is_better(std::string_view metric);
+/// Whether less of a metric is better: as the objective says of its goals and limits, else as far as its name tells
+/// (times, drops, prices and failures).
+bool less_is_better(const Objective& objective, std::string_view metric);
 
 }  // namespace servetune

@@ -283,9 +283,14 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
         return ServingCommand{before + joined_words(command), lower_case(engine.name), ""};
     };
     const auto from = [&](std::size_t at) { return Words(words.begin() + static_cast<std::ptrdiff_t>(at), words.end()); };
+    std::size_t assigned = words.size();  // the last word that was an assignment for the program behind; none yet
     for (std::size_t at = first; at < words.size() && (at == first || wrapped); ++at) {
-        if (at > first && is_assignment(words[at]) && (program == "env" || words[at - 1] == "-e" || words[at - 1] == "--env"))
+        // A container's own options may hold a `=`; `env` behind its image is one more wrapper.
+        if (at > first && is_assignment(words[at]) &&
+            (!container || words[at - 1] == "-e" || words[at - 1] == "--env" || words[at - 1] == "env" || assigned + 1 == at)) {
             sets(words[at]);
+            if (!container || words[at - 1] == "env" || assigned + 1 == at) assigned = at;
+        }
         if (container && words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
         if (const Engine* engine = launched_at(words, at)) return answer(*engine, from(at));
         // `sh -c "..."`: a command in one word.

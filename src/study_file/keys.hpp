@@ -434,7 +434,7 @@ inline constexpr struct StudyKeys {
         "preset", is::name_or_file,
         "what is searched, from presets/; the keys under `space` replace its own, and `others` becomes default (quick, where there is "
         "neither `space` nor `others`)"};
-    Key others{"others", is::one_of<others_words>, "parameters that `space` does not name (search)"};
+    Key others{"others", is::one_of<others_words>, "parameters that `space` does not name (default where there is a `space`, else search)"};
     Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules of this study, beside the engines' own"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
                   "added to every command as they are"};

@@ -175,7 +175,9 @@ void read_machine(const Yaml& root, StudyFile& study) {
     std::optional<std::int64_t> visible;
     if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
     if (study.usd_per_device_hour) {
-        std::int64_t paid_for = found.all.empty() ? visible.value_or(1) : static_cast<std::int64_t>(found.all.size());
+        const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+        const auto workers = static_cast<std::int64_t>(deploy != nullptr ? deploy->workers : 1);  // each sees its part
+        std::int64_t paid_for = found.all.empty() ? visible.value_or(1) * workers : static_cast<std::int64_t>(found.all.size());
         if (study.devices) paid_for = *study.devices;
         *study.usd_per_device_hour /= static_cast<double>(paid_for);
     }
@@ -223,7 +225,10 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             space->fail("a server that runs keeps its flags: with `attach` only `load` can be searched");
         if (description.engines.size() > 1) engines->fail("with `attach` one engine wanted: the one that runs");
         description.others_searched = false;
-    } else read_word<keys::others_words>(root, keys::study.others, description.others_searched);
+    } else {
+        if (!own && space != nullptr && !space->entries().empty()) description.others_searched = false;  // who names some means these
+        read_word<keys::others_words>(root, keys::study.others, description.others_searched);
+    }
     if (const Yaml* load = root.find(keys::study.load)) {
         load->check_keys(keys::load);
         for (const auto& [name, node] : load->entries()) description.load_levels.push_back(read_parameter("load." + name, node).parameter);

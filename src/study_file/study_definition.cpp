@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <sstream>
 #include <string_view>
 
 namespace servetune {
@@ -175,9 +176,17 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
     LaunchRequest request{engine, deploy->options.deploy.environment};
     const Value* image = configuration.find(image_parameter);
     request.image = image != nullptr ? text_of(*image) : launcher.images().front();
-    if (!file.machine_found.empty())
-        for (std::int64_t i = 0; i < file.composition->devices_of(configuration); ++i)
-            request.gpus += (i == 0 ? "" : ",") + std::to_string(i);
+    // As in the trials: the first of `gpus` that the layout takes; all of them where the flags do not say.
+    const std::string& gpus = deploy->options.deploy.gpus;
+    const std::int64_t count = file.composition->devices_of(configuration);
+    if (!gpus.empty()) {
+        const bool by_flags = !file.composition->engine_of(configuration).devices.empty();
+        std::istringstream names(gpus);
+        std::string name;
+        for (std::int64_t i = 0; std::getline(names, name, ',') && (i < count || !by_flags); ++i)
+            request.gpus += (i == 0 ? "" : ",") + name;
+    } else if (!file.machine_found.empty())
+        for (std::int64_t i = 0; i < count; ++i) request.gpus += (i == 0 ? "" : ",") + std::to_string(i);
     return launcher.shown(request);
 }
 

@@ -129,6 +129,8 @@ Objective read_objective(const Yaml& node, bool words) {
         if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
         for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
             const std::string metric = goal_metric(item.text(), direction, words);
+            if (words && direction == Direction::maximize && metric.substr(0, metric.find('@')).ends_with("_seconds"))
+                item.fail("less of '" + metric + "' is better: write it under `minimize`");
             if (std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == metric; }))
                 item.fail("'" + metric + "' is a goal already");
             goals.push_back({metric, direction});
@@ -145,6 +147,9 @@ Objective read_objective(const Yaml& node, bool words) {
                 } catch (const ParseError& error) {
                     limit.fail(error.what());
                 }
+                const Limit& bound = result.limits.back();
+                if (words && bound.metric.starts_with("success_ratio") && bound.at_least && bound.bound > 1)
+                    limit.fail("a share is at most 1: write 99% or 0.99");
             });
     errors.throw_any();
     return result;

@@ -163,8 +163,15 @@ private:
             const Destination& to = declared->destination;
             const bool is_switch = std::holds_alternative<BoolDomain>(declared->parameter.domain);
             std::string word;
-            if (is_switch) word = small_letters(text) == "true" ? to.flag : to.off_flag;
-            else if (!to.flag.empty()) word = to.flag + "=" + text;
+            if (is_switch) {
+                const std::string said = small_letters(text);
+                const bool on = said == "true" || said == "on" || said == "yes" || said == "1";
+                if (!on && said != "false" && said != "off" && said != "no" && said != "0")
+                    throw SpaceError("--set " + name + ": true or false wanted, got '" + text + "'");
+                if (!on && to.off_flag.empty())
+                    throw SpaceError("--set " + name + "=" + text + ": " + engine.name + " has no flag that turns it off");
+                word = on ? to.flag : to.off_flag;
+            } else if (!to.flag.empty()) word = to.flag + "=" + text;
             for (const JsonFlag& json : engine.json_flags)
                 for (const auto& [key, parameter] : json.fields)
                     if (to.flag.empty() && parameter == declared->parameter.name) word = json.flag + "." + key + "=" + text;

@@ -209,8 +209,12 @@ TEST_CASE("page: ticks are round numbers, labels have the digits that tell them 
     CHECK(metric_title("time_to_first_token_p95_seconds@chat") == "TTFT p95 (ms), chat");
     CHECK(metric_title("total_tokens_per_second") == "total tokens/s");
     CHECK(metric_title("latency_mean_seconds") == "latency mean (ms)");
-    CHECK(less_is_better("time_per_output_token_mean_seconds"));
-    CHECK_FALSE(less_is_better("output_tokens_per_second"));
+    const Objective objective({{"joules", Direction::minimize}}, {{"watts", false, 700}});
+    CHECK(less_is_better(objective, "joules"));
+    CHECK(less_is_better(objective, "watts"));
+    CHECK_FALSE(less_is_better(objective, "answers"));
+    CHECK(less_is_better({}, "time_per_output_token_mean_seconds"));
+    CHECK_FALSE(less_is_better({}, "output_tokens_per_second"));
     const ChartAxis flat = axis_for("x", {5, 5});
     CHECK(flat.low < 5);
     CHECK(flat.high > 5);

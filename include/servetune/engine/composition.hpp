@@ -49,7 +49,7 @@ struct SpaceDescription {
     std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine/engine.hpp), those that are known of the model
     std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
     std::string architecture{};  ///< of the chip (perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
-    std::optional<DeviceLimit> devices{};         ///< nothing: no device is allocated for a trial (a table answers)
+    std::optional<DeviceLimit> devices{};  ///< nothing: no device is allocated for a trial (a table answers)
     bool adds_engine_default = true;  ///< a narrowed parameter keeps the engine's own default; false: the table's rows are all there is
 };
 

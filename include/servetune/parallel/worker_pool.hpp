@@ -38,7 +38,6 @@ public:
     /// Waits for what is under way.
     ~WorkerPool() {
         for (std::jthread& thread : threads_) thread.request_stop();
-        there_is_work_.notify_all();
     }
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
@@ -51,6 +50,11 @@ public:
     }
     [[nodiscard]] bool all_idle() const { return std::find(busy_.begin(), busy_.end(), true) == busy_.end(); }
     [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(std::count(retired_.begin(), retired_.end(), false)); }
+    /// The first that takes trials.
+    [[nodiscard]] std::size_t first() const {
+        const auto at = std::find(retired_.begin(), retired_.end(), false);
+        return at == retired_.end() ? 0 : static_cast<std::size_t>(at - retired_.begin());
+    }
     /// Takes no further trial.
     void retire(std::size_t worker) { retired_[worker] = true; }
     void send(std::size_t worker, Configuration configuration, EvaluationContext context) {
@@ -73,8 +77,7 @@ private:
     void work(std::size_t worker, Evaluator& evaluator, const std::stop_token& over) {
         for (;;) {
             std::unique_lock lock(mutex_);
-            there_is_work_.wait(lock, [&] { return jobs_[worker] || over.stop_requested(); });
-            if (!jobs_[worker]) return;
+            if (!there_is_work_.wait(lock, over, [&] { return jobs_[worker].has_value(); })) return;
             auto [configuration, context] = std::move(*jobs_[worker]);
             jobs_[worker].reset();
             lock.unlock();
@@ -92,7 +95,8 @@ private:
 
     std::vector<bool> busy_, retired_;  // the caller's
     std::mutex mutex_;
-    std::condition_variable there_is_work_, something_is_done_;
+    std::condition_variable_any there_is_work_;
+    std::condition_variable something_is_done_;
     std::deque<std::optional<std::pair<Configuration, EvaluationContext>>> jobs_;
     std::deque<Done> done_{};
     std::vector<std::jthread> threads_;  // last: ends before what it uses

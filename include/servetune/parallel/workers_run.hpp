@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
-#include <numeric>
+#include <map>
 #include <optional>
 #include <span>
 #include <stop_token>
@@ -24,10 +24,11 @@ namespace servetune {
 /// `Study::run` with several trials at once: one evaluator for each part of the machine, such as a GPU. All evaluators
 /// measure alike; trial ids, asks and the journal stay in the caller's thread, and the strategy sees trials under way.
 ///
-/// First it is checked that neighbours do not disturb each other: the default alone, then on all workers at once. Where
-/// that differs by more than noise (2.5 standard errors, and at least `min_gain`), those figures are told as failures
-/// of the machine and the study goes on with one trial at a time. A worker that differs from the others (3 standard
-/// errors) gets no further trial. A study that goes on remembers what was found.
+/// First it is checked that neighbours do not disturb each other: the default on the first worker alone, then on all at
+/// once. Where the first worker then differs by more than noise (2.5 standard errors, and at least `min_gain`), the
+/// figures of the check are told as failures of the machine and the study goes on with one trial at a time. A worker
+/// that differs from the median of the others (3 standard errors) gets no further trial. A study that goes on finds
+/// both in its journal; a check that was interrupted is made again.
 class WorkersRun {
 public:
     using Say = std::function<void(const std::string&)>;
@@ -38,17 +39,19 @@ public:
                Observer* observer = nullptr, Say say = {})
         : study_(study), problem_(problem), evaluators_(evaluators), budget_(budget), observer_(observer), say_(std::move(say)) {}
 
-    /// As `Study::run`: never throws a std::exception. What is reported at the end is measured by the first evaluator.
+    /// As `Study::run`: never throws a std::exception. What is reported at the end is measured by the first worker that
+    /// takes trials.
     Summary run(const std::stop_token& stop = {}) {
-        const double began = steady_seconds();
+        began_ = steady_seconds();
         const std::stop_callback pass_on(stop, [this] { stop_.request_stop(); });
         Summary summary;
+        std::size_t first = 0;
         try {
             check_options("the budget", budget_.why_invalid());
             if (observer_ != nullptr && !study_.trials().empty()) observer_->resumed(study_.trials());
             WorkerPool pool(evaluators_);
-            const bool several = evaluators_.size() > 1 && neighbours_are_quiet(pool);
-            const AskResult::Finished finished = several ? search(pool) : AskResult::Finished{StopReason::strategy_finished};
+            const AskResult::Finished finished = searched(pool);
+            first = pool.first();
             summary.reason = finished.reason;
             summary.message = finished.why;
         } catch (const std::exception& error) {
@@ -56,14 +59,17 @@ public:
             summary.reason = StopReason::error;
         }
         if (summary.reason == StopReason::error || summary.reason == StopReason::nothing_starts) {
-            summary.recommendation = study_.recommendation();
+            try {
+                summary.recommendation = study_.recommendation();
+            } catch (const std::exception&) {  // NOLINT(bugprone-empty-catch): the first error is the cause
+            }
             return summary;
         }
         // What is left: the rest one by one, or the report's workloads only.
         Budget rest = budget_;
-        rest.wall_clock_seconds = std::max(0.0, budget_.wall_clock_seconds - (steady_seconds() - began));
+        rest.wall_clock_seconds = std::max(0.0, budget_.wall_clock_seconds - (steady_seconds() - began_));
         Quiet quiet(observer_);
-        return study_.run(*evaluators_.front(), rest, stop, &quiet);
+        return study_.run(*evaluators_[first], rest, stop, &quiet);
     }
 
 private:
@@ -83,9 +89,28 @@ private:
     };
 
     static constexpr const char* beside_words = "the default on all workers at once: do they disturb each other?";
+    static constexpr const char* interrupted_words = "the check of the workers was interrupted, so this figure does not count";
 
     void say(const std::string& line) const {
         if (say_) say_(line);
+    }
+
+    /// Whatever goes wrong, what is under way is ended and told before it is said.
+    AskResult::Finished searched(WorkerPool& pool) {
+        try {
+            if (evaluators_.size() < 2 || !may_share(pool)) return {StopReason::strategy_finished};  // one at a time
+            return search(pool);
+        } catch (...) {
+            stop_.request_stop();
+            while (!pool.all_idle()) {
+                WorkerPool::Done done = pool.next();
+                try {
+                    if (!done.error) tell(done.trial, std::move(done.outcome));
+                } catch (...) {  // NOLINT(bugprone-empty-catch): the first error is the cause
+                }
+            }
+            throw;
+        }
     }
 
     void send(WorkerPool& pool, std::size_t worker, const Trial& trial) {
@@ -95,32 +120,20 @@ private:
                   {trial.id, trial.seed, trial.workload, stop_.get_token(), to_beat(problem_, study_.trials(), trial)});
     }
 
-    /// False: it was stopped, and the trial stays open.
-    bool tell(std::uint64_t trial, Outcome outcome) {
+    void tell(std::uint64_t trial, Outcome outcome) {
         const auto* failure = std::get_if<Failure>(&outcome);
-        if (stop_.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
+        if (stop_.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return;  // it stays open
         study_.tell(trial, std::move(outcome));
         if (observer_ != nullptr) observer_->told(study_.trials()[trial], study_.trials());
-        return true;
     }
 
-    /// Waits for all; the first error ends the others and is thrown.
-    std::vector<WorkerPool::Done> all_done(WorkerPool& pool) {
-        std::vector<WorkerPool::Done> result;
-        std::exception_ptr error;
-        while (!pool.all_idle()) {
-            result.push_back(pool.next());
-            if (!result.back().error || error) continue;
-            error = result.back().error;
-            stop_.request_stop();
-        }
-        if (!error) return result;
-        for (WorkerPool::Done& done : result)
-            if (!done.error) tell(done.trial, std::move(done.outcome));
-        std::rethrow_exception(error);
+    WorkerPool::Done next_of(WorkerPool& pool) {
+        WorkerPool::Done done = pool.next();
+        if (done.error) std::rethrow_exception(done.error);
+        return done;
     }
 
-    /// ln of the leading goal, more is better.
+    /// ln of the leading goal, more is better; nothing of what cannot be believed.
     [[nodiscard]] std::optional<double> figure(const Outcome& outcome) const {
         const auto* measurement = std::get_if<Measurement>(&outcome);
         if (measurement == nullptr || !problem_.decision.believes(*measurement)) return std::nullopt;
@@ -129,75 +142,121 @@ private:
         return (problem_.objective.leading().direction == Direction::maximize ? 1 : -1) * std::log(found->second.value);
     }
 
-    /// Whether several trials at once may be trusted.
-    bool neighbours_are_quiet(WorkerPool& pool) {
+    /// Whether several trials at once may be trusted; retires workers.
+    bool may_share(WorkerPool& pool) {
         if (!problem_.replicates_inform) return true;
-        std::vector<const Trial*> before;
-        for (const Trial& trial : study_.trials())
-            if (trial.why == beside_words && trial.told()) before.push_back(&trial);
-        if (!before.empty())
-            return std::any_of(before.begin(), before.end(), [](const Trial* trial) { return trial->measurement() != nullptr; });
+        if (const std::vector<const Trial*> found = earlier_check(); found.size() == evaluators_.size()) {
+            for (std::size_t worker = 0; worker < found.size(); ++worker)
+                if (found[worker]->measurement() == nullptr) pool.retire(worker);
+            return pool.size() > 1;
+        }
+        for (const Trial& trial : study_.trials())  // of a check that did not come to its end
+            if (trial.why == beside_words && !trial.told()) study_.tell(trial.id, Failure{FailureKind::infrastructure, interrupted_words});
+        const std::size_t needed = study_.told_in_search() + evaluators_.size() + (study_.trials().empty() ? 1 : 0);
+        if (study_.spent(budget_, steady_seconds() - began_) || needed > budget_.trials) {
+            say("too few trials are left to check whether workers disturb each other: one trial at a time");
+            return false;
+        }
         const std::optional<double> alone = default_alone(pool);
-        if (!alone || stop_.stop_requested()) return true;
+        if (stop_.stop_requested()) return true;
+        if (!alone) {
+            say("whether workers disturb each other is checked with the default, which gives no figure: one trial at a time");
+            return false;
+        }
         for (std::size_t worker = 0; worker < evaluators_.size(); ++worker)
             send(pool, worker, study_.propose(problem_.space.default_configuration(), beside_words));
-        std::vector<WorkerPool::Done> together = all_done(pool);
-        if (stop_.stop_requested()) {
-            for (WorkerPool::Done& done : together) tell(done.trial, std::move(done.outcome));
-            return true;
+        std::vector<WorkerPool::Done> together(evaluators_.size());
+        while (!pool.all_idle()) {
+            WorkerPool::Done done = next_of(pool);
+            const std::size_t worker = done.worker;
+            together[worker] = std::move(done);
         }
+        if (stop_.stop_requested()) return true;  // all stay open
         return judge(pool, *alone, together);
     }
 
+    /// The trials of the last check that came to its end, by worker; empty: there is none.
+    [[nodiscard]] std::vector<const Trial*> earlier_check() const {
+        std::vector<const Trial*> result;
+        for (const Trial& trial : study_.trials()) {
+            const bool counts =
+                trial.why == beside_words && trial.told() && (trial.failure() == nullptr || trial.failure()->message != interrupted_words);
+            if (!counts) continue;
+            if (!result.empty() && result.back()->id + 1 != trial.id) result.clear();
+            result.push_back(&trial);
+        }
+        return result;
+    }
+
     std::optional<double> default_alone(WorkerPool& pool) {
-        if (study_.trials().empty()) {
+        if (study_.trials().empty() || !study_.trials().front().told()) {
             const AskResult asked = study_.ask(budget_);
             if (!asked) return std::nullopt;
             send(pool, 0, *asked);
-            for (WorkerPool::Done& done : all_done(pool)) tell(done.trial, std::move(done.outcome));
+            WorkerPool::Done done = next_of(pool);
+            tell(done.trial, std::move(done.outcome));
         }
         const Trial& first = study_.trials().front();
-        if (!first.told() || first.configuration != problem_.space.default_configuration()) return std::nullopt;
-        return first.measurement() == nullptr ? std::nullopt : figure(Outcome(*first.measurement()));
+        if (first.measurement() == nullptr || first.configuration != problem_.space.default_configuration()) return std::nullopt;
+        return figure(Outcome(*first.measurement()));
     }
 
+    [[nodiscard]] static std::string percent(double log) { return short_number_text(std::round(1000 * std::expm1(log)) / 10) + " %"; }
+
     bool judge(WorkerPool& pool, double alone, std::vector<WorkerPool::Done>& together) {
-        std::vector<double> figures;
-        for (const WorkerPool::Done& done : together)
-            if (const auto value = figure(done.outcome)) figures.push_back(*value);
+        std::vector<std::optional<double>> figures;
+        for (const WorkerPool::Done& done : together) figures.push_back(figure(done.outcome));
         const double cv = problem_.decision.noise_cv;
         const double least = std::log1p(problem_.decision.min_gain);
-        const auto count = static_cast<double>(figures.size());
-        const double mean = std::accumulate(figures.begin(), figures.end(), 0.0) / std::max(count, 1.0);
-        const double limit = std::max(2.5 * cv * std::sqrt(1 + 1 / std::max(count, 1.0)), least);
-        const bool quiet = figures.size() == together.size() && std::abs(mean - alone) <= limit;
-        const auto percent = [](double log) { return short_number_text(std::round(1000 * std::expm1(log)) / 10) + " %"; };
-        if (figures.empty()) say("the default failed on all workers at once, and did not alone: one trial at a time from here");
-        else if (figures.size() < together.size())
-            say("the default failed on some workers, and did not alone: one trial at a time from here");
+        const double limit = std::max(2.5 * cv * std::sqrt(2.0), least);
+        const bool all = std::all_of(figures.begin(), figures.end(), [](const auto& one) { return one.has_value(); });
+        const double change = figures.front() ? *figures.front() - alone : 0;
+        const bool quiet = all && std::abs(change) <= limit;
+        std::map<std::size_t, std::string> refused;
+        if (quiet) refused = odd_workers(figures, cv, least);
+        if (!all) say("the default gave a figure alone, and on all workers at once some gave none: one trial at a time from here");
         else
-            say("the default on all " + std::to_string(figures.size()) + " workers at once against alone: " + percent(mean - alone) +
-                (quiet ? ", within noise (" : ", beyond noise (") + percent(limit) + "); " +
-                (quiet ? std::to_string(figures.size()) + " trials at once" : std::string("one trial at a time from here")));
+            say("worker 1 beside the others against alone: " + percent(change) +
+                (quiet ? ", within noise (" + percent(limit) + "); " + std::to_string(figures.size() - refused.size()) + " trials at once"
+                       : ", beyond noise (" + percent(limit) + "); one trial at a time from here"));
+        for (const auto& [worker, why] : refused) {
+            say("worker " + std::to_string(worker + 1) + " " + why);
+            pool.retire(worker);
+        }
         for (WorkerPool::Done& done : together) {
-            const auto mine = figure(done.outcome);
-            if (quiet && figures.size() > 2) {
-                const double others = (mean * count - *mine) / (count - 1);
-                if (std::abs(*mine - others) > std::max(3 * cv * std::sqrt(1 + 1 / (count - 1)), least)) {
-                    say("worker " + std::to_string(done.worker + 1) + " differs from the others by " + percent(*mine - others) +
-                        ": it gets no further trial");
-                    pool.retire(done.worker);
-                    done.outcome = Failure{FailureKind::infrastructure,
-                                           "this worker differs from the others by " + percent(*mine - others) + ", so it is left out"};
-                }
-            }
-            if (!quiet && mine)
+            if (!quiet)
                 done.outcome =
-                    Failure{FailureKind::infrastructure, "on all workers at once " + percent(*mine - alone) +
-                                                             " against alone: they disturb each other, so this figure does not count"};
+                    Failure{FailureKind::infrastructure, "measured on all workers at once, which disturb each other: it does not count"};
+            else if (const auto odd = refused.find(done.worker); odd != refused.end())
+                done.outcome = Failure{FailureKind::infrastructure, "worker " + std::to_string(done.worker + 1) + " " + odd->second};
             tell(done.trial, std::move(done.outcome));
         }
         return quiet && pool.size() > 1;
+    }
+
+    /// Workers that differ from the median of the others by more than noise, the farthest first. Of two workers that
+    /// differ, the second.
+    static std::map<std::size_t, std::string> odd_workers(const std::vector<std::optional<double>>& figures, double cv, double least) {
+        std::map<std::size_t, std::string> result;
+        for (;;) {
+            std::optional<std::size_t> farthest;
+            double distance = 0;
+            for (std::size_t i = 0; i < figures.size(); ++i) {
+                std::vector<double> others;
+                for (std::size_t j = 0; j < figures.size(); ++j)
+                    if (j != i && !result.contains(j)) others.push_back(*figures[j]);
+                if (result.contains(i) || others.empty()) continue;
+                std::sort(others.begin(), others.end());
+                const double median = (others[(others.size() - 1) / 2] + others[others.size() / 2]) / 2;
+                const double mine = *figures[i] - median;
+                const double noise = 3 * cv * std::sqrt(1 + 1 / static_cast<double>(others.size()));
+                if (std::abs(mine) <= std::max(noise, least) || std::abs(mine) < std::abs(distance)) continue;
+                farthest = i;
+                distance = mine;
+            }
+            if (!farthest) return result;
+            result[*farthest] = "differs from the others by " + percent(distance) + ": it gets no further trial";
+        }
     }
 
     AskResult::Finished search(WorkerPool& pool) {
@@ -216,12 +275,7 @@ private:
                 return finished.value_or(
                     AskResult::Finished{StopReason::strategy_finished, "the strategy waits, though no trial is under way"});
             }
-            WorkerPool::Done done = pool.next();
-            if (done.error) {
-                stop_.request_stop();
-                for (WorkerPool::Done& other : all_done(pool)) tell(other.trial, std::move(other.outcome));
-                std::rethrow_exception(done.error);
-            }
+            WorkerPool::Done done = next_of(pool);
             tell(done.trial, std::move(done.outcome));
         }
     }
@@ -232,6 +286,7 @@ private:
     Budget budget_;
     Observer* observer_;
     Say say_;
+    double began_ = 0;  ///< by the steady clock
     std::stop_source stop_{};
 };
 

@@ -55,6 +55,9 @@ void check_parts(const Yaml& node, const DeployChoice& choice) {
     if (deploy.gpus.empty() && deploy.cores.empty())
         node.at(keys::deploy.workers)
             .fail(wanted + " need parts of the machine of their own: list its devices under `gpus`, or cores under `cores`");
+    std::vector<std::string> sorted = names_of_gpus(deploy.gpus);
+    std::sort(sorted.begin(), sorted.end());
+    if (std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end()) node.at(keys::deploy.gpus).fail("a device is listed twice");
     for (const auto& [what, count] : {std::pair("gpus", names_of_gpus(deploy.gpus).size()), std::pair("cores", deploy.cores.size())})
         if (count % choice.workers != 0)
             node.at(keys::deploy.workers).fail(wanted + " cannot share " + std::to_string(count) + " " + what + " in equal parts");
@@ -143,6 +146,11 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
     if (choice.workers > 1 && options.quality)
         throw UsageError(file.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
+    const std::vector<Engine>& engines = file.composition->engines();
+    const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
+    if (choice.workers > 1 && options.deploy.gpus.empty() && take_devices && !file.machine_found.empty())
+        throw UsageError(file.file.string() + ": " + std::to_string(choice.workers) +
+                         " trials at once would all take the first of this machine's GPUs: list them under `gpus` of `deploy`");
     const EngineEvaluator::Options whole = options;
     for (std::size_t worker = 0; worker < choice.workers; ++worker) {
         EngineEvaluator::Options mine = whole;
