@@ -82,7 +82,9 @@ bool held_back(const Task::Definition& task) { return !task.known_before && (fin
 std::string Task::half() const { return held_back(definition_) ? "test" : "development"; }
 
 double Task::regret_of_default() const {
-    return regret(SearchSpace(definition_.parameters, definition_.constraints).default_configuration());
+    const SearchSpace space(definition_.parameters, definition_.constraints);
+    const Configuration usual = space.default_configuration();
+    return space.feasible(usual) ? regret(usual) : 1;  // of a table that does not have it
 }
 
 double Task::seconds(const Configuration& configuration) const {

@@ -52,7 +52,7 @@ public:
     [[nodiscard]] double success_share() const { return definition_.success_share; }
     /// `development` or `test`.
     [[nodiscard]] std::string half() const;
-    /// Of the space's own default, not that of a seed.
+    /// Of the space's own default, not that of a seed; 1 where a table does not have it.
     [[nodiscard]] double regret_of_default() const;
 
     /// The problem that one seed poses: its default configuration, and this noise told to the optimizer as the assumed
