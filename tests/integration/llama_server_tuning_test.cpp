@@ -103,7 +103,7 @@ TEST_CASE("llama-server tuned: eight trials, the one that it refuses read rightl
     ChildProcess run({"/usr/bin/env", "PATH=" + path, "GGUF=" + model, "SERVETUNE_SEARCH_SPACES=" + shipped_spaces.string(),
                       SERVETUNE_PROGRAM, "run", file, "--directory", results.string(), "--json", "--quiet"},
                      folder.path());
-    const auto code = run.wait_at_most(280s);
+    const auto code = run.wait_at_most(900s);
     INFO(run.err());
     REQUIRE(code == 0);
 
@@ -290,7 +290,7 @@ TEST_CASE("llama-server tuned beside a second load that comes or goes halfway: n
         for (int tries = 0; tries < 6000 && !comes_to_trial(results, 10); ++tries) std::this_thread::sleep_for(50ms);
         if (comes) begin_load();
         else load.clear();
-        const auto code = run.wait_at_most(280s);
+        const auto code = run.wait_at_most(900s);
         INFO(run.err());
         REQUIRE(code == 0);
         const Json report = Json::parse(run.out());
