@@ -16,7 +16,7 @@ struct Plan {
     std::size_t trials = 0;                   ///< of the search, at most, that are left to do
     std::size_t done = 0;                     ///< that the study's folder has already
     std::size_t report_trials = 0;            ///< of the report workloads, beside those
-    std::optional<double> trial_seconds{};    ///< of one, its share of several at once; nothing: not known before the first
+    std::optional<double> trial_seconds{};    ///< of one, or its share of several at once; nothing: not known yet
     std::string source{};                     ///< what says so
     std::optional<double> at_most_seconds{};  ///< the clock of the budget
 
