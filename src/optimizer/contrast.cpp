@@ -33,9 +33,10 @@ std::vector<Prediction> posterior_of(const PendingAwareModel& model, const Level
     return result;
 }
 
-CredibleInterval as_gain(const PendingAwareModel& model, const Prediction& difference) {
+CredibleInterval as_gain(const PendingAwareModel& model, const Prediction& difference, std::size_t together) {
     const double spread = model.scale().spread();
-    const double reach = normal_95 * std::sqrt(difference.variance);
+    const double beyond = 0.025 / static_cast<double>(std::max<std::size_t>(together, 1));  // on either side
+    const double reach = -normal_quantile(beyond) * std::sqrt(difference.variance);
     return {std::expm1(spread * difference.mean), std::expm1(spread * (difference.mean - reach)),
             std::expm1(spread * (difference.mean + reach))};
 }

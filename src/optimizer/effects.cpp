@@ -66,6 +66,7 @@ std::vector<Value> Effects::levels_of(const Parameter& parameter, std::size_t mo
 void Effects::find_main(const Parts& parts) {
     std::size_t all = 0;
     for (const Parameter* parameter : parts.parameters) all += levels_of(*parameter, most_levels).size();
+    const std::size_t together = all - parts.parameters.size();  // a parameter's effects add to 0
     const std::size_t rows = std::max<std::size_t>((beliefs_.size() > 0 ? most_believed : most_points) / std::max<std::size_t>(all, 1), 8);
     for (const Parameter* parameter : parts.parameters) {
         const std::vector<Value> levels = levels_of(*parameter, most_levels);
@@ -81,7 +82,7 @@ void Effects::find_main(const Parts& parts) {
         for (Eigen::Index l = 0; l < count; ++l) {
             if (found.counts(l) == 0 || posterior[static_cast<std::size_t>(l)].variance <= 0) continue;  // not feasible in those rows
             main_.push_back({parameter->name, levels[static_cast<std::size_t>(l)],
-                             as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance}),
+                             as_gain(parts.model, {found.values(l), posterior[static_cast<std::size_t>(l)].variance}, together),
                              measured_with(parts.model.evidence(), {{*parameter, levels[static_cast<std::size_t>(l)], most_levels}})});
         }
     }
@@ -160,11 +161,12 @@ void Effects::find_pairs(const Parts& parts) {
     std::erase_if(candidates, [](const Candidate& one) { return !(one.effect.share >= least_share); });
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.effect.share > b.effect.share; });
+    const std::size_t looked_at = candidates.size();
     if (candidates.size() > most_pairs) candidates.erase(candidates.begin() + most_pairs, candidates.end());
     for (Candidate& candidate : candidates) {
         const Contrasts strongest = candidate.grid.shortened(most_covaried).contrasts(candidate.of_cells, *geometry_, beliefs_);
         const Prediction posterior = posterior_of(parts.model, *geometry_, strongest).front();
-        candidate.effect.gain = as_gain(parts.model, {candidate.value, posterior.variance});
+        candidate.effect.gain = as_gain(parts.model, {candidate.value, posterior.variance}, looked_at);
         pairs_.push_back(std::move(candidate.effect));
     }
 }

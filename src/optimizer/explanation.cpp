@@ -144,14 +144,15 @@ double Explanation::mean(const PendingAwareModel& model, const Contrast& contras
     return sum;
 }
 
-CredibleInterval Explanation::posterior(const PendingAwareModel& model, const Contrast& contrast) const {
+Prediction Explanation::posterior(const PendingAwareModel& model, const Contrast& contrast) const {
     const auto count = static_cast<Eigen::Index>(contrast.weights.size());
     const Eigen::VectorXd weights = Eigen::Map<const Eigen::VectorXd>(contrast.weights.data(), count);
-    return as_gain(model, posterior_of(model, *geometry_, {contrast.points, contrast.beliefs, weights}).front());
+    return posterior_of(model, *geometry_, {contrast.points, contrast.beliefs, weights}).front();
 }
 
 std::vector<Effect> Explanation::effects() const {
     std::vector<Effect> result;
+    std::vector<Prediction> found;
     const std::optional<PendingAwareModel> learned = model();
     if (!learned) return result;
     const std::vector<Configuration> drawn = sample();
@@ -168,10 +169,12 @@ std::vector<Effect> Explanation::effects() const {
             const Contrast pairs =
                 contrast(drawn, {{{{parameter.name, level}}, 1.0}, {{{parameter.name, parameter.default_value}}, -1.0}}, most_pairs);
             if (pairs.terms == 0) continue;
-            result.push_back({parameter.name, level, posterior(*learned, pairs), pairs.terms});
+            found.push_back(posterior(*learned, pairs));
+            result.push_back({parameter.name, level, {}, pairs.terms});
             result.back().measured = measured_with(learned->evidence(), {shown_level(problem_.space, result.back())});
         }
     }
+    for (std::size_t i = 0; i < result.size(); ++i) result[i].gain = as_gain(*learned, found[i], found.size());
     return result;
 }
 
@@ -220,11 +223,12 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
             if (strongest) candidates.push_back(std::move(*strongest));
         }
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.size > b.size; });
+    const std::size_t together = candidates.size();
     candidates.resize(std::min(candidates.size(), most_interactions));
     for (const Candidate& candidate : candidates)
         result.push_back({{candidate.a->parameter, candidate.b->parameter},
                           {candidate.a->level, candidate.b->level},
-                          posterior(*learned, candidate.contrast),
+                          as_gain(*learned, posterior(*learned, candidate.contrast), together),
                           candidate.together});
     return result;
 }

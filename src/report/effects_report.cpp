@@ -26,12 +26,13 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     std::string out = "## What the parameters do\n\n";
     if (!effects.floor().enough()) return out + not_said(effects.floor()) + "\n\n";
     if (!effects.learned())
-        return out + fmt::format("Nothing is known of {} configurations: the 95 % interval of every measured level holds 0.\n\n",
+        return out + fmt::format("Nothing is known of {} configurations: the interval of every measured level holds 0.\n\n",
                                  effects.floor().measured);
     out += fmt::format(
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
         "levels, all else "
-        "alike (docs/explanation/optimizer.md).\n\n| parameter | level | gain | 95 % interval |\n|---|---|---:|---|\n",
+        "alike (docs/explanation/optimizer.md). The intervals hold all together with 95 %.\n\n"
+        "| parameter | level | gain | interval |\n|---|---|---:|---|\n",
         effects.floor().measured, markdown_text(view.setup.problem->objective.leading().metric));
     std::set<std::string> known;
     for (const MainEffect& effect : effects.main())

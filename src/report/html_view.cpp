@@ -75,9 +75,10 @@ HtmlView::HtmlView(const ReportView& of, std::string_view why_ended, const nlohm
     }
     const auto base = std::find_if(rows.begin(), rows.end(),
                                    [&](const HtmlRow& row) { return row.standing->configuration == result.default_configuration; });
-    const std::optional<double> base_value = base == rows.end() ? std::nullopt : base->value;
+    std::optional<double> base_value;
+    if (base != rows.end()) base_value = base->value;
     for (HtmlRow& row : rows) {
-        if (row.value && base_value && *row.value > 0 && *base_value > 0) row.gain = goal.gain(*row.value, *base_value);
+        if (row.value.value_or(0) > 0 && base_value.value_or(0) > 0) row.gain = goal.gain(*row.value, *base_value);
         row.kind = kind_of_row(view, row);
         row.verdict = verdict_of_row(view, row);
     }

@@ -19,6 +19,7 @@ namespace servetune {
 
 class PendingAwareModel;
 class LevelGeometry;
+struct Prediction;
 
 /// One level of a parameter against its default, the other parameters as in a sample of the space.
 struct Effect {
@@ -76,7 +77,7 @@ private:
     using Changes = std::vector<std::pair<Assignment, double>>;
     [[nodiscard]] Contrast contrast(const std::vector<Configuration>& sample, const Changes& changes, std::size_t most) const;
     [[nodiscard]] static double mean(const PendingAwareModel& model, const Contrast& contrast);
-    [[nodiscard]] CredibleInterval posterior(const PendingAwareModel& model, const Contrast& contrast) const;
+    [[nodiscard]] Prediction posterior(const PendingAwareModel& model, const Contrast& contrast) const;
     [[nodiscard]] std::optional<PendingAwareModel> model() const;  ///< of all; nothing below the floor
 
     const Problem& problem_;
