@@ -146,6 +146,7 @@ struct AuditArguments {
 /// What the commands have in common that load-test a server somebody runs.
 struct LoadTestArguments {
     std::string url;
+    std::vector<std::string> replicas{};
     std::string model{};  ///< empty: the only one that the server serves
     std::string workload = "random:512x128";
     std::optional<std::size_t> requests{};

@@ -86,6 +86,10 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
     Endpoint endpoint;
     add_user_info(secrets(), arguments.url);
     endpoint.url = server_url(arguments.url);
+    for (const std::string& url : arguments.replicas) {
+        add_user_info(secrets(), url);
+        endpoint.replicas.push_back(server_url(url));
+    }
     endpoint.api = arguments.completions || arguments.token_ids ? Endpoint::Api::completions : Endpoint::Api::chat;
     endpoint.stream = arguments.stream;
     endpoint.usage = arguments.usage;

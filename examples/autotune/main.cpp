@@ -40,6 +40,8 @@ void add_directory(CLI::App* command, StudyArguments& arguments) {
 
 void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
     command->add_option("--url,--base-url", arguments.url, "The server, such as http://127.0.0.1:8000, with or without /v1")->required();
+    command->add_option("--replica", arguments.replicas, "Another server of the same kind; requests are spread over all")
+        ->allow_extra_args(false);
     command->add_option("--model", arguments.model, "As the server calls it (default: the only one it serves)");
     command->add_option("--workload", arguments.workload, "A name, a file, or random:INPUTxOUTPUT")->capture_default_str();
     command->add_option("--requests,--num-prompts", arguments.requests, "How many")->check(whole_number(1));

@@ -69,7 +69,7 @@ Outcome AttachEvaluator::evaluate(const Configuration& configuration, const Eval
         if (context.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
         if (auto failure = server.died()) return *failure;
         std::optional<Calibration> calibration;
-        Outcome outcome = measurement.of(server, model_, calibration);
+        Outcome outcome = measurement.of(server, model_, options_.devices, calibration);
         if (auto* measured = std::get_if<Measurement>(&outcome))
             measured->metrics.insert(measurement.costs().begin(), measurement.costs().end());
         return outcome;

@@ -3,6 +3,7 @@
 
 #include "../engine/command_texts.hpp"
 #include "../process/process_table.hpp"
+#include "replicas.hpp"
 #include "server_measurement.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/number_text.hpp"
@@ -33,12 +34,17 @@ void require_machine(std::uint64_t trial) {
 /// An engine that serves, or did not get so far.
 struct EngineEvaluator::Running {
     Running(const Engine& its_engine, Configuration its_configuration, const Composition& composition, const std::string& model,
-            DeployOptions options, const std::stop_token& stop)
+            const DeployOptions& options, const std::vector<std::string>& gpus, const std::stop_token& stop)
         : engine(its_engine),
           configuration(std::move(its_configuration)),
-          command(composition.render(configuration, {model, "127.0.0.1", port.number()})),
+          command(composition.render(configuration, {model, "127.0.0.1", 0})),
           log(options.folder / "engine.log"),
-          deployment(engine, command, served_name(), port, std::move(options), stop) {}
+          deployment(
+              engine,
+              [&](int port) {
+                  return composition.render(configuration, {model, "127.0.0.1", port});
+              },
+              served_name(), options, gpus, stop) {}
 
     /// What the command's model is called; the audit's physics ask for it.
     [[nodiscard]] std::string model() const { return model_word(engine, command.argv); }
@@ -51,11 +57,10 @@ struct EngineEvaluator::Running {
     }
 
     const Engine& engine;
-    const ReservedPort port{};
     const Configuration configuration;  ///< without levels of load
-    const Command command;
+    const Command command;              ///< for a port that is chosen later
     const std::filesystem::path log;
-    Deployment deployment;
+    Replicas deployment;
     std::optional<Calibration> calibration{};
     Configuration last{};  ///< what was measured on it
 };
@@ -92,7 +97,8 @@ public:
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
             measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
             measurement->metrics.insert(quality.begin(), quality.end());
-            add_per_device(measurement->metrics, e_.composition_.devices_of(configuration_), e_.options_.usd_per_device_hour);
+            if (e_.options_.fill_devices) measurement->metrics["replicas"] = {static_cast<double>(running.deployment.count())};
+            add_per_device(measurement->metrics, devices_of(running), e_.options_.usd_per_device_hour);
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
         }
@@ -109,7 +115,12 @@ private:
             quality = std::get<Metrics>(std::move(found));
             for (const auto& [name, metric] : quality) measurement_.say(name + " " + short_number_text(metric.value));
         }
-        return measurement_.of(running.deployment, running.model(), running.calibration);
+        return measurement_.of(running.deployment, running.model(), static_cast<double>(devices_of(running)), running.calibration);
+    }
+
+    /// Of all replicas together.
+    [[nodiscard]] std::int64_t devices_of(const Running& running) const {
+        return static_cast<std::int64_t>(running.deployment.count()) * e_.composition_.devices_of(configuration_);
     }
 
     /// Whether the engine that runs is what this configuration needs. A replicate is a new start: starts differ.
@@ -134,7 +145,7 @@ private:
         measurement_.phase("starting the engine");
         DeployOptions options = e_.options_.deploy;
         options.folder = std::move(folder);
-        options.gpus = e_.gpus_for(configuration);
+        const std::vector<std::string> gpus = e_.gpus_for(configuration);
         if (options.launcher && options.launcher->in_containers()) {
             const Value* image = configuration.find(image_parameter);
             options.image = image != nullptr ? text_of(*image) : options.launcher->images().front();
@@ -142,9 +153,10 @@ private:
         }
         keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes, e_.bytes_of_trials_);
         e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
-                                                e_.composition_, e_.model_, std::move(options), context_.stop);
+                                                e_.composition_, e_.model_, options, gpus, context_.stop);
         if (!e_.running_->deployment.started().failure)
-            measurement_.say("serves after " + seconds_text(e_.running_->deployment.started().seconds));
+            measurement_.say((gpus.size() > 1 ? std::to_string(gpus.size()) + " replicas serve after " : "serves after ") +
+                             seconds_text(e_.running_->deployment.started().seconds));
     }
 
     double stop() {
@@ -177,9 +189,9 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
 
 EngineEvaluator::~EngineEvaluator() = default;
 
-/// Exactly as many devices as the layout takes, so that an engine never touches one that it was not given. All of
-/// `gpus` where flags do not decide how many (llama.cpp).
-std::string EngineEvaluator::gpus_for(const Configuration& configuration) {
+/// Of each copy of the engine exactly as many devices as the layout takes, so that it never touches one that it was not
+/// given. All of `gpus`, once, where flags do not decide how many (llama.cpp).
+std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configuration) {
     if (!found_) found_ = find_devices(options_.deploy.nvidia_smi);
     const auto named = options_.deploy.environment.find("CUDA_VISIBLE_DEVICES");
     const std::string& allowed =
@@ -189,11 +201,15 @@ std::string EngineEvaluator::gpus_for(const Configuration& configuration) {
         std::string all = allowed;  // a container has none unless they are named
         if (needs_names)
             for (const Device& device : found_->visible) all += (all.empty() ? "" : ",") + std::to_string(device.index);
-        return all;
+        return {all};
     }
-    std::string result;
-    for (const std::string& device : first_devices(allowed, *found_, composition_.devices_of(configuration)))
-        result += (result.empty() ? "" : ",") + device;
+    std::vector<std::string> result;
+    for (const auto& group : groups_of_devices(allowed, *found_, composition_.devices_of(configuration))) {
+        result.emplace_back();
+        for (const std::string& device : group) result.back() += (result.back().empty() ? "" : ",") + device;
+        if (!options_.fill_devices) break;
+    }
+    if (result.empty()) result.emplace_back();
     return result;
 }
 

@@ -228,6 +228,7 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     test.calibration = calibration;
     test.known.hardware = options_.hardware;
     test.known.served = served_model(model, options_.models);
+    test.known.devices = devices_;
     test.known.rate_is_chosen = called != workload.name || configuration_.find(load_request_rate) != nullptr;
     test.to_reach = to_reach;
     const LoadTestResult result = run_load_test(test, watch.load());
@@ -312,7 +313,8 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
     return measured;
 }
 
-Outcome ServerMeasurement::of(Server& server, const std::string& model, std::optional<Calibration>& known) {
+Outcome ServerMeasurement::of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known) {
+    devices_ = devices;
     const std::vector<std::string> not_in_force = server.not_in_force();
     for (const std::string& flag : not_in_force) say("a flag did not take effect: " + flag);
     phase("first answers");

@@ -26,9 +26,10 @@ public:
     ServerMeasurement(const MeasureOptions& options, const StudyWorkloads& workloads, const Configuration& configuration,
                       const EvaluationContext& context, std::size_t attempt);
 
-    /// `model`: what the server was told to serve, for the physics. `known`: how it counts, filled where it is empty.
+    /// `model`: what the server was told to serve, and `devices`: on how many accelerators, for the physics. `known`:
+    /// how it counts, filled where it is empty.
     /// Throws IoError where the client's machine is at fault.
-    Outcome of(Server& server, const std::string& model, std::optional<Calibration>& known);
+    Outcome of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known);
 
     /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds` of a load test that
     /// was ended early.
@@ -69,6 +70,7 @@ private:
     std::vector<Workload> workloads_;
     Handshake handshake_{};  ///< of the warm-up
     Metrics costs_{};
+    double devices_ = 1;
 };
 
 /// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and IoError), after 1

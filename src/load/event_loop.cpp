@@ -83,6 +83,7 @@ struct EventLoop::Transfer {
     EventLoop* loop = nullptr;
     EasyHandle easy{};
     std::size_t index = 0;
+    std::size_t server = 0;                ///< among the loop's
     std::string body{};                    ///< of a turn; the others lie ready in the task
     std::optional<AnswerReader> reader{};  ///< made anew for each request
     bool answer_began = false;
@@ -99,6 +100,8 @@ struct EventLoop::Transfer {
 EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places)
     : task_(task),
       secrets_(secrets_of(task.endpoint)),
+      bases_(bases_of(task.endpoint)),
+      in_flight_(bases_.size()),
       headers_(headers_for(task.endpoint)),
       epoll_(opened(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
       curl_timer_(opened_timer()),
@@ -256,6 +259,7 @@ void EventLoop::warm(std::size_t connections) {
     for (std::size_t i = 0; i < connections; ++i) {
         handles.push_back(handle_for(task_.endpoint, "/v1/models", headers_));
         CURL* easy = handles.back().get();
+        curl_easy_setopt(easy, CURLOPT_URL, (bases_[i % bases_.size()] + "/v1/models").c_str());
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10'000L);
         curl_easy_setopt(
@@ -314,6 +318,16 @@ void EventLoop::fill_places() {
     if (started) act(CURL_SOCKET_TIMEOUT, 0);  // sends at once what waits in the pool
 }
 
+std::size_t EventLoop::server_for(const PlannedRequest& request) {
+    if (const auto before = request.follows ? server_of_turn_.find(*request.follows) : server_of_turn_.end();
+        before != server_of_turn_.end())
+        return server_of_turn_.extract(before).mapped();
+    std::size_t least = first_looked_at_++ % bases_.size();
+    for (std::size_t i = 0; i < bases_.size(); ++i)
+        if (in_flight_[i] < in_flight_[least]) least = i;
+    return least;
+}
+
 void EventLoop::start(std::size_t index, double scheduled) {
     Transfer& transfer = *idle_.back();
     idle_.pop_back();
@@ -338,12 +352,15 @@ void EventLoop::start(std::size_t index, double scheduled) {
                                                    .estimate = !task_.endpoint.usage},
                             parser_);
     CURL* easy = transfer.easy.get();
+    transfer.server = server_for(request);
+    if (bases_.size() > 1) curl_easy_setopt(easy, CURLOPT_URL, (bases_[transfer.server] + task_.path).c_str());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body->data());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
     // Without memory: as an exception, since a request that libcurl does not know would never end.
     if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
         throw IoError(std::string("a load test cannot send a request: ") + curl_multi_strerror(code));
     transfer.busy = true;
+    ++in_flight_[transfer.server];
     ++task_.sent;
 }
 
@@ -375,6 +392,7 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
     transfer.answer().end(now(), end_of(code, transfer.request_sent), error);
     curl_multi_remove_handle(multi_.get(), easy);
     transfer.busy = false;
+    --in_flight_[transfer.server];
     if (std::exchange(transfer.ending, false)) std::erase(ending_, &transfer);
     idle_.push_back(&transfer);
 
@@ -386,6 +404,7 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
         said.push_back(request.text);
         said.push_back(transfer.answer().text());
         turns_[index] = std::move(said);
+        server_of_turn_[index] = transfer.server;
     }
     conclude(index);
 }

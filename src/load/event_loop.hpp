@@ -90,9 +90,13 @@ private:
     void tick();
     void cancel_all();
     [[nodiscard]] std::unique_ptr<Transfer> make_transfer();
+    [[nodiscard]] std::size_t server_for(const PlannedRequest& request);
 
     LoadTask& task_;
-    const Redactor secrets_;  ///< of the endpoint: in no record
+    const Redactor secrets_;                ///< of the endpoint: in no record
+    const std::vector<std::string> bases_;  ///< of the servers, before any path
+    std::vector<std::size_t> in_flight_;    ///< of each server, by this loop
+    std::size_t first_looked_at_ = 0;       ///< of servers that are equally busy the next one
     HeaderList headers_;
     Descriptor epoll_, curl_timer_, schedule_timer_, tick_timer_, stop_event_;  // closed after the connections that epoll watches
     std::unique_ptr<CURLM, MultiDeleter> multi_;
@@ -102,6 +106,7 @@ private:
     std::deque<std::pair<std::size_t, double>> waiting_;              ///< due (index, scheduled), no place free
     std::map<std::size_t, std::size_t> successors_;                   ///< request -> the turn that follows it
     std::map<std::size_t, std::vector<std::string>> turns_;           ///< conversations under way: last request -> what was said
+    std::map<std::size_t, std::size_t> server_of_turn_;               ///< the same: last request -> its server
     std::vector<std::unique_ptr<Transfer>> transfers_;
     std::vector<Transfer*> idle_;
     std::vector<Transfer*> ending_;  ///< `[DONE]` has come, the end of the answer has not

@@ -192,6 +192,13 @@ Redactor secrets_of(const Endpoint& endpoint) {
         result.add(value.substr(std::min(value.size(), value.find(' ') + 1)));  // `Bearer KEY`: the key by itself too
     }
     add_user_info(result, endpoint.url);
+    for (const std::string& url : endpoint.replicas) add_user_info(result, url);
+    return result;
+}
+
+std::vector<std::string> bases_of(const Endpoint& endpoint) {
+    std::vector<std::string> result{server_url(endpoint.url)};
+    for (const std::string& url : endpoint.replicas) result.push_back(server_url(url));
     return result;
 }
 
@@ -221,14 +228,30 @@ std::optional<double> metric_in(std::string_view text, std::string_view metric) 
     return sum;
 }
 
-ServerCounters read_counters(const Endpoint& endpoint) {
+namespace {
+
+ServerCounters counters_of_one(const Endpoint& endpoint) {
     ServerCounters result;
-    if (endpoint.metrics_path.empty() || endpoint.counters.empty()) return result;
     const Reply reply = get(endpoint, endpoint.metrics_path, 5);
     if (reply.status != 200 || !reply.error.empty()) return result;
     for (const auto& [ours, theirs] : endpoint.counters)
         for (const auto& [name, field] : counter_fields)
             if (name == ours && !(result.*field)) result.*field = metric_in(reply.body, theirs);
+    return result;
+}
+
+}  // namespace
+
+ServerCounters read_counters(const Endpoint& endpoint) {
+    if (endpoint.metrics_path.empty() || endpoint.counters.empty()) return {};
+    ServerCounters result = counters_of_one(endpoint);
+    for (const std::string& url : endpoint.replicas) {
+        Endpoint one = endpoint;
+        one.url = url;
+        const ServerCounters more = counters_of_one(one);
+        for (const auto& [name, field] : counter_fields)  // of a part of the servers a sum says nothing
+            result.*field = result.*field && more.*field ? std::optional(*(result.*field) + *(more.*field)) : std::nullopt;
+    }
     return result;
 }
 

@@ -59,6 +59,9 @@ void check_header_text(const std::string& what, std::string_view text);
 /// The sum over all labels of one metric in Prometheus' text format; nothing when it is not there.
 std::optional<double> metric_in(std::string_view text, std::string_view metric);
 
+/// The addresses of the endpoint's server and of its replicas, before any path (`server_url`).
+std::vector<std::string> bases_of(const Endpoint& endpoint);
+
 /// The counters that `endpoint` names, as its server has them now; all absent when it does not tell.
 ServerCounters read_counters(const Endpoint& endpoint);
 

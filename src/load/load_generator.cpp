@@ -26,7 +26,7 @@ constexpr double progress_seconds = 0.5;
 
 void check_load(const Endpoint& endpoint, std::span<const PlannedRequest> plan, const Arrival& arrival, const LoadOptions& options) {
     if (plan.empty()) throw UsageError("a load test needs at least one request");
-    (void)server_url(endpoint.url);
+    (void)bases_of(endpoint);
     check_options("the load test", options.why_invalid());
     if (arrival.kind == Arrival::Kind::concurrency && arrival.in_flight < 1)
         throw UsageError("a load test needs at least one request in flight");

@@ -51,6 +51,8 @@ struct ServingParts {
     std::map<std::string, std::string> files{};
     std::set<std::string> variables{};  ///< those that must be there
     std::int64_t gpus = 0;
+    int port = 0;
+    std::vector<std::string> devices{};  ///< by number, where several replicas share them out
     std::string ready_path{};
     double ready_within_seconds = 0;
     std::vector<std::string> mounts{};  ///< models that are paths
@@ -171,6 +173,7 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
         parts.argv.front() = {{std::filesystem::absolute(program).string()}};
     const bool by_flags = !engine.devices.empty();
     parts.gpus = options.gpus ? *options.gpus : by_flags ? file.composition->devices_of(configuration) : file.devices.value_or(0);
+    parts.port = options.port;
     parts.ready_path = engine.ready_path;
     parts.ready_within_seconds = engine.ready_within_seconds;
     for (const std::string& word : engine_command.argv)
@@ -191,6 +194,24 @@ void add_visible_devices(ServingParts& parts, const StudySetup& setup) {
     parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
 }
 
+/// The replica's share of the devices that all of them were measured on.
+void add_share(ServingParts& parts, std::int64_t replica) {
+    std::string list;
+    for (std::int64_t i = replica * parts.gpus; i < (replica + 1) * parts.gpus; ++i) {
+        parts.devices.push_back(std::to_string(i));
+        list += (list.empty() ? "" : ",") + parts.devices.back();
+    }
+    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
+}
+
+/// How many copies of the engine a configuration was measured with.
+std::int64_t replicas_of(const StudySetup& setup, const Configuration& configuration) {
+    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
+    if (deploy == nullptr || !deploy->options.fill_devices || !setup.file.devices) return 1;
+    if (setup.file.composition->engine_of(configuration).devices.empty()) return 1;
+    return std::max<std::int64_t>(1, *setup.file.devices / std::max<std::int64_t>(1, setup.file.composition->devices_of(configuration)));
+}
+
 std::string title_line(const ServingParts& parts) { return parts.title.empty() ? "" : "# " + parts.title + "\n"; }
 
 std::string words_of(const std::vector<Word>& words, const std::string& between, std::string (*text)(const Word&)) {
@@ -201,23 +222,48 @@ std::string words_of(const std::vector<Word>& words, const std::string& between,
 
 // ---- the formats
 
-std::string shell_text(const ServingParts& parts) {
-    std::string result = "#!/bin/sh\n" + title_line(parts);
-    for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
+using AllParts = std::vector<ServingParts>;  ///< of each replica; they differ in port and devices
+
+std::string exports_text(const ServingParts& parts, bool devices_too) {
+    std::string result;
     for (const auto& [name, word] : parts.environment)
-        if (!has_variable(word)) result += "export " + name + "=" + shell_word(word) + "\n";
-    return result + "exec " + words_of(parts.argv, " ", shell_word) + "\n";
+        if (!has_variable(word) && (devices_too || name != "CUDA_VISIBLE_DEVICES"))
+            result += "export " + name + "=" + shell_word(word) + "\n";
+    return result;
 }
 
-std::string slurm_text(const ServingParts& parts) {
-    std::string result =
-        "#!/bin/sh\n" + title_line(parts) + "#SBATCH --job-name=" + parts.name + "\n#SBATCH --nodes=1\n#SBATCH --ntasks=1\n";
-    if (parts.gpus > 0) result += fmt::format("#SBATCH --gres=gpu:{}\n", parts.gpus);
+std::string ports_line(const AllParts& all) {
+    if (all.size() < 2) return "";
+    return fmt::format("# {} replicas, ports {} to {}: put a load balancer before them (fewest requests in flight)\n", all.size(),
+                       all.front().port, all.back().port);
+}
+
+std::string shell_text(const AllParts& all) {
+    const ServingParts& parts = all.front();
+    std::string result = "#!/bin/sh\n" + title_line(parts) + ports_line(all);
+    for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
+    result += exports_text(parts, all.size() == 1);
+    if (all.size() == 1) return result + "exec " + words_of(parts.argv, " ", shell_word) + "\n";
+    result += "pids=\ntrap 'kill $pids 2>/dev/null' INT TERM\n";
+    for (const ServingParts& one : all)
+        result += "CUDA_VISIBLE_DEVICES=" + shell_word(one.environment.at("CUDA_VISIBLE_DEVICES")) + " " +
+                  words_of(one.argv, " ", shell_word) + " &\npids=\"$pids $!\"\n";
+    return result + "wait\nwait\n";  // the first is over when a signal comes
+}
+
+std::string slurm_text(const AllParts& all) {
+    const ServingParts& parts = all.front();
+    const auto count = static_cast<std::int64_t>(all.size());
+    std::string result = "#!/bin/sh\n" + title_line(parts) + ports_line(all) + "#SBATCH --job-name=" + parts.name +
+                         fmt::format("\n#SBATCH --nodes=1\n#SBATCH --ntasks={}\n", count);
+    if (parts.gpus > 0) result += fmt::format("#SBATCH --gres=gpu:{}\n", count * parts.gpus);
     result += "#SBATCH --output=%x-%j.log\n";
     for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it: sbatch --export=ALL}\"\n";
-    for (const auto& [name, word] : parts.environment)
-        if (!has_variable(word)) result += "export " + name + "=" + shell_word(word) + "\n";
-    return result + "exec srun " + words_of(parts.argv, " ", shell_word) + "\n";
+    result += exports_text(parts, count == 1);
+    if (count == 1) return result + "exec srun " + words_of(parts.argv, " ", shell_word) + "\n";
+    for (const ServingParts& one : all)  // a step sees the devices that it was given as 0, 1, ...
+        result += fmt::format("srun --exact --ntasks=1 --gres=gpu:{} ", one.gpus) + words_of(one.argv, " ", shell_word) + " &\n";
+    return result + "wait\n";
 }
 
 std::string unit_text(const ServingParts& parts) {
@@ -241,11 +287,22 @@ std::string unit_text(const ServingParts& parts) {
     return result;
 }
 
-std::string compose_text(const ServingParts& parts, const ArtefactOptions& options) {
-    std::string result = title_line(parts) + "name: " + parts.name + "\nservices:\n  engine:\n    image: " + yaml_text(options.image) +
-                         "\n    entrypoint: [" + compose_word(parts.argv.front()) + "]\n    command:\n";
+/// A unit for each replica: `NAME-0.service`, and the others beside it.
+Artefact units_of(const AllParts& all) {
+    const ServingParts& first = all.front();
+    if (all.size() == 1) return {first.name + ".service", unit_text(first), first.files};
+    Artefact result{first.name + "-0.service", ports_line(all) + unit_text(first), first.files};
+    for (std::size_t i = 1; i < all.size(); ++i)
+        result.beside[fmt::format("{}-{}.service", first.name, i)] = ports_line(all) + unit_text(all[i]);
+    return result;
+}
+
+std::string compose_service(const ServingParts& parts, const std::string& called, const ArtefactOptions& options) {
+    std::string result = "  " + called + ":\n    image: " + yaml_text(options.image) + "\n    entrypoint: [" +
+                         compose_word(parts.argv.front()) + "]\n    command:\n";
     for (std::size_t i = 1; i < parts.argv.size(); ++i) result += "      - " + compose_word(parts.argv[i]) + "\n";
-    result += fmt::format("    ports: [\"{0}:{0}\"]\n    shm_size: {1}\n    restart: unless-stopped\n", options.port, parts.shm_bytes);
+    result +=
+        fmt::format("    ports: [\"{}:{}\"]\n    shm_size: {}\n    restart: unless-stopped\n", parts.port, options.port, parts.shm_bytes);
     if (!parts.environment.empty()) result += "    environment:\n";
     for (const auto& [name, word] : parts.environment)
         result += "      " + name + ": " + (has_variable(word) ? compose_word({{name, true}}) : compose_word(word)) + "\n";
@@ -256,15 +313,23 @@ std::string compose_text(const ServingParts& parts, const ArtefactOptions& optio
         result += "      - {type: bind, source: " + compose_word({{"./" + name}}) +
                   ", target: " + compose_word({{"/run/servetune/" + name}}) + ", read_only: true}\n";
     if (!parts.files.empty()) result += "    working_dir: /run/servetune\n";
+    std::string which;
+    for (const std::string& device : parts.devices) which += (which.empty() ? "device_ids: [" : ", ") + yaml_text(device);
     if (parts.gpus > 0)
         result += fmt::format(
-            "    deploy:\n      resources:\n        reservations:\n          devices: [{{driver: nvidia, count: {}, capabilities: "
-            "[gpu]}}]\n",
-            parts.gpus);
+            "    deploy:\n      resources:\n        reservations:\n          devices: [{{driver: nvidia, {}, capabilities: [gpu]}}]\n",
+            which.empty() ? fmt::format("count: {}", parts.gpus) : which + "]");
     return result;
 }
 
-std::string kubernetes_text(const ServingParts& parts, const ArtefactOptions& options) {
+std::string compose_text(const AllParts& all, const ArtefactOptions& options) {
+    std::string result = title_line(all.front()) + ports_line(all) + "name: " + all.front().name + "\nservices:\n";
+    for (std::size_t i = 0; i < all.size(); ++i)
+        result += compose_service(all[i], all.size() == 1 ? "engine" : fmt::format("engine-{}", i), options);
+    return result;
+}
+
+std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, const ArtefactOptions& options) {
     constexpr double probe_seconds = 10;
     const std::string& name = parts.name;
     std::string volumes = fmt::format("        - name: shm\n          emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}\n", parts.shm_bytes);
@@ -287,7 +352,8 @@ std::string kubernetes_text(const ServingParts& parts, const ArtefactOptions& op
         mounts += "            - {name: files, mountPath: /run/servetune, readOnly: true}\n";
     }
     result += "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: " + name + "\n  labels: {app: " + name +
-              "}\nspec:\n  replicas: 1\n  strategy: {type: Recreate}\n  selector:\n    matchLabels: {app: " + name +
+              "}\nspec:\n  replicas: " + std::to_string(replicas) +
+              "\n  strategy: {type: Recreate}\n  selector:\n    matchLabels: {app: " + name +
               "}\n  template:\n    metadata:\n      labels: {app: " + name +
               "}\n    spec:\n      containers:\n        - name: engine\n          image: " + yaml_text(options.image) +
               "\n          imagePullPolicy: IfNotPresent\n          command: [" + kubernetes_word(parts.argv.front()) +
@@ -327,15 +393,29 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         else if (deploy != nullptr && deploy->container) options.image = deploy->container->images.front();
         else throw UsageError("an image is needed that has the engine: --image, or `container` in the study");
     }
-    ServingParts parts = parts_of(setup, configuration, options, whole_container, kind == ArtefactKind::systemd);
-    if (!whole_container) add_visible_devices(parts, setup);
-    for (const Word& word : parts.argv) refuse_bytes(word, "", "file");
+    const std::int64_t replicas = replicas_of(setup, configuration);
+    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
+    if (replicas > 1 && !whole_container && deploy->container)
+        throw UsageError("several containers are started by compose or Kubernetes: --as compose, --as kubernetes");
+    AllParts all;
+    for (std::int64_t i = 0; i < (kind == ArtefactKind::kubernetes ? 1 : replicas); ++i) {
+        ArtefactOptions of_one = options;
+        if (!whole_container) of_one.port += static_cast<int>(i);
+        all.push_back(parts_of(setup, configuration, of_one, whole_container, kind == ArtefactKind::systemd));
+        all.back().port = options.port + static_cast<int>(i);
+        if (replicas > 1 && kind != ArtefactKind::kubernetes) add_share(all.back(), i);
+        if (replicas > 1 && whole_container) all.back().environment.erase("CUDA_VISIBLE_DEVICES");  // it has no others
+        if (replicas == 1 && !whole_container) add_visible_devices(all.back(), setup);
+        for (const Word& word : all.back().argv) refuse_bytes(word, "", "file");
+    }
+    const ServingParts& parts = all.front();
     switch (kind) {
-        case ArtefactKind::shell: return {parts.name + ".sh", shell_text(parts), parts.files};
-        case ArtefactKind::systemd: return {parts.name + ".service", unit_text(parts), parts.files};
-        case ArtefactKind::compose: return {"compose.yaml", compose_text(parts, options), parts.files};
-        case ArtefactKind::kubernetes: return {parts.name + ".yaml", kubernetes_text(parts, options), {}};
-        case ArtefactKind::slurm: return {parts.name + ".sbatch", slurm_text(parts), parts.files};
+        case ArtefactKind::shell: return {parts.name + ".sh", shell_text(all), parts.files};
+        case ArtefactKind::systemd: return units_of(all);
+        case ArtefactKind::compose: return {"compose.yaml", compose_text(all, options), parts.files};
+        case ArtefactKind::kubernetes:
+            return {parts.name + ".yaml", kubernetes_text(parts, static_cast<std::size_t>(replicas), options), {}};
+        case ArtefactKind::slurm: return {parts.name + ".sbatch", slurm_text(all), parts.files};
     }
     throw std::logic_error("no such artefact");
 }

@@ -38,6 +38,7 @@ inline constexpr Words<bool, 2> gain_units{{{false, "trial"}, {true, "second"}}}
 inline constexpr Words<bool, 2> stop_words{{{false, "at_its_end"}, {true, "when_not_worth_it"}}};
 inline constexpr Words<bool, 2> comparisons{{{false, "incumbent"}, {true, "baseline"}}};
 inline constexpr Words<bool, 2> unmeasured_words{{{false, "fail"}, {true, "exclude"}}};
+inline constexpr Words<bool, 2> copies{{{false, "one"}, {true, "fill"}}};
 inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};
 inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "off"};
 inline constexpr std::array<std::string_view, 1> api_styles{"openai"};

@@ -367,6 +367,9 @@ inline constexpr struct DeployKeys {
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
     Key workers{"workers", is::integer_in<1, 256>, "trials at once, each on an equal part of `gpus` and `cores` (1)"};
+    Key replicas{"replicas", is::one_of<copies>,
+                 "fill: as many copies of the engine as its devices allow, loaded as one server; layouts of different size then use the "
+                 "same machine (one)"};
     Key ready_within{"ready_within", is::positive_duration, "in place of the engine file's"};
     Key trial_within{"trial_within", is::positive_duration, "start to stop; a longer trial has failed: hung (2h)"};
     Key stop_within{"stop_within", is::duration, "for the engine to end by itself once it was told (20s)"};

@@ -3,6 +3,7 @@
 // devices in a folder (`--devices`).
 #include "servetune/engine/composition.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "support/autotune.hpp"
 #include "support/process.hpp"
@@ -124,6 +125,91 @@ TEST_CASE("devices: those that nvidia-smi finds bound the layouts, and each engi
     CHECK(std::count(claims.begin(), claims.end(), "4 of 4: 0,1,2,3") >= 2);
     for (const std::string& line : claims)
         CHECK(line.substr(0, line.find(' ')) == line.substr(line.find("of ") + 3, line.find(':') - line.find("of ") - 3));
+}
+
+TEST_CASE("devices: replicas fill the machine, are measured as one server, and the recommendation starts them all") {
+    const GpuMachine four(4);
+    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second",
+                                        "space: {tensor_parallel_size: {choice: [1, 2, 4], ordered: true}}\nothers: default\n"
+                                        "strategy: exhaustive\nbudget: {trials: 3}\ndefault_again: 0\n");
+    const Ran tuned = four.run("run", study);
+    INFO(tuned.out << tuned.err);
+    CHECK((tuned.code == 0 || tuned.code == 1));
+    CHECK(tuned.err.find("compete") == std::string::npos);  // all use the same machine
+    const std::string report = read_file(four.folder.path() / "layouts/report.md");
+    CHECK(report.find("As many copies of the engine ran at once as the devices allow") != std::string::npos);
+    const std::vector<std::string> claims = four.claims();
+    for (const char* claim : {"1 of 1: 0", "1 of 1: 1", "1 of 1: 2", "1 of 1: 3", "2 of 2: 0,1", "2 of 2: 2,3", "4 of 4: 0,1,2,3"})
+        CHECK(std::count(claims.begin(), claims.end(), claim) == 1);
+    const std::map<std::int64_t, double> wanted{{1, 4}, {2, 2}, {4, 1}};
+    const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
+    REQUIRE(trials.size() == 3);
+    for (const Trial& trial : trials) {
+        INFO(trial.configuration.text());
+        REQUIRE(trial.measurement() != nullptr);
+        const Metrics& metrics = trial.measurement()->metrics;
+        const Value* layout = trial.configuration.find("tensor_parallel_size");
+        CHECK(metrics.at("replicas").value == wanted.at(layout == nullptr ? 1 : std::get<std::int64_t>(*layout)));
+        CHECK(metrics.at("total_tokens_per_second_per_gpu").value == Approx(metrics.at("total_tokens_per_second").value / 4));
+        CHECK(metrics.at("server_output_tokens").value == metrics.at("output_tokens").value);  // the sum over all
+    }
+    CHECK(leftovers((four.folder.path() / "layouts").string()).empty());
+
+    const auto as = [&](const char* kind) {
+        const Ran ran = four.run("recommend", study, {"--as", kind, "--image", "vllm/vllm-openai:v0.28.0"});
+        INFO(ran.err);
+        CHECK(ran.code == 0);
+        return ran.out;
+    };
+    const std::string script = as("shell");
+    INFO(script);
+    const bool single = script.find("--tensor-parallel-size") == std::string::npos;
+    const bool pairs = script.find("--tensor-parallel-size=2") != std::string::npos;
+    if (single) {
+        CHECK(script.find("# 4 replicas, ports 8000 to 8003: ") != std::string::npos);
+        CHECK(script.find("\nCUDA_VISIBLE_DEVICES=3 vllm serve ") != std::string::npos);
+        CHECK(as("kubernetes").find("\n  replicas: 4\n") != std::string::npos);
+        CHECK(as("compose").find("\"8003:8000\"") != std::string::npos);
+        CHECK(as("slurm").find("#SBATCH --gres=gpu:4\n") != std::string::npos);
+    } else if (pairs) CHECK(script.find("\nCUDA_VISIBLE_DEVICES=2,3 vllm serve ") != std::string::npos);
+    else CHECK(script.find("\nexec vllm serve ") != std::string::npos);
+}
+
+TEST_CASE("devices: where one replica cannot start, all end, and the trial fails with that one's words") {
+    const GpuMachine two(2);
+    const std::string study = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second",
+                                        "space: {tensor_parallel_size: 1}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n");
+    const TemporaryFolder beside;
+    ChildProcess other({"/usr/bin/env", "CUDA_VISIBLE_DEVICES=1", SIMENGINE_PROGRAM, "--start-scale", "1000", "--devices",
+                        (two.folder.path() / "gpus").string(), "vllm", "serve", "Qwen/Qwen3-8B", "--port", "0"},
+                       beside.path());
+    REQUIRE(comes_true([&] { return other.out().find("listening on") != std::string::npos; }));
+    const Ran tuned = two.run("run", study);
+    INFO(tuned.out << tuned.err);
+    const auto trials = SqliteJournal::read(two.folder.path() / "layouts").trials();
+    REQUIRE(!trials.empty());
+    REQUIRE(trials.front().failure() != nullptr);
+    CHECK(trials.front().failure()->message.find("GPU 1 is another engine's") != std::string::npos);
+    CHECK(trials.front().failure()->log_path.find("replica-1") != std::string::npos);
+    CHECK(leftovers((two.folder.path() / "layouts").string()).empty());
+}
+
+TEST_CASE("devices: an answer that four devices give sooner than one could is possible") {
+    const GpuMachine four(4);
+    const std::string study =
+        "study: layouts\nmodel: Qwen/Qwen3-32B\nhardware: h100-sxm\nengine: vllm\n"
+        "workloads: [{workload: w, dataset: {kind: random, input_tokens: 64, output_tokens: 24}, requests: 4, ignore_eos: true, "
+        "arrival: {concurrency: 1}}]\nobjective: {minimize: mean_tpot_seconds}\n"
+        "evaluator: {deploy: {watch: off, warm_up: 1, environment: {SIMENGINE_OPTIONS: \"--start-scale 1000 --hardware h100-sxm\"}}}\n"
+        "space: {tensor_parallel_size: 4}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n";
+    const Ran tuned = four.run("run", study);
+    INFO(tuned.out << tuned.err);
+    const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
+    REQUIRE(!trials.empty());
+    REQUIRE(trials.front().measurement() != nullptr);
+    CHECK(trials.front().measurement()->metrics.at("time_per_output_token_mean_seconds").value <
+          0.0195);  // 65.5e9 bytes at 3.35e12 bytes/s
+    for (const Finding& finding : trials.front().measurement()->validity.findings) CHECK(finding.id != "physics");
 }
 
 TEST_CASE("devices: a study that says more devices than there are is told, and a trial that takes them ends the run") {

@@ -238,6 +238,46 @@ TEST_CASE("load: conversations: a turn carries what was said, and fails with the
     CHECK(lost.records[2].error == "the turn before it failed");
 }
 
+TEST_CASE("load: requests are spread over replicas, a conversation stays with its own, and counters are summed") {
+    const StreamServer first({.behaviour = parse_behaviour("first=0.005,gap=0.001")});
+    const StreamServer slow({.behaviour = parse_behaviour("first=0.02,gap=0.004")});
+    Endpoint endpoint = endpoint_of(first);
+    endpoint.replicas = {slow.url() + "/v1"};
+    const LoadRun run = generate_load(endpoint, plan_of(120), closed(8), {.ignore_eos = true});
+    for (const RequestRecord& record : run.records) CHECK(record.succeeded());
+    CHECK(first.totals().completions + slow.totals().completions == 120);
+    // The fewest in flight: never more than half of the places, and the quick one serves more.
+    CHECK(first.totals().most_in_flight == 4);
+    CHECK(slow.totals().most_in_flight == 4);
+    CHECK(first.totals().completions > 2 * slow.totals().completions);
+    CHECK(run.server.output_tokens == 720);
+    CHECK(run.client.connects <= 1);  // both were warm
+
+    auto plan = plan_of(40, 3);
+    for (std::size_t i = 0; i < plan.size(); ++i)
+        if (i % 4 != 0) plan[i].follows = i - 1;
+    const StreamServer a({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
+    const StreamServer b({.behaviour = parse_behaviour("first=0.002,gap=0.0005")});
+    endpoint = endpoint_of(a);
+    endpoint.replicas = {b.url()};
+    for (const RequestRecord& record : generate_load(endpoint, plan, closed(5), {.ignore_eos = true}).records) CHECK(record.succeeded());
+    CHECK(a.totals().completions % 4 == 0);
+    CHECK(b.totals().completions % 4 == 0);
+    CHECK(a.totals().completions > 0);
+    CHECK(b.totals().completions > 0);
+
+    // One of them does not listen: its requests fail with their reason, and nothing is summed of a part.
+    const StreamServer gone({.listening = false});
+    endpoint.replicas = {gone.url()};
+    const LoadRun half = generate_load(endpoint, plan_of(20), closed(4), {.ignore_eos = true});
+    const auto failed = std::count_if(half.records.begin(), half.records.end(), [](const RequestRecord& r) { return !r.succeeded(); });
+    CHECK(failed > 0);
+    CHECK(failed < 20);
+    CHECK_FALSE(half.server.output_tokens.has_value());
+    endpoint.replicas = {"ftp://nowhere"};
+    CHECK_THROWS_AS(generate_load(endpoint, plan_of(1), {}), UsageError);
+}
+
 TEST_CASE("load: a stop ends the run at once and what has come is reported") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05,tokens=1000")});
     std::stop_source stop;

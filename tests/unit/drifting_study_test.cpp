@@ -120,6 +120,8 @@ TEST_CASE("200 studies of each noise and drift", "[.long]") {
                               << tally.recommended << " | " << tally.kept << " | " << tally.inconclusive << " | " << tally.none << " | "
                               << tally.wrong << " | " << tally.covered << " |" << std::endl;
                     CHECK(tally.wrong < 4);
-                    CHECK(tally.none <= (name == "no drift" ? 17U : 24U));  // P(more than 17 | 5 %) = 1.4 %
+                    // P(more than 17 | 5 %) = 1.4 %. What measures nothing again is fooled by waves (performance.md).
+                    const bool fooled = strategy == "random" && name == "a wave of 10 %";
+                    CHECK(tally.none <= (name == "no drift" ? 17U : fooled ? 40U : 24U));
                 }
 }

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace servetune {
 
@@ -31,6 +32,10 @@ namespace servetune {
 /// An engine gets exactly the devices that its layout takes: the first ones of `gpus`, of CUDA_VISIBLE_DEVICES, or of
 /// those that nvidia-smi finds. A trial that takes more than there are throws IoError.
 ///
+/// With `fill_devices` as many copies of the engine are started as the devices hold, each on devices of its own and on
+/// a port of its own, and requests go to the one with the fewest in flight: layouts of different size then use the same
+/// machine. All copies are one configuration; `replicas` in a measurement is their number.
+///
 /// Where the space has levels of load (`load_level`), an engine that a trial leaves in good order goes on serving until
 /// a configuration needs other flags, the same configuration is to be measured again (a replicate is a new start), or
 /// this object ends.
@@ -45,6 +50,7 @@ public:
         MeasureOptions measure{};
         std::optional<QualityOptions> quality{};      ///< asked before the load test of each configuration; nothing: not asked
         std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
+        bool fill_devices = false;                    ///< as many copies of the engine as the devices hold, loaded as one server
         std::size_t all_logs_bytes = 1UL << 30UL;     ///< of all trials together; over it the oldest go
 
         /// What cannot be in these options, for a person; empty: nothing.
@@ -60,7 +66,7 @@ public:
 private:
     struct Running;
     class OneTrial;
-    [[nodiscard]] std::string gpus_for(const Configuration& configuration);
+    [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;

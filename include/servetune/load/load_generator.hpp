@@ -41,6 +41,9 @@ struct Endpoint {
     std::vector<std::pair<std::string, std::string>> counters{};
     std::string models_path = "/v1/models";  ///< the list of models
     std::string answers_path{};              ///< answers are asked for here; empty: where OpenAI's interface has `api`
+    /// Further servers that serve the same with the same flags, as `url`. A request goes to the one with the fewest in
+    /// flight, the turns of a conversation to the server of the first. Counters are the sums over all.
+    std::vector<std::string> replicas{};
 };
 
 /// The address before the paths of OpenAI's interface: without `/v1`, `/v1/chat/completions`, `/v1/completions`,

@@ -35,4 +35,9 @@ struct FoundDevices {
 /// there are. Throws IoError where there are fewer.
 [[nodiscard]] std::vector<std::string> first_devices(const std::string& gpus, const FoundDevices& found, std::int64_t count);
 
+/// The devices in as many groups of `count` as there are, those of one group neighbours in the list; what is left over
+/// is in none. Otherwise as `first_devices`, whose devices are the first group.
+[[nodiscard]] std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus, const FoundDevices& found,
+                                                                      std::int64_t count);
+
 }  // namespace servetune

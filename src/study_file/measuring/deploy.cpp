@@ -85,6 +85,7 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read(node, table.gpus, options.deploy.gpus);
     read(node, table.cores, options.deploy.cores);
     read(node, table.workers, result.workers);
+    read_word<keys::copies>(node, table.replicas, options.fill_devices);
     check_parts(node, result);
     read(node, table.ready_within, options.deploy.ready_within_seconds);
     read(node, table.stop_within, options.deploy.stop_within_seconds);
@@ -173,7 +174,8 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             const std::string pinned = launcher->pinned(image);
             definition[of_later_versions + "evaluator.deploy.container.image " + image] = pinned.empty() ? "not here" : pinned;
         }
-    definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus;
+    definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
+                                     (options.fill_devices ? " replicas=fill" : "");
     if (setup.file.quality) {
         const QualityOptions& quality = setup.file.quality->options;
         std::string asked;
@@ -184,7 +186,7 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
     add_environment("evaluator.deploy.environment.", options.deploy.environment, setup.file.secrets, definition);
 }
 
-std::string note_of_deployment(const StudyFile& file) {
+std::string note_of_launcher(const StudyFile& file) {
     const Launcher* launcher = std::get<DeployChoice>(file.measuring).options.deploy.launcher.get();
     if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
     std::string images;
@@ -194,6 +196,13 @@ std::string note_of_deployment(const StudyFile& file) {
     }
     return "Every trial started the engine in a container of " + launcher->name() + " and removed it; its log is trials/ID/engine.log. " +
            "Images: " + images + ".";
+}
+
+std::string note_of_deployment(const StudyFile& file) {
+    const bool fills = std::get<DeployChoice>(file.measuring).options.fill_devices;
+    return note_of_launcher(file) + (fills ? " As many copies of the engine ran at once as the devices allow (`replicas` of a result), "
+                                             "and were measured as one server."
+                                           : "");
 }
 
 TrialProcesses deployed_processes(const StudyFile& file) {
@@ -209,7 +218,7 @@ std::optional<std::int64_t> deployed_devices(const StudyFile& file) {
     return static_cast<std::int64_t>(gpus / choice.workers);
 }
 
-constexpr std::array<std::string_view, 3> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name,
+constexpr std::array<std::string_view, 4> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
                                                             keys::deploy.environment.name};
 constexpr std::array<std::string_view, 4> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name,
                                                              keys::deploy.log_bytes.name, keys::deploy.all_logs_bytes.name};
