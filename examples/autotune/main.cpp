@@ -21,6 +21,8 @@ namespace {
 
 using namespace autotune;
 
+constexpr const char* token_help = "Who looks has to know what this file holds (or SERVETUNE_TOKEN); needed where others reach the address";
+
 void add_strategy(CLI::App* command, StudyArguments& arguments) {
     command->add_option("--strategy", arguments.strategy,
                         fmt::format("Search with this strategy instead of the study's: {}", fmt::join(servetune::strategy_names(), ", ")));
@@ -146,6 +148,17 @@ int dispatch(int argc, char** argv) {
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
     run_command->add_flag("--json-lines", run_arguments.json_lines, "A JSON object a line for everything that happens, on standard output");
     run_command->add_flag("--dry-run", run_arguments.dry_run, "Say what would be done, then end; nothing is started or written");
+
+    CLI::Option* run_serve =
+        run_command->add_option("--serve", run_arguments.serve, "Show the run in a browser, at HOST:PORT (default: 127.0.0.1:8420)")
+            ->expected(0, 1);
+    run_command->add_option("--token-file", run_arguments.token_file, token_help)->needs(run_serve);
+    ServeArguments serve_arguments;
+    CLI::App* serve_command =
+        add_study_command(app, "serve", "Show a study in a browser, also while it runs; until Ctrl-C", serve_arguments);
+    add_directory(serve_command, serve_arguments);
+    serve_command->add_option("--address", serve_arguments.address, "Where, as HOST:PORT (default: 127.0.0.1:8420)");
+    serve_command->add_option("--token-file", serve_arguments.token_file, token_help);
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command = app.add_subcommand(
@@ -303,7 +316,12 @@ int dispatch(int argc, char** argv) {
         put_text(stderr, err.str());
         return code == 0 ? done : usage_error;
     }
-    if (app.got_subcommand("run")) return run(run_arguments);
+    if (app.got_subcommand("run")) {
+        if (run_serve->count() > 0 && (!run_arguments.serve || run_serve->results().empty() || run_serve->results().front() == "true"))
+            run_arguments.serve = "";
+        return run(run_arguments);
+    }
+    if (app.got_subcommand("serve")) return serve(serve_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("init")) return init(init_arguments);
