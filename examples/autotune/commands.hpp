@@ -79,7 +79,7 @@ struct ReportArguments : StudyArguments {
 };
 
 struct ExportArguments : StudyArguments {
-    std::string format = "csv";                     ///< or jsonl
+    std::string format = "csv";                     ///< or jsonl, optuna
     std::optional<std::filesystem::path> output{};  ///< nothing: standard output
 };
 

@@ -62,15 +62,14 @@ std::string label(std::string text) {
 
 std::string plain_number(double value) { return std::isfinite(value) ? fmt::format("{:.10g}", value) : value > 0 ? "+Inf" : "NaN"; }
 
-Spent spent_in(const std::vector<Trial>& trials) {
-    Spent spent;
-    for (const Trial& trial : trials) {
-        if (!trial.told()) continue;
-        spent.searched += trial.of_search() ? 1 : 0;
-        ++spent.told;
-        spent.trials_seconds += trial.cost_seconds();
-    }
-    return spent;
+double seconds_in(const std::vector<Trial>& trials) {
+    double sum = 0;
+    for (const Trial& trial : trials) sum += trial.cost_seconds();
+    return sum;
+}
+
+std::size_t told_in(const std::vector<Trial>& trials) {
+    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
 }
 
 std::size_t failed_in(const std::vector<Trial>& trials) {
@@ -146,7 +145,7 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     family("running", "1 while a process measures the study.");
     sample("running", "", running ? 1 : 0);
     family("measuring_seconds", "What the told trials took.");
-    sample("measuring_seconds", "", spent_in(trials).trials_seconds);
+    sample("measuring_seconds", "", seconds_in(trials));
     if (seconds_left) {
         family("left_seconds", "At most so long until the study ends.");
         sample("left_seconds", "", *seconds_left);
@@ -261,7 +260,7 @@ private:
 
     [[nodiscard]] std::optional<double> left() const {
         if (!running_()) return std::nullopt;
-        Spent spent = spent_in(trials_);
+        Spent spent = spent_in(setup_, budget_, trials_);
         spent.run_seconds = steady_seconds() - began_;
         const double seconds = seconds_left(budget_, spent, unix_seconds());
         return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
@@ -291,7 +290,7 @@ private:
             end = ended_;
         }
         OrderedJson event{{"version", version()},
-                          {"told", spent_in(trials_).told},
+                          {"told", told_in(trials_)},
                           {"failed", failed_in(trials_)},
                           {"best", best_},
                           {"running", running_()},

@@ -93,9 +93,12 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
         ->check(positive_number(true));
     command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
         ->check(whole_number(1));
-    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(positive_number());
-    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(positive_number());
-    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Such as 500ms, or seconds; for goodput")
+        ->transform(seconds_or_unit());
+    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Such as 500ms, or seconds; for goodput")
+        ->transform(seconds_or_unit());
+    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Such as 500ms, or seconds; for goodput")
+        ->transform(seconds_or_unit());
     command->add_option("--goodput", arguments.goodput, "The same as vLLM writes it, in milliseconds: ttft:500 tpot:50 e2el:2000");
     command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: every request");
@@ -191,11 +194,11 @@ int dispatch(int argc, char** argv) {
     report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
     ExportArguments export_arguments;
     CLI::App* export_command =
-        app.add_subcommand("export", "The trials of a study as a table of measured configurations, or as JSON lines");
+        app.add_subcommand("export", "The trials of a study as a table of measured configurations, as JSON lines, or for Optuna");
     export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
     add_directory(export_command, export_arguments);
-    export_command->add_option("--format", export_arguments.format, "csv or jsonl")
-        ->check(CLI::IsMember({"csv", "jsonl"}))
+    export_command->add_option("--format", export_arguments.format, "csv, jsonl or optuna (an SQLite storage)")
+        ->check(CLI::IsMember({"csv", "jsonl", "optuna"}))
         ->capture_default_str();
     export_command->add_option("--output", export_arguments.output, "The file (default: standard output)");
     RecommendArguments recommend_arguments;

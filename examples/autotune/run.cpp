@@ -47,6 +47,8 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
+    for (const std::string& text : {memory_text(setup), changed_since(setup, folder)})
+        if (!text.empty()) warnings.push_back(text);
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);

@@ -21,6 +21,12 @@ std::string with_blanks(std::string name) {
     return name;
 }
 
+/// `TTFT p95 (ms) ≤ 900`: words that a narrow column can break.
+std::string limit_title(const Limit& limit) {
+    return metric_title(limit.metric) + (limit.at_least ? " ≥ " : " ≤ ") +
+           short_number_text(shown_in_milliseconds(limit.metric) ? limit.bound * 1e3 : limit.bound);
+}
+
 class HtmlPage {
 public:
     HtmlPage(const HtmlView& page, const std::string& report_json, std::string_view live_version)
@@ -126,7 +132,7 @@ private:
             "</th><th scope=\"col\">gain</th>";
         for (std::size_t k = 1; k < problem.objective.goals.size(); ++k)
             out += "<th scope=\"col\">" + html_text(metric_title(problem.objective.goals[k].metric)) + "</th>";
-        for (const Limit& limit : problem.objective.limits) out += "<th scope=\"col\">" + shown(limit.readable()) + "</th>";
+        for (const Limit& limit : problem.objective.limits) out += "<th scope=\"col\">" + shown(limit_title(limit)) + "</th>";
         out += "<th scope=\"col\">measured</th><th scope=\"col\" class=\"text\">verdict</th></tr></thead><tbody>\n";
         for (std::size_t i = 0; i < page_.rows.size(); ++i) {
             const HtmlRow& row = page_.rows[i];

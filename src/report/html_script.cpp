@@ -58,6 +58,11 @@ for (const table of all('table.sortable')) {
     });
   });
 }
+// On a narrow screen each row is a list of its cells, each with its column's title.
+for (const table of all('.wide table')) {
+  const titles = all('thead th', table).map((head) => head.textContent);
+  for (const row of all('tbody tr', table)) Array.from(row.cells).forEach((cell, column) => { cell.dataset.title = titles[column]; });
+}
 const filter = document.getElementById('filter');
 if (filter) filter.addEventListener('input', () => {
   const wanted = filter.value.toLowerCase();
