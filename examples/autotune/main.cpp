@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "help_forms.hpp"
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "standard_streams.hpp"
@@ -8,7 +9,6 @@
 #include "servetune/io/secrets.hpp"
 #include "servetune/study_file/schema.hpp"
 #include "servetune/study_file/study_file.hpp"
-#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -130,7 +130,8 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
 
 int dispatch(int argc, char** argv) {
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
-    app.set_version_flag("--version", std::string(servetune::library_version));
+    app.set_version_flag("--version", version_text());
+    app.footer(exit_codes_text());
     app.require_subcommand(1);
 
     RunArguments run_arguments;
@@ -309,6 +310,13 @@ int dispatch(int argc, char** argv) {
     CapacityArguments capacity_arguments;
     add_capacity_command(app, capacity_arguments);
 
+    std::string shell;
+    app.add_subcommand("completion", "What makes a shell complete commands and options: source <(autotune completion bash)")
+        ->add_option("SHELL", shell, "Which shell")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    app.add_subcommand("man", "The manual page, as roff: autotune man | man -l -");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -335,6 +343,10 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("compare")) return compare(compare_arguments);
+    if (app.got_subcommand("completion") || app.got_subcommand("man")) {
+        put(stdout, "{}", app.got_subcommand("man") ? manual_page(app) : completion_script(app, shell));
+        return done;
+    }
     if (app.got_subcommand("schema")) {
         put(stdout, "{}", servetune::json_schema(schema_kind));
         return done;
