@@ -44,6 +44,13 @@ struct RunArguments : StudyArguments {
     bool quiet = false;
     bool dry_run = false;
     bool json_lines = false;
+    std::optional<std::string> serve{};                 ///< the address of a page that shows the run; empty: the usual one
+    std::optional<std::filesystem::path> token_file{};  ///< holds what a reader of that page has to know
+};
+
+struct ServeArguments : StudyArguments {
+    std::string address{};
+    std::optional<std::filesystem::path> token_file{};
 };
 
 /// Answers to the questions of `init`; empty: to be asked, or found on this machine.
@@ -72,7 +79,7 @@ struct ReportArguments : StudyArguments {
 };
 
 struct ExportArguments : StudyArguments {
-    std::string format = "csv";                     ///< or jsonl
+    std::string format = "csv";                     ///< or jsonl, optuna
     std::optional<std::filesystem::path> output{};  ///< nothing: standard output
 };
 
@@ -194,6 +201,7 @@ int run(const RunArguments& arguments);
 int init(const InitArguments& arguments);
 int ask_tell(const AskTellArguments& arguments);
 int validate(const ValidateArguments& arguments);
+int serve(const ServeArguments& arguments);
 int status(const StatusArguments& arguments);
 int report(const ReportArguments& arguments);
 int export_trials(const ExportArguments& arguments);

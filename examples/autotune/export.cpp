@@ -9,6 +9,7 @@
 #include "servetune/io/files.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/report/optuna_export.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -87,6 +88,11 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
 int export_trials(const ExportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
+    if (arguments.format == "optuna") {
+        if (!arguments.output) throw UsageError("--format optuna writes a database: say the file with --output");
+        write_optuna_storage(setup, trials, *arguments.output);
+        return done;
+    }
     const std::string text = arguments.format == "csv" ? csv_of_trials(setup, trials) : json_lines_of_trials(trials);
     if (arguments.output) write_file(*arguments.output, text);
     else put_controls(stdout, printable(text));

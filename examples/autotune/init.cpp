@@ -9,6 +9,7 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/yaml.hpp"
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/trial/objective.hpp"
 
@@ -53,14 +54,35 @@ InitFound look_around(const Catalogue& catalogue) {
     return found;
 }
 
+std::string lower_case(std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    return text;
+}
+
 /// Asks on the terminal; nobody there: `otherwise`. An empty answer is `otherwise` too.
 class Questions {
 public:
     explicit Questions(bool ask) : ask_(ask) {}
 
-    std::string answer(const std::string& given, const std::string& question, const std::string& otherwise) {
-        if (!given.empty()) return given;
-        if (!ask_) return otherwise;
+    /// What `check` makes of an answer. It throws an Error for a wrong one: a person is asked again, three times in
+    /// all.
+    template <class Check>
+    std::string answer(const std::string& given, const std::string& question, const std::string& otherwise, const Check& check) {
+        constexpr int most = 3;
+        for (int turn = 1;; ++turn) {
+            const bool asks = given.empty() && ask_;
+            const std::string said = asks ? asked(question, otherwise) : given.empty() ? otherwise : given;
+            try {
+                return check(said);
+            } catch (const Error& error) {
+                if (!asks || !ask_ || turn == most) throw;
+                put(stdout, "   {}\n", error.what());
+            }
+        }
+    }
+
+private:
+    std::string asked(const std::string& question, const std::string& otherwise) {
         put(stdout, "{}{} ", question, otherwise.empty() ? ":" : " [" + otherwise + "]:");
         std::fflush(stdout);
         std::string line;
@@ -70,7 +92,6 @@ public:
         return line.empty() ? otherwise : line;
     }
 
-private:
     bool ask_;
 };
 
@@ -122,7 +143,9 @@ std::string name_of_study(const std::filesystem::path& output) {
     return name.empty() ? "study" : name;
 }
 
-std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, bool has_preset) {
+/// `layout`: devices that the model is spread over, by the parameter of this name; 1: it fits one, or nobody knows.
+std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, bool has_preset,
+                       const std::string& spread_by, std::size_t layout) {
     const std::string file = arguments.output.string();
     const bool attaches = !arguments.attach.empty();
     std::string out = fmt::format(
@@ -151,6 +174,10 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
             "# What is searched: the few flags that decide most. All flags: `others: search` in place of this line; your own\n"
             "# choice: `space: {FLAG: [VALUE, VALUE]}` (`autotune engines " +
             answers.engine + "` lists the flags).\npreset: quick\n";
+    if (layout > 1)
+        out +=
+            fmt::format("# By the cost model one device is too small: the model is spread over {0}, in every trial.\nspace: {{{1}: {0}}}\n",
+                        layout, spread_by);
     out += fmt::format("# When it ends: so many trials, or a time (8h), or both (30 trials, 8h).\nbudget: {}\n", answers.budget);
     out += attaches ? fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach))
                     : "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n";
@@ -163,28 +190,85 @@ bool quick_knows(const Catalogue& catalogue, const std::string& engine) {
     return std::filesystem::exists(preset, unknown) && read_file(preset).find("\n  " + engine + ":") != std::string::npos;
 }
 
+std::string engine_answered(const std::string& said, const InitFound& found, const Catalogue& catalogue) {
+    if (said.empty()) throw UsageError("no known engine is installed here; say which with --engine: " + listed(found.known));
+    for (const std::string& name : found.known)
+        if (lower_case(name) == lower_case(said)) return name;
+    return catalogue.engine(said).name;  // throws, with the nearest names
+}
+
+std::string traffic_answered(const std::string& said, const Catalogue& catalogue) {
+    const std::string small = lower_case(said);
+    if (lengths_in(small)) return small;
+    const auto known = [&](const std::string& name) { (void)catalogue.workload(Yaml::parse(nlohmann::json(name).dump(), "traffic")); };
+    try {
+        known(small);
+        return small;
+    } catch (const Error&) {
+        known(said);  // a file; throws, with what is known
+        return said;
+    }
+}
+
+std::string goal_answered(const std::string& said) {
+    const std::string small = lower_case(said);
+    (void)objective_text(small);
+    return small;
+}
+
+/// How many devices the model has to be spread over to fit, by the cost model; 1: it fits one, nothing fits, or nobody
+/// knows. Leaves the last study that it tried in the file.
+std::size_t devices_needed(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const Catalogue& catalogue,
+                           bool has_preset, const std::string& spread_by) {
+    if (spread_by.empty() || answers.gpus < 2 || answers.hardware.empty() || !arguments.attach.empty()) return 1;
+    for (std::size_t devices = 1; devices <= answers.gpus; devices *= 2) {
+        write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, devices));
+        try {
+            const StudySetup setup = set_up(load_study(arguments.output, catalogue));
+            const auto evaluator = simulated(setup.file);
+            if (!evaluator->started(setup.problem->space.default_configuration()).failure) return devices;
+        } catch (const Error&) {
+            if (devices == 1) return 1;  // it knows no such model or hardware; of more devices: not of so many
+        }
+    }
+    return 1;
+}
+
+/// The parameter that spreads a model over devices; empty: the engine has none.
+std::string spreading_parameter(const Engine& engine) {
+    for (const EngineParameter& one : engine.parameters)
+        if (one.parameter.concept_name == "tensor_parallel_size") return one.parameter.name;
+    return "";
+}
+
 InitAnswers answered(const InitArguments& arguments, const InitFound& found, const Catalogue& catalogue) {
     Questions questions(!arguments.yes && isatty(STDIN_FILENO) == 1);
     std::optional<ServerHere> server = arguments.attach.empty() ? found.server : server_at(arguments.attach);
+    if (!arguments.attach.empty() && !server && arguments.model.empty() && !anybody_listens(arguments.attach))
+        throw UsageError("nothing listens on " + arguments.attach + ": start the server first, or say its model with --model");
     if (!found.installed.empty()) put(stdout, "installed here: {}\n", listed(found.installed));
     if (!found.gpus.empty()) put(stdout, "nvidia-smi: {} x {}\n", found.gpus.size(), found.gpus.front());
     if (server) put(stdout, "a server answers at {} and serves {}\n", server->url, listed(server->models));
 
     InitAnswers answers;
     answers.engine = questions.answer(arguments.engine, "1. Engine (" + listed(found.known) + ")",
-                                      found.installed.empty() ? "" : found.installed.front());
-    if (answers.engine.empty()) throw UsageError("no known engine is installed here; say which with --engine: " + listed(found.known));
-    (void)catalogue.engine(answers.engine);
-    answers.model =
-        questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file", server ? server->models.front() : "");
-    if (answers.model.empty()) throw UsageError("which model is served? Say it with --model");
-    answers.hardware = questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware);
-    if (!answers.hardware.empty()) answers.hardware = catalogue.hardware(answers.hardware).name;
+                                      found.installed.empty() ? "" : found.installed.front(),
+                                      [&](const std::string& said) { return engine_answered(said, found, catalogue); });
+    answers.model = questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
+                                     server ? server->models.front() : "", [](const std::string& said) {
+                                         if (said.empty()) throw UsageError("which model is served? Say it with --model");
+                                         return said;
+                                     });
+    answers.hardware =
+        questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware,
+                         [&](const std::string& said) { return said.empty() ? said : catalogue.hardware(lower_case(said)).name; });
     answers.gpus = arguments.gpus.value_or(std::max<std::size_t>(found.gpus.size(), answers.hardware.empty() ? 0 : 1));
     const bool small = answers.gpus == 0;  // a CPU: a load test of a large machine would take hours
-    answers.traffic = questions.answer(arguments.traffic, "4. Traffic: chat, shared_prefix, multi_turn, or tokens in x out such as 512x128",
-                                       small ? "256x64" : "chat");
-    answers.goal = questions.answer(arguments.goal, "5. Goal: throughput, latency, or a limit such as ttft_p95 < 2s", "throughput");
+    answers.traffic =
+        questions.answer(arguments.traffic, "4. Traffic: chat, shared_prefix, multi_turn, or tokens in x out such as 512x128",
+                         small ? "256x64" : "chat", [&](const std::string& said) { return traffic_answered(said, catalogue); });
+    answers.goal =
+        questions.answer(arguments.goal, "5. Goal: throughput, latency, or a limit such as ttft_p95 < 2s", "throughput", goal_answered);
     answers.budget = arguments.budget.empty() ? "30 trials" : arguments.budget;
     answers.concurrency = arguments.concurrency.value_or(small ? 4 : 64);
     return answers;
@@ -199,11 +283,15 @@ int init(const InitArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue);
     const InitAnswers answers = answered(arguments, found, catalogue);
-    write_file(arguments.output, study_text(answers, found, arguments, quick_knows(catalogue, answers.engine)));
+    const bool has_preset = quick_knows(catalogue, answers.engine);
+    const std::string spread_by = spreading_parameter(catalogue.engine(answers.engine));
+    const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by);
+    write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, layout));
     put(stdout, "wrote {}\n", arguments.output.string());
     const StudySetup setup = set_up(load_study(arguments.output, catalogue));
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
+    if (const std::string memory = memory_text(setup); !memory.empty()) put(stdout, "warning: {}\n", memory);
     put(stdout, "{}\nnext: autotune validate {}, then autotune run {}\n", plan_of(setup, setup.file.name).text(), arguments.output.string(),
         arguments.output.string());
     return done;

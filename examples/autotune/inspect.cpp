@@ -157,6 +157,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
     if (arguments.ask_installed)
         for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
+    for (const std::string& text : {memory_text(setup), changed_since(setup, arguments.folder(setup.file))})
+        if (!text.empty()) warnings.push_back(text);
     const Plan plan = plan_of(setup, arguments.folder(setup.file));
     const Command command = setup.command(problem.space.default_configuration());
     if (json) {
@@ -173,7 +175,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         object["continuous"] = !problem.feasible.finite();
         object["preset"] = setup.file.preset_by_default.empty() ? OrderedJson(nullptr) : OrderedJson(setup.file.preset_by_default);
         const auto seconds = plan.seconds();
-        object["plan"] = {{"trials", plan.trials},
+        object["plan"] = {{"trials", plan.by_time ? OrderedJson(nullptr) : OrderedJson(plan.trials)},
                           {"done", plan.done},
                           {"trial_seconds", plan.trial_seconds ? OrderedJson(*plan.trial_seconds) : OrderedJson(nullptr)},
                           {"seconds", seconds ? OrderedJson(*seconds) : OrderedJson(nullptr)},

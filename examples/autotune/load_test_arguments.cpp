@@ -41,6 +41,11 @@ Workload workload_of(const LoadTestArguments& arguments, const Catalogue& catalo
         yaml = "{workload: random, dataset: {kind: random, input_tokens: " + lengths.substr(0, cross) +
                ", output_tokens: " + lengths.substr(cross + 1) + "}, requests: 100, ignore_eos: true}";
     }
+    const std::string& said = arguments.workload;
+    const auto cross = std::min(said.find_first_not_of("0123456789"), said.size());
+    if (cross > 0 && cross + 1 < said.size() && (said[cross] == 'x' || said[cross] == 'X') &&
+        said.find_first_not_of("0123456789", cross + 1) == std::string::npos)
+        throw UsageError("--workload " + said + ": write random:" + said.substr(0, cross) + "x" + said.substr(cross + 1));
     Workload workload = catalogue.workload(Yaml::parse(yaml, "--workload"));
     if (arguments.requests) workload.requests = static_cast<std::int64_t>(*arguments.requests);
     if (arguments.seed) workload.seed = *arguments.seed;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
+#include "help_forms.hpp"
 #include "option_checks.hpp"
 #include "output.hpp"
 #include "standard_streams.hpp"
@@ -8,7 +9,6 @@
 #include "servetune/io/secrets.hpp"
 #include "servetune/study_file/schema.hpp"
 #include "servetune/study_file/study_file.hpp"
-#include "servetune/version.hpp"
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -20,6 +20,8 @@
 namespace {
 
 using namespace autotune;
+
+constexpr const char* token_help = "Who looks has to know what this file holds (or SERVETUNE_TOKEN); needed where others reach the address";
 
 void add_strategy(CLI::App* command, StudyArguments& arguments) {
     command->add_option("--strategy", arguments.strategy,
@@ -93,9 +95,12 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
         ->check(positive_number(true));
     command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
         ->check(whole_number(1));
-    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Seconds; for goodput")->check(positive_number());
-    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Seconds; for goodput")->check(positive_number());
-    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Seconds; for goodput")->check(positive_number());
+    command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Such as 500ms, or seconds; for goodput")
+        ->transform(seconds_or_unit());
+    command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Such as 500ms, or seconds; for goodput")
+        ->transform(seconds_or_unit());
+    command->add_option("--latency-limit", arguments.latency_limit_seconds, "Such as 500ms, or seconds; for goodput")
+        ->transform(seconds_or_unit());
     command->add_option("--goodput", arguments.goodput, "The same as vLLM writes it, in milliseconds: ttft:500 tpot:50 e2el:2000");
     command->add_option("--save", arguments.save, "vLLM's JSON, ours under \"servetune\"");
     command->add_flag("--detailed", arguments.detailed, "With --save: every request");
@@ -127,7 +132,8 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
 
 int dispatch(int argc, char** argv) {
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
-    app.set_version_flag("--version", std::string(servetune::library_version));
+    app.set_version_flag("--version", version_text());
+    app.footer(exit_codes_text());
     app.require_subcommand(1);
 
     RunArguments run_arguments;
@@ -148,6 +154,17 @@ int dispatch(int argc, char** argv) {
     run_command->add_flag("--quiet", run_arguments.quiet, "No progress");
     run_command->add_flag("--json-lines", run_arguments.json_lines, "A JSON object a line for everything that happens, on standard output");
     run_command->add_flag("--dry-run", run_arguments.dry_run, "Say what would be done, then end; nothing is started or written");
+
+    CLI::Option* run_serve =
+        run_command->add_option("--serve", run_arguments.serve, "Show the run in a browser, at HOST:PORT (default: 127.0.0.1:8420)")
+            ->expected(0, 1);
+    run_command->add_option("--token-file", run_arguments.token_file, token_help)->needs(run_serve);
+    ServeArguments serve_arguments;
+    CLI::App* serve_command =
+        add_study_command(app, "serve", "Show a study in a browser, also while it runs; until Ctrl-C", serve_arguments);
+    add_directory(serve_command, serve_arguments);
+    serve_command->add_option("--address", serve_arguments.address, "Where, as HOST:PORT (default: 127.0.0.1:8420)");
+    serve_command->add_option("--token-file", serve_arguments.token_file, token_help);
 
     AskTellArguments ask_tell_arguments;
     CLI::App* ask_tell_command = app.add_subcommand(
@@ -180,11 +197,11 @@ int dispatch(int argc, char** argv) {
     report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
     ExportArguments export_arguments;
     CLI::App* export_command =
-        app.add_subcommand("export", "The trials of a study as a table of measured configurations, or as JSON lines");
+        app.add_subcommand("export", "The trials of a study as a table of measured configurations, as JSON lines, or for Optuna");
     export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
     add_directory(export_command, export_arguments);
-    export_command->add_option("--format", export_arguments.format, "csv or jsonl")
-        ->check(CLI::IsMember({"csv", "jsonl"}))
+    export_command->add_option("--format", export_arguments.format, "csv, jsonl or optuna (an SQLite storage)")
+        ->check(CLI::IsMember({"csv", "jsonl", "optuna"}))
         ->capture_default_str();
     export_command->add_option("--output", export_arguments.output, "The file (default: standard output)");
     RecommendArguments recommend_arguments;
@@ -295,6 +312,13 @@ int dispatch(int argc, char** argv) {
     CapacityArguments capacity_arguments;
     add_capacity_command(app, capacity_arguments);
 
+    std::string shell;
+    app.add_subcommand("completion", "What makes a shell complete commands and options: source <(autotune completion bash)")
+        ->add_option("SHELL", shell, "Which shell")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    app.add_subcommand("man", "The manual page, as roff: autotune man | man -l -");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
@@ -305,7 +329,12 @@ int dispatch(int argc, char** argv) {
         put_text(stderr, err.str());
         return code == 0 ? done : usage_error;
     }
-    if (app.got_subcommand("run")) return run(run_arguments);
+    if (app.got_subcommand("run")) {
+        if (run_serve->count() > 0 && (!run_arguments.serve || run_serve->results().empty() || run_serve->results().front() == "true"))
+            run_arguments.serve = "";
+        return run(run_arguments);
+    }
+    if (app.got_subcommand("serve")) return serve(serve_arguments);
     if (app.got_subcommand("ask-tell")) return ask_tell(ask_tell_arguments);
     if (app.got_subcommand("validate")) return validate(validate_arguments);
     if (app.got_subcommand("init")) return init(init_arguments);
@@ -316,6 +345,10 @@ int dispatch(int argc, char** argv) {
     if (app.got_subcommand("explain")) return explain(explain_arguments);
     if (app.got_subcommand("render")) return render(render_arguments);
     if (app.got_subcommand("compare")) return compare(compare_arguments);
+    if (app.got_subcommand("completion") || app.got_subcommand("man")) {
+        put(stdout, "{}", app.got_subcommand("man") ? manual_page(app) : completion_script(app, shell));
+        return done;
+    }
     if (app.got_subcommand("schema")) {
         put(stdout, "{}", servetune::json_schema(schema_kind));
         return done;

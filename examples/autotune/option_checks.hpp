@@ -3,10 +3,13 @@
 
 #include <CLI/CLI.hpp>
 
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace autotune {
 
@@ -24,6 +27,33 @@ inline CLI::Validator positive_number(bool or_infinite = false) {
                 return fine ? std::string() : wanted + " wanted, got '" + text + "'";
             },
             or_infinite ? "POSITIVE|inf" : "POSITIVE"};
+}
+
+/// Seconds, or a time with its unit (`500ms`), which becomes seconds. A minute or more has to say its unit: 500 is most
+/// often meant as milliseconds.
+inline CLI::Validator seconds_or_unit() {
+    return {[](std::string& text) {
+                constexpr double needs_unit_from = 60;
+                constexpr std::array<std::pair<std::string_view, double>, 3> units{{{"ms", 1e-3}, {"min", 60.0}, {"s", 1.0}}};
+                std::string_view number = text;
+                double factor = 0;
+                for (const auto& [unit, seconds] : units) {
+                    if (factor > 0 || number.size() <= unit.size() || number.substr(number.size() - unit.size()) != unit) continue;
+                    number.remove_suffix(unit.size());
+                    factor = seconds;
+                }
+                while (factor > 0 && !number.empty() && number.back() == ' ') number.remove_suffix(1);
+                double value = 0;
+                const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+                if (error != std::errc() || end != number.data() + number.size() || !(value > 0) || !std::isfinite(value))
+                    return "seconds, or a time such as 500ms, wanted, got '" + text + "'";
+                if (factor <= 0 && value >= needs_unit_from) return "say the unit: " + text + "ms or " + text + "s";
+                std::array<char, 64> written{};
+                const auto made = std::to_chars(written.data(), written.data() + written.size(), factor > 0 ? value * factor : value);
+                text.assign(written.data(), made.ptr);
+                return std::string();
+            },
+            "TIME"};
 }
 
 /// An integer from `least` on that fits 64 bits without a sign.

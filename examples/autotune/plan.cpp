@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan.hpp"
 
+#include "clocks.hpp"
 #include "machine_facts.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/load/dataset.hpp"
 #include "servetune/perf/hardware_spec.hpp"
+#include "servetune/study/clocks.hpp"
 
 #include <fmt/format.h>
 
@@ -108,7 +110,7 @@ std::string time_text(double seconds) {
 }
 
 std::optional<double> Plan::seconds() const {
-    if (!trial_seconds) return at_most_seconds;
+    if (!trial_seconds || by_time) return at_most_seconds;
     const double all = *trial_seconds * static_cast<double>(trials + report_trials);
     return at_most_seconds ? std::min(all, *at_most_seconds) : all;
 }
@@ -119,9 +121,10 @@ std::string Plan::text() const {
 
 std::string Plan::trials_text() const {
     std::string result;
-    if (done > 0) result += fmt::format("{} trials are done, {} left", done, trials);
+    if (by_time) result += done > 0 ? fmt::format("{} trials are done, more as time allows", done) : "as many trials as time allows";
+    else if (done > 0) result += fmt::format("{} trials are done, {} left", done, trials);
     else result += fmt::format("at most {} trial{}", trials, trials == 1 ? "" : "s");
-    const auto all = trial_seconds ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials)) : std::nullopt;
+    const auto all = trial_seconds && !by_time ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials)) : std::nullopt;
     if (all && (!at_most_seconds || *all <= *at_most_seconds))
         result += fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
     else if (at_most_seconds) {
@@ -133,6 +136,41 @@ std::string Plan::trials_text() const {
     return result;
 }
 
+std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget, std::size_t repeated) {
+    const double each_once = setup.problem->feasible.size() + static_cast<double>(repeated);
+    if (setup.file.strategy.name == "exhaustive" && each_once < static_cast<double>(budget.trials))
+        return static_cast<std::size_t>(each_once);
+    constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
+    return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials) : std::nullopt;
+}
+
+std::string changed_since(const StudySetup& setup, const std::filesystem::path& folder) {
+    std::error_code unknown;
+    if (!std::filesystem::exists(SqliteJournal::file_of(folder), unknown)) return "";
+    try {
+        const std::string changes = SqliteJournal::read(folder).changes_in(setup.definition());
+        if (changes.empty()) return "";
+        return folder.string() +
+               " holds trials of a study that differs from this one: 'run' wants --accept-changes or another --directory:" + changes;
+    } catch (const Error& error) {
+        return error.what();
+    }
+}
+
+std::string memory_text(const StudySetup& setup) {
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || setup.file.hardware.empty()) return "";
+    try {
+        const auto evaluator = simulated(setup.file);
+        const SimulateEvaluator::Started usual = evaluator->started(setup.problem->space.default_configuration());
+        if (!usual.failure) return "";
+        constexpr std::size_t tries = 200;
+        if (const std::string why = why_nothing_starts(*evaluator, *setup.problem, tries); !why.empty()) return "by the cost model " + why;
+        return "by the cost model the default would not start: " + usual.failure->message;
+    } catch (const Error&) {
+        return "";  // it knows no such model or hardware
+    }
+}
+
 Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     Plan plan;
     const StudyFile& file = setup.file;
@@ -140,12 +178,15 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     const std::vector<Trial> trials = trials_in(folder);
     plan.done = static_cast<std::size_t>(
         std::count_if(trials.begin(), trials.end(), [](const Trial& trial) { return trial.told() && trial.of_search(); }));
-    plan.trials = file.budget.trials - std::min(file.budget.trials, plan.done);
-    const bool each_once = file.strategy.name == "exhaustive";
-    if (each_once && plan.configurations < static_cast<double>(file.budget.trials))
-        plan.trials = static_cast<std::size_t>(plan.configurations) - std::min(static_cast<std::size_t>(plan.configurations), plan.done);
+    const auto most = most_trials(setup, file.budget);
+    plan.by_time = !most;
+    plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
     plan.report_trials = 2 * file.report_workloads.size();
     if (std::isfinite(file.budget.wall_clock_seconds)) plan.at_most_seconds = file.budget.wall_clock_seconds;
+    if (file.budget_until) {
+        const double until = next_time_of_day(*file.budget_until) - unix_seconds();
+        plan.at_most_seconds = std::min(plan.at_most_seconds.value_or(until), until);
+    }
     if (const auto cost = mean_cost(trials)) {
         plan.trial_seconds = cost;
         plan.source = "as the trials so far took";

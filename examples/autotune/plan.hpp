@@ -14,6 +14,7 @@ namespace autotune {
 struct Plan {
     double configurations = 0;
     std::size_t trials = 0;                   ///< of the search, at most, that are left to do
+    bool by_time = false;                     ///< only the clock bounds them
     std::size_t done = 0;                     ///< that the study's folder has already
     std::size_t report_trials = 0;            ///< of the report workloads, beside those
     std::optional<double> trial_seconds{};    ///< of one, or its share of several at once; nothing: not known yet
@@ -29,6 +30,17 @@ struct Plan {
 
 /// Looks at the study's folder where there is one, at the cost model where it knows model and hardware.
 Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+
+/// The trials after which a search ends at the latest: those of its budget, or each configuration once; nothing where
+/// only a time bounds them. `repeated`: trials of configurations that had one already.
+std::optional<std::size_t> most_trials(const servetune::StudySetup& setup, const servetune::Budget& budget, std::size_t repeated = 0);
+
+/// How a study differs from the one that its folder holds, for a person; empty: in nothing, or there is none.
+std::string changed_since(const servetune::StudySetup& setup, const std::filesystem::path& folder);
+
+/// What the cost model says of memory, of a study that starts engines on hardware that it knows: that the default, or
+/// nothing, would start. Empty: it starts, or is not known.
+std::string memory_text(const servetune::StudySetup& setup);
 
 /// `350`, `about 10^4`.
 std::string size_text(double configurations);

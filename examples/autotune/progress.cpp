@@ -3,6 +3,7 @@
 
 #include "clocks.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "screen.hpp"
 
 #include "servetune/base/printable.hpp"
@@ -14,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <set>
 
 namespace autotune {
 
@@ -31,7 +33,7 @@ std::string duration(double seconds) {
 
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
-    const double trials_left = static_cast<double>(budget.trials) - static_cast<double>(spent.searched);
+    const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) - static_cast<double>(spent.searched);
     if (spent.told > 0) left = std::min(left, trials_left * spent.trials_seconds / static_cast<double>(spent.told));
     return std::max(left, 0.0);
 }
@@ -57,15 +59,22 @@ std::string Progress::left() const {
     return std::isfinite(seconds) ? "at most " + duration(seconds) + " left" : "";
 }
 
-void Progress::add_up(std::span<const Trial> history) {
-    spent_ = {};
+Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Trial> history) {
+    Spent spent;
+    std::set<Configuration> seen;
+    std::size_t repeated = 0;
     for (const Trial& trial : history) {
+        if (trial.of_search() && !seen.insert(trial.configuration).second) ++repeated;
         if (!trial.told()) continue;
-        spent_.searched += trial.of_search() ? 1 : 0;
-        ++spent_.told;
-        spent_.trials_seconds += trial.cost_seconds();
+        spent.searched += trial.of_search() ? 1 : 0;
+        ++spent.told;
+        spent.trials_seconds += trial.cost_seconds();
     }
+    spent.most = most_trials(setup, budget, repeated);
+    return spent;
 }
+
+void Progress::add_up(std::span<const Trial> history) { spent_ = spent_in(setup_, budget_, history); }
 
 void Progress::resumed(std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
@@ -96,7 +105,8 @@ void Progress::phase(const std::string& what) {
 
 void Progress::started(const Trial& trial) {
     const std::scoped_lock lock(mutex_);
-    number_ = fmt::format("trial {} of at most {}", trial.id, budget_.trials);
+    const auto most = spent_.told > 0 ? spent_.most : most_trials(setup_, budget_);
+    number_ = most ? fmt::format("trial {} of at most {}", trial.id, *most) : fmt::format("trial {}", trial.id);
     tried_ = subject(trial);
     phase_.clear();
     trial_began_ = steady_seconds();

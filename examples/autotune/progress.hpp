@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstddef>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -16,11 +17,15 @@ namespace autotune {
 
 /// What a run has cost so far.
 struct Spent {
-    std::size_t searched = 0;   ///< told trials of the search
-    std::size_t told = 0;       ///< these and those of the report
-    double trials_seconds = 0;  ///< of the told trials
-    double run_seconds = 0;     ///< since this run began
+    std::size_t searched = 0;           ///< told trials of the search
+    std::size_t told = 0;               ///< these and those of the report
+    double trials_seconds = 0;          ///< of the told trials
+    double run_seconds = 0;             ///< since this run began
+    std::optional<std::size_t> most{};  ///< the search's trials at the latest (`most_trials`)
 };
+/// Of a history, without `run_seconds`.
+Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget, std::span<const servetune::Trial> history);
+
 /// How long a run may still take: what the trials that are left cost at the mean cost so far, or the time until the
 /// clock ends it, whichever is less; infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);

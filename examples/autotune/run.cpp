@@ -2,6 +2,7 @@
 #include "clocks.hpp"
 #include "commands.hpp"
 #include "event_lines.hpp"
+#include "live_page.hpp"
 #include "measuring_here.hpp"
 #include "output.hpp"
 #include "plan.hpp"
@@ -46,6 +47,8 @@ int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
     for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));
     for (std::string& missing : missing_images(setup)) warnings.push_back(std::move(missing));
+    for (const std::string& text : {memory_text(setup), changed_since(setup, folder)})
+        if (!text.empty()) warnings.push_back(text);
     for (const std::string& source : setup.knowledge) put(stdout, "knowledge: {}\n", source);
     for (const std::string& warning : warnings) put(stdout, "warning: {}\n", warning);
     const Plan plan = plan_of(setup, folder);
@@ -69,6 +72,19 @@ int run(const RunArguments& arguments) {
     const Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
+    std::optional<LivePage> page;  // with --serve
+    if (arguments.serve) {
+        const LiveOptions options = live_options(*arguments.serve, arguments.token_file);
+        StudySetup shown = set_up(arguments.load());  // of its own: two threads share nothing
+        shown.evaluator.reset();
+        shown.neighbours.clear();
+        try {
+            page.emplace(std::move(shown), folder, budget, options, [] { return true; });
+        } catch (const IoError& error) {
+            complain("autotune: {}", error.what());
+            return environment_error;
+        }
+    }
     std::optional<RunLog> log;         // once the folder is ours
     std::optional<EventLines> events;  // with --json-lines
     std::optional<Progress> progress;  // unless quiet
@@ -82,6 +98,7 @@ int run(const RunArguments& arguments) {
     hooks.phase = [&](const std::string& what) {
         if (progress) progress->phase(what);
         if (events) events->phase(what);
+        if (page) page->phase(what);
     };
     if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder, hooks);
@@ -90,6 +107,7 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     if (arguments.json_lines) events.emplace(setup);
+    if (page) say("page: " + page->url());
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);
     for (const std::string& note : setup.file.composition->notes()) say("warning: " + note);
     for (const std::string& source : setup.knowledge) say("knowledge: " + source);
@@ -138,6 +156,9 @@ int run(const RunArguments& arguments) {
         complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report", error.what());
         return environment_error;
     }
+    if (page)
+        page->ended(fmt::format("The run has ended: {}. {} has the report.", headline_of(setup, study.trials()).title,
+                                (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
                  summary.message);

@@ -184,11 +184,13 @@ void Composition::check_entries() const {
     std::vector<std::string> known;
     for (const Engine& engine : description_.engines)
         for (const EngineParameter& declared : engine.parameters) known.push_back(prefix(engine) + declared.parameter.name);
+    std::string unknown;  // all of them, a line each
     for (const SpaceEntry& entry : description_.entries)
         if (std::none_of(description_.engines.begin(), description_.engines.end(),
                          [&](const Engine& engine) { return knows(engine, entry); }))
-            throw SpaceError("'" + entry.name +
-                             "' is no parameter or concept of the study's engines; known: " + listed(nearest_first(entry.name, known)));
+            unknown += (unknown.empty() ? "'" : "\n'") + entry.name +
+                       "' is no parameter or concept of the study's engines; known: " + listed(nearest_first(entry.name, known));
+    if (!unknown.empty()) throw SpaceError(unknown);
 }
 
 const SpaceEntry* Composition::entry_for(const Engine& engine, const EngineParameter& declared) const {

@@ -20,15 +20,16 @@ public:
         read_unchanged  ///< without locks and without files beside it: nobody may write meanwhile
     };
 
-    /// `named`: the file of the messages, where another one is read in its place.
-    SqliteConnection(const std::filesystem::path& file, Access access, std::filesystem::path named) : named_(std::move(named)) {
+    /// `named`: the file of the messages, where another one is read in its place; `kind`: what it is.
+    SqliteConnection(const std::filesystem::path& file, Access access, std::filesystem::path named, const char* kind = "journal")
+        : named_(std::move(named)), kind_(kind) {
         const bool writes = access == Access::write;
         const int flags = writes ? SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE : SQLITE_OPEN_READONLY | SQLITE_OPEN_URI;
         const int code = sqlite3_open_v2((writes ? file.string() : address(file, access)).c_str(), &handle_, flags, nullptr);
         if (code != SQLITE_OK) {
             const std::string why = handle_ != nullptr ? sqlite3_errmsg(handle_) : sqlite3_errstr(code);
             sqlite3_close_v2(handle_);
-            throw IoError("journal " + named_.string() + ": " + why);
+            throw IoError(kind_ + " " + named_.string() + ": " + why);
         }
         sqlite3_busy_timeout(handle_, 5000);
     }
@@ -92,7 +93,7 @@ public:
 
 private:
     void check(int code) const {
-        if (code != SQLITE_OK) throw IoError("journal " + named_.string() + ": " + sqlite3_errmsg(handle_));
+        if (code != SQLITE_OK) throw IoError(kind_ + " " + named_.string() + ": " + sqlite3_errmsg(handle_));
     }
     /// As a URI, in which three characters have a meaning of their own.
     static std::string address(const std::filesystem::path& file, Access access) {
@@ -103,6 +104,7 @@ private:
     }
 
     std::filesystem::path named_;
+    std::string kind_;
     sqlite3* handle_ = nullptr;
 };
 

@@ -21,15 +21,22 @@ std::string with_blanks(std::string name) {
     return name;
 }
 
+/// `TTFT p95 (ms) ≤ 900`: words that a narrow column can break.
+std::string limit_title(const Limit& limit) {
+    return metric_title(limit.metric) + (limit.at_least ? " ≥ " : " ≤ ") +
+           short_number_text(shown_in_milliseconds(limit.metric) ? limit.bound * 1e3 : limit.bound);
+}
+
 class HtmlPage {
 public:
-    HtmlPage(const HtmlView& page, const std::string& report_json)
+    HtmlPage(const HtmlView& page, const std::string& report_json, std::string_view live_version)
         : page_(page),
           view_(page.view),
           setup_(page.view.setup),
           file_(page.view.setup.file),
           result_(page.view.recommendation),
-          json_(report_json) {}
+          json_(report_json),
+          live_version_(live_version) {}
 
     std::string text() {
         verdict();
@@ -125,7 +132,7 @@ private:
             "</th><th scope=\"col\">gain</th>";
         for (std::size_t k = 1; k < problem.objective.goals.size(); ++k)
             out += "<th scope=\"col\">" + html_text(metric_title(problem.objective.goals[k].metric)) + "</th>";
-        for (const Limit& limit : problem.objective.limits) out += "<th scope=\"col\">" + shown(limit.readable()) + "</th>";
+        for (const Limit& limit : problem.objective.limits) out += "<th scope=\"col\">" + shown(limit_title(limit)) + "</th>";
         out += "<th scope=\"col\">measured</th><th scope=\"col\" class=\"text\">verdict</th></tr></thead><tbody>\n";
         for (std::size_t i = 0; i < page_.rows.size(); ++i) {
             const HtmlRow& row = page_.rows[i];
@@ -345,22 +352,36 @@ private:
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
             "content=\"width=device-width,initial-scale=1\">\n"
             "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
-            "'unsafe-inline'; img-src data:\">\n"
-            "<link rel=\"icon\" href=\"data:,\">\n";
+            "'unsafe-inline'; img-src data:";
+        out += live() ? "; connect-src 'self'\">\n" : "\">\n";
+        out += "<link rel=\"icon\" href=\"data:,\">\n";
         out += "<title>" + shown(title) + "</title>\n<style>";
         out += html_style;
         out += "</style></head>\n<body><a class=\"skip\" href=\"#main\">To the content</a>\n<header><h1>" + shown(title) +
-               "</h1>\n<nav aria-label=\"contents\"><ul>\n" + contents_ + "</ul></nav></header>\n<main id=\"main\">\n" + top_ + body_;
+               "</h1>\n<nav aria-label=\"contents\"><ul>\n" + contents_ + "</ul></nav>" + live_bar() + "</header>\n<main id=\"main\">\n" +
+               top_ + body_;
         out +=
             "<section aria-labelledby=\"data-head\"><h2 id=\"data-head\">Data</h2>\n<div class=\"only-script tools\"><button "
             "type=\"button\" id=\"get-json\">"
             "Download JSON</button><button type=\"button\" id=\"get-csv\">Download CSV</button></div>\n<noscript><p>All figures are in "
             "this file, in the "
             "element <code>data</code>; without JavaScript they cannot be downloaded from here.</p></noscript></section>\n";
-        out += "</main>\n<footer>Made by servetune. This file needs no network.</footer>\n<script type=\"application/json\" id=\"data\">" +
-               html_data(page_, json_) + "</script>\n<script>";
+        out += std::string("</main>\n<footer>Made by servetune.") + (live() ? "" : " This file needs no network.") +
+               "</footer>\n<script type=\"application/json\" id=\"data\">" + html_data(page_, json_) +
+               "</script>\n<script>const showPage = () => {";
         out += html_script;
+        out += "};\nshowPage();\n";
+        if (live()) out += html_live_script;
         return out + "</script></body></html>\n";
+    }
+
+    [[nodiscard]] bool live() const { return !live_version_.empty(); }
+    [[nodiscard]] std::string live_bar() const {
+        if (!live()) return "";
+        return "\n<div id=\"live\" class=\"live\" data-version=\"" + shown(live_version_) +
+               "\"><p role=\"status\" id=\"live-trial\">This page follows the study.</p><p "
+               "id=\"live-now\"></p></div>\n<noscript><p>Without "
+               "JavaScript this page stays as it is: load it again.</p></noscript>";
     }
 
     const HtmlView& page_;
@@ -369,15 +390,16 @@ private:
     const StudyFile& file_;
     const Recommendation& result_;
     const std::string& json_;
+    std::string_view live_version_;
     std::string contents_, top_, body_;
 };
 
 }  // namespace
 
 std::string html_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json& effects,
-                    const std::string& report_json) {
+                    const std::string& report_json, std::string_view live_version) {
     const HtmlView page(view, stop_reason, effects);
-    return HtmlPage(page, report_json).text();
+    return HtmlPage(page, report_json, live_version).text();
 }
 
 }  // namespace servetune

@@ -58,6 +58,11 @@ for (const table of all('table.sortable')) {
     });
   });
 }
+// On a narrow screen each row is a list of its cells, each with its column's title.
+for (const table of all('.wide table')) {
+  const titles = all('thead th', table).map((head) => head.textContent);
+  for (const row of all('tbody tr', table)) Array.from(row.cells).forEach((cell, column) => { cell.dataset.title = titles[column]; });
+}
 const filter = document.getElementById('filter');
 if (filter) filter.addEventListener('input', () => {
   const wanted = filter.value.toLowerCase();
@@ -177,6 +182,100 @@ const buttons = {
 for (const [id, action] of Object.entries(buttons)) {
   const button = document.getElementById(id);
   if (button) button.addEventListener('click', action);
+}
+)js";
+
+// Of a page that a server renews. What a person has chosen on it stays.
+const std::string_view html_live_script = R"js(
+{
+  const live = document.getElementById('live');
+  const trialLine = document.getElementById('live-trial');
+  const nowLine = document.getElementById('live-now');
+  const select = (selector) => Array.from(document.querySelectorAll(selector));
+  let state = null;
+  let shown = live.dataset.version;
+  let fetching = false;
+  let lost = false;
+  const duration = (seconds) => seconds < 90 ? Math.round(seconds) + ' s'
+    : seconds < 5400 ? Math.round(seconds / 60) + ' min' : (seconds / 3600).toFixed(1) + ' h';
+  const set = (line, text) => { if (line.textContent !== text) line.textContent = text; };
+  const say = () => {
+    if (lost) {
+      set(trialLine, state && state.ended ? state.ended : 'The connection is lost; this page tries again.');
+      set(nowLine, '');
+      return;
+    }
+    if (!state) return;
+    const counts = state.told + ' trials told, ' + state.failed + ' of them failed' + (state.best ? '; ' + state.best : '');
+    set(trialLine, state.ended || (state.trial ? state.trial + ': ' + state.tried + '. ' : state.running ? '' : 'Nobody runs this study now. ') + counts);
+    const parts = [];
+    if (state.phase) parts.push(state.phase);
+    if (state.began) parts.push('for ' + duration(Math.max(0, Date.now() / 1000 - state.began)));
+    if (state.left !== null) parts.push('at most ' + duration(state.left) + ' left');
+    set(nowLine, state.ended ? '' : parts.join(', '));
+  };
+  const chosen = () => ({
+    fields: select('main select, main input').filter((one) => one.id).map((one) => [one.id, one.value]),
+    open: select('main details').map((one) => [one.querySelector('summary').textContent.split(':')[0], one.open]),
+    sorted: select('table.sortable').map((table) => {
+      const heads = Array.from(table.querySelectorAll('thead th'));
+      const at = heads.findIndex((head) => head.hasAttribute('aria-sort'));
+      return at < 0 ? null : [at, heads[at].getAttribute('aria-sort')];
+    }),
+    focus: document.activeElement ? document.activeElement.id : '',
+    across: select('main .wide').map((one) => [one.scrollLeft, one.scrollTop]),
+    at: [scrollX, scrollY],
+  });
+  const choose = (before) => {
+    select('main details').forEach((one) => {
+      const known = before.open.find(([name]) => name === one.querySelector('summary').textContent.split(':')[0]);
+      if (known) one.open = known[1];
+    });
+    for (const [id, value] of before.fields) {
+      const field = document.getElementById(id);
+      if (!field || field.value === value) continue;
+      field.value = value;
+      field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input'));
+    }
+    select('table.sortable').forEach((table, i) => {
+      if (!before.sorted[i]) return;
+      const head = table.querySelectorAll('thead th')[before.sorted[i][0]];
+      for (let turns = 0; head && turns < 2 && head.getAttribute('aria-sort') !== before.sorted[i][1]; ++turns)
+        head.querySelector('button').click();
+    });
+    select('main .wide').forEach((one, i) => { if (before.across[i]) [one.scrollLeft, one.scrollTop] = before.across[i]; });
+    if (before.focus && document.getElementById(before.focus)) document.getElementById(before.focus).focus({preventScroll: true});
+    scrollTo(...before.at);
+  };
+  const renew = async () => {
+    if (fetching || !state || state.version === shown || !getSelection().isCollapsed) return;
+    fetching = true;
+    try {
+      const answer = await fetch('./', {cache: 'no-store'});
+      if (!answer.ok) return;
+      const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      const before = chosen();
+      for (const place of ['main', 'header nav'])
+        document.querySelector(place).replaceChildren(...page.querySelector(place).childNodes);
+      document.getElementById('data').textContent = page.getElementById('data').textContent;
+      shown = page.getElementById('live').dataset.version;
+      showPage();
+      choose(before);
+    } catch (error) {
+      // The server has gone; the events say so.
+    } finally {
+      fetching = false;
+    }
+  };
+  const source = new EventSource('events');
+  source.addEventListener('state', (event) => {
+    lost = false;
+    state = JSON.parse(event.data);
+    say();
+    renew();
+  });
+  source.addEventListener('error', () => { lost = true; say(); });
+  setInterval(() => { say(); renew(); }, 1000);
 }
 )js";
 

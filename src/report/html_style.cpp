@@ -17,6 +17,8 @@ a{color:var(--accent)}
 .skip{position:absolute;left:-999px}.skip:focus{left:8px;top:8px;background:var(--ground);padding:6px}
 nav ul{list-style:none;display:flex;flex-wrap:wrap;gap:4px 16px;padding:0;margin:12px 0}
 .soft{color:var(--soft)}
+.live{border:1px solid var(--edge);border-radius:6px;background:var(--panel);padding:6px 12px;margin:8px 0;overflow-wrap:anywhere}
+.live p{margin:0;max-width:none}#live-now{color:var(--soft);min-height:1.5em}
 .verdict{border:1px solid var(--edge);border-left:6px solid var(--accent);border-radius:6px;background:var(--panel);padding:12px 16px;
 margin:12px 0}
 .verdict.recommended{border-left-color:var(--good)}.verdict.inconclusive{border-left-color:var(--warn)}
@@ -76,10 +78,16 @@ ul.key{list-style:none;display:flex;flex-wrap:wrap;gap:4px 18px;padding:0;margin
 .three section{border:1px solid var(--edge);border-radius:6px;padding:4px 14px 10px}
 footer{margin:40px auto;color:var(--soft);font-size:.9rem}
 .only-script{display:none}.has-script .only-script{display:flex}
-@media (max-width:640px){th:first-child,td:first-child,td.text,th.text{min-width:22ch}}
+@media screen and (max-width:640px){th:first-child,td:first-child,td.text,th.text{min-width:22ch}
+.has-script .wide thead tr{display:flex;flex-wrap:wrap}.has-script .wide thead th{position:static;min-width:0;text-align:left}
+.has-script .wide thead th:first-child{min-width:0}.has-script .wide table:not(.sortable) thead{position:absolute;left:-999px}
+.has-script .wide tbody tr:not([hidden]){display:block;border-bottom:2px solid var(--edge);padding:6px 0}
+.has-script .wide td,.has-script .wide tbody th{display:flex;justify-content:space-between;gap:12px;border:0;padding:2px 10px;
+white-space:normal;min-width:0;overflow-wrap:anywhere;text-align:right}
+.has-script .wide td::before{content:attr(data-title);color:var(--soft);text-align:left;overflow-wrap:normal}}
 @media print{:root{color-scheme:light;--ground:#fff;--panel:#fff;--text:#000;--soft:#333;--edge:#999;--accent:#0b5cad;--good:#1a6e33;
 --bad:#b3261e;--warn:#8a5a00;--other:#6b4fa0;--grid:#ddd}
-body{font-size:11pt}nav,.tools,.has-script .only-script{display:none}.wide{max-height:none;overflow:visible}
+body{font-size:11pt}nav,.live,.tools,.has-script .only-script{display:none}.wide{max-height:none;overflow:visible}
 figure,.verdict,tr,dl.facts div{break-inside:avoid}figure svg{min-width:0}h2,h3{break-after:avoid}
 table{font-size:8pt}thead th{position:static}th,td{padding:2px 5px;white-space:normal}
 th:first-child,td:first-child,td.text,th.text{min-width:0}}

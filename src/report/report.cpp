@@ -514,6 +514,13 @@ std::string html_report(const StudySetup& setup, std::span<const Trial> trials, 
     return all_reports(setup, trials, stop_reason).html;
 }
 
+std::string live_page(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects,
+                      std::string_view version) {
+    const ReportView view(setup, trials);
+    const nlohmann::ordered_json effects = with_effects ? effects_report(view).json : nlohmann::ordered_json();
+    return html_of(view, stop_reason, effects, json_of(view, stop_reason, with_effects ? &effects : nullptr), version);
+}
+
 Reports all_reports(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {
     const ReportView view(setup, trials);
     const EffectsReport effects = effects_report(view);

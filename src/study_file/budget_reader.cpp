@@ -72,6 +72,7 @@ void read_short_budget(const Yaml& node, StudyFile& study) {
         } else node.fail_wanted("a budget such as '30 trials', '45min', '60 trials, 8h' or {trials: 30, until: \"07:00\"}");
     }
     if (!has_trials && !has_time) node.fail_wanted("a budget such as '30 trials' or '45min'");
+    if (!has_trials) study.budget.trials = trials_of_a_time;
 }
 
 }  // namespace
@@ -82,6 +83,8 @@ void read_budget(const Yaml& budget, StudyFile& study) {
     read(budget, keys::budget.trials, study.budget.trials);
     read(budget, keys::budget.wall_clock, study.budget.wall_clock_seconds);
     if (const Yaml* until = budget.find(keys::budget.until)) study.budget_until = read_time_of_day(*until);
+    const bool has_time = budget.find(keys::budget.wall_clock) != nullptr || study.budget_until;
+    if (has_time && budget.find(keys::budget.trials) == nullptr) study.budget.trials = trials_of_a_time;
     read_word<keys::stop_words>(budget, keys::budget.stop, study.budget.when_not_worth_it);
     read(budget, keys::budget.serves, study.budget.serves_seconds);
     if (const Yaml* serves = budget.find(keys::budget.serves); serves != nullptr && !study.budget.when_not_worth_it)

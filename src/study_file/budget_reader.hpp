@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
+
 namespace servetune {
+
+/// The trials of a budget that says a time and no trials: more than any time is enough for.
+constexpr std::size_t trials_of_a_time = 1'000'000;
 
 class Yaml;
 struct StudyFile;

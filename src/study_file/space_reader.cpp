@@ -13,6 +13,7 @@
 #include "servetune/machine/devices.hpp"
 
 #include <algorithm>
+#include <sstream>
 #include <utility>
 
 namespace servetune {
@@ -254,7 +255,10 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     try {
         return std::make_unique<Composition>(std::move(description));
     } catch (const SpaceError& error) {
-        (space != nullptr ? *space : root).fail(error.what());
+        std::istringstream lines(error.what());
+        for (std::string line; std::getline(lines, line);) errors.in([&] { (space != nullptr ? *space : root).fail(line); });
+        errors.throw_any();
+        throw;
     }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "budget_reader.hpp"
 #include "measuring/kind.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
@@ -54,7 +55,9 @@ void check_strategy(const StudyFile& file) {
 
 BayesianOptions StudySetup::bayesian_options() const {
     BayesianOptions options = file.strategy.bayesian;
-    options.trials = file.budget.trials;
+    // A time alone says nothing of how many trials it is enough for: start and confirmation are those of the usual
+    // budget, and then the search goes on.
+    options.trials = file.budget.trials == trials_of_a_time ? Budget{}.trials : file.budget.trials;
     if (file.budget.when_not_worth_it) options.serves_seconds = file.budget.serves_seconds;
     options.beliefs = beliefs;
     options.suggestions = suggestions;

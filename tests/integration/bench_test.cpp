@@ -304,4 +304,13 @@ TEST_CASE("bench: vLLM's spellings mean the same") {
     CHECK(bench(server, folder, {"--max-concurrency", "2", "--requests", "6", "--workload", "random:30x12"}).code == 0);
     CHECK(bench(server, folder, {"--goodput", "ttft"}).err.find("--goodput wants ttft:MILLISECONDS") != std::string::npos);
     CHECK(bench(server, folder, {"--goodput", "ttft:9", "--ttft-limit", "1"}).err.find("two limits for ttft") != std::string::npos);
+    const BenchRun with_unit = bench(
+        server, folder, {"--ttft-limit", "500ms", "--latency-limit", "90 s", "--requests", "6", "--workload", "random:30x12", "--json"});
+    INFO(with_unit.err);
+    REQUIRE(with_unit.code == 0);
+    CHECK(Json::parse(with_unit.out)["request_goodput"].get<double>() > 0);
+    CHECK(bench(server, folder, {"--ttft-limit", "500"}).err.find("say the unit: 500ms or 500s") != std::string::npos);
+    for (const char* wrong : {"500mss", "ms", "-1ms", "0", "nan", "inf", "1e400s"})
+        CHECK(bench(server, folder, {"--ttft-limit", wrong}).err.find("seconds, or a time such as 500ms, wanted") != std::string::npos);
+    CHECK(bench(server, folder, {"--workload", "512x128"}).err.find("--workload 512x128: write random:512x128") != std::string::npos);
 }

@@ -3,6 +3,7 @@
 #include "support/autotune.hpp"
 #include "support/process.hpp"
 #include "support/stream_server.hpp"
+#include "support/terminal.hpp"
 #include "support/test.hpp"
 
 #include "servetune/io/files.hpp"
@@ -11,6 +12,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -91,6 +93,95 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
     CHECK(odd.code == 0);
     CHECK(has(odd.out, "missing: study.yaml: the model './a \"b\": ${HOME}.gguf' does not exist"));
     CHECK(has(odd.out, "missing: 'run' needs the program llama-server (llama.cpp), which is not on the PATH here"));
+}
+
+TEST_CASE("first study: init asks again after a wrong answer, three times in all, whatever the case of letters") {
+    const Machine machine;
+    const auto asks = [&](const std::string& typed) {
+        auto terminal = std::make_unique<OnTerminal>(
+            std::vector<std::string>{SERVETUNE_PROGRAM, "init", "--output", "asked.yaml", "--force"}, machine.folder().path(), 400);
+        terminal->type(typed);
+        return terminal;
+    };
+    auto answered = asks("vlm\nVLLM\norg/Model\nh1000\nH100-SXM\nchta\nCHAT\nspeed\nTTFT_P95 < 2s\n");
+    const int code = answered->watch([](const ShownRows&) {});
+    const std::string shown = answered->shown().text();
+    INFO(shown);
+    REQUIRE(code == 0);
+    CHECK(has(shown, "vllm"));
+    CHECK(has(shown, "the goal is throughput, latency, or a limit"));
+    const std::string text = read_file(machine.folder().path() / "asked.yaml");
+    CHECK(has(text, "model: org/Model\nengine: vllm\n"));
+    CHECK(has(text, "hardware: h100-sxm\n"));
+    CHECK(has(text, "use: chat"));
+    CHECK(has(text, "limits: [\"ttft_p95 < 2s\", success_ratio >= 0.99]"));
+    fs::remove(machine.folder().path() / "asked.yaml");
+    auto wrong = asks("a\nb\nc\n");
+    CHECK(wrong->watch([](const ShownRows&) {}) == 2);
+    CHECK_FALSE(fs::exists(machine.folder().path() / "asked.yaml"));
+}
+
+TEST_CASE("first study: a model that one GPU cannot hold is spread over several, and validate looks at the memory") {
+    Machine machine;
+    machine.install("nvidia-smi", "for i in 1 2 3 4; do echo 'NVIDIA H100 80GB HBM3'; done\n");
+    const std::vector<std::string> words{"init", "--engine", "vllm", "--model", "meta-llama/Llama-3.1-70B-Instruct", "--yes"};
+    const Ran init = machine.run(words);
+    INFO(init.out << init.err);
+    REQUIRE(init.code == 0);
+    const std::string text = read_file(machine.folder().path() / "study.yaml");
+    INFO(text);
+    CHECK(has(text, "preset: quick\n"));
+    const bool spread = has(text, "\nspace: {tensor_parallel_size: 2}\n") || has(text, "\nspace: {tensor_parallel_size: 4}\n");
+    CHECK(spread);
+    const Ran valid = machine.run({"validate", "study.yaml", "--no-installed"});
+    CHECK(valid.code == 0);
+    CHECK(has(valid.out, "default: vllm serve meta-llama/Llama-3.1-70B-Instruct"));
+    CHECK(has(valid.out, "--tensor-parallel-size"));
+    CHECK_FALSE(has(valid.out, "warning: by the cost model"));
+    const auto at = text.find("\nspace: {tensor_parallel_size: ");
+    REQUIRE(at != std::string::npos);
+    machine.folder().write("one.yaml", std::string(text).erase(at + 1, text.find('\n', at + 1) - at));
+    const Ran one = machine.run({"validate", "one.yaml", "--no-installed"});
+    INFO(one.out);
+    CHECK(one.code == 0);
+    CHECK(has(one.out, "warning: by the cost model "));
+    const Ran small = machine.run({"init", "--engine", "vllm", "--model", "Qwen/Qwen3-8B", "--yes", "--force"});
+    CHECK(small.code == 0);
+    CHECK_FALSE(has(read_file(machine.folder().path() / "study.yaml"), "tensor_parallel_size"));
+}
+
+TEST_CASE("first study: a study that differs from the journal in its folder, and an address where nobody listens") {
+    const Machine machine;
+    machine.folder().write("t.csv", measured_rows);
+    machine.folder().write("s.yaml", replaced(replayed, ", delay: 2s", ""));
+    REQUIRE(machine.run({"run", "s.yaml", "--quiet"}).code == 0);
+    CHECK_FALSE(has(machine.run({"validate", "s.yaml", "--no-installed"}).out, "differs"));
+    machine.folder().write("s.yaml", replaced(replaced(replayed, ", delay: 2s", ""), "default: 128", "default: 256"));
+    const Ran valid = machine.run({"validate", "s.yaml", "--no-installed"});
+    INFO(valid.out);
+    CHECK(valid.code == 0);
+    CHECK(has(valid.out, "warning: s holds trials of a study that differs from this one: 'run' wants --accept-changes"));
+    CHECK(has(machine.run({"run", "s.yaml", "--dry-run"}).out, "holds trials of a study that differs from this one"));
+    const Ran dead = machine.run({"init", "--engine", "vllm", "--attach", "http://127.0.0.1:9", "--output", "a.yaml", "--yes"});
+    CHECK(dead.code == 2);
+    CHECK(has(dead.err, "nothing listens on http://127.0.0.1:9"));
+}
+
+TEST_CASE("first study: a time alone bounds a study by time, and a small space what is left of it") {
+    const Machine machine;
+    machine.folder().write("t.csv", measured_rows);
+    machine.folder().write("s.yaml", replaced(replayed, "strategy: exhaustive", "strategy: random") + "budget: 8h\n");
+    const Ran valid = machine.run({"validate", "s.yaml", "--no-installed"});
+    INFO(valid.out);
+    CHECK(has(valid.out, "run: as many trials as time allows, ends after 8 h at the latest, time for about 14400 trials"));
+    const FirstJson plan = FirstJson::parse(machine.run({"validate", "s.yaml", "--no-installed", "--json"}).out)["plan"];
+    CHECK(plan["trials"].is_null());
+    CHECK(plan["seconds"] == 8 * 3600.0);
+    machine.folder().write("s.yaml", replaced(replayed, "delay: 2s", "delay: 200ms"));
+    const Ran run = machine.run({"run", "s.yaml"});
+    INFO(run.err);
+    REQUIRE(run.code == 0);
+    CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | at most 0 s left"));
 }
 
 TEST_CASE("first study: all errors of a file in one run, as lines and as JSON") {

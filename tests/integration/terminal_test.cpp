@@ -64,6 +64,88 @@ Ran redirected(const std::string& how, std::vector<std::string> words, const fs:
 
 }  // namespace
 
+TEST_CASE("completion: shells offer the commands, options and words of the program") {
+    const TemporaryFolder folder;
+    const auto script = [&](const char* shell) {
+        const Ran made = autotune({"completion", shell}, folder.path());
+        REQUIRE(made.code == 0);
+        return folder.write(std::string("completion.") + shell, made.out).string();
+    };
+    const std::string bash = script("bash");
+    const auto offered = [&](const std::string& words, int at) {
+        return ran({"/bin/bash", "--norc", "-c",
+                    "source " + bash + "; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(at) +
+                        "; _autotune; printf '%s\\n' \"${COMPREPLY[@]}\""},
+                   folder.path())
+            .out;
+    };
+    CHECK(offered("autotune ru", 1) == "run\n");
+    CHECK(has(offered("autotune ''", 1), "\nvalidate\n"));
+    CHECK(offered("autotune run s.yaml --dry", 3) == "--dry-run\n");
+    CHECK(offered("autotune export s.yaml --format ''", 4) == "csv\njsonl\noptuna\n");
+    CHECK(has(offered("autotune completion ''", 2), "zsh\n"));
+    CHECK(offered("autotune run --directory ''", 3) == "\n");  // then files
+    CHECK(autotune({"completion", "tcsh"}, folder.path()).code == 2);
+    const std::string zsh = script("zsh");
+    if (std::filesystem::exists("/usr/bin/zsh")) {
+        const Ran checked = ran({"/usr/bin/zsh", "-f", "-c",
+                                 "autoload -Uz compinit; compinit -u -d " + (folder.path() / "dump").string() + "; source " + zsh +
+                                     "; print $_comps[autotune]; _arguments() { print -l -- \"$@\" }; words=(autotune export s.yaml --f); "
+                                     "CURRENT=4; _autotune"},
+                                folder.path());
+        INFO(checked.err);
+        CHECK(checked.code == 0);
+        CHECK(checked.err.empty());
+        CHECK(checked.out.starts_with("_autotune\n"));
+        CHECK(has(checked.out, "\n--format=[csv, jsonl or optuna (an SQLite storage)]:value:(csv jsonl optuna)\n"));
+    } else WARN("skipped: there is no zsh");
+    const std::string fish = script("fish");
+    if (std::filesystem::exists("/usr/bin/fish")) {
+        const auto of_fish = [&](const std::string& line) {
+            return ran({"/usr/bin/env", "HOME=" + folder.path().string(), "/usr/bin/fish", "--no-config", "-c",
+                        "source " + fish + "; complete -C'" + line + "'"},
+                       folder.path())
+                .out;
+        };
+        CHECK(has(of_fish("autotune ru"), "run\t"));
+        CHECK(has(of_fish("autotune run s.yaml --dry"), "--dry-run\t"));
+        CHECK(has(of_fish("autotune export s.yaml --format "), "optuna"));
+    } else WARN("skipped: there is no fish");
+}
+
+TEST_CASE("manual: every command and option of --help, and the exit codes of the documentation") {
+    const TemporaryFolder folder;
+    const Ran page = autotune({"man"}, folder.path());
+    REQUIRE(page.code == 0);
+    const std::string help = autotune({"--help"}, folder.path()).out;
+    const std::string documented = read_file(SERVETUNE_SOURCE "/docs/reference/commands.md");
+    std::istringstream lines(help.substr(help.find("Exit codes:\n") + 12));
+    std::size_t codes = 0;
+    for (std::string line; std::getline(lines, line);) {
+        const auto code = line.find_first_not_of(' ');
+        if (code == std::string::npos) continue;
+        const auto end = line.find(' ', code);
+        const auto meaning = line.find_first_not_of(' ', end);
+        INFO(line);
+        REQUIRE(meaning != std::string::npos);
+        CHECK(has(documented, "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
+        ++codes;
+    }
+    CHECK(codes == 8);
+    CHECK(has(page.out, ".SS autotune run\n"));
+    CHECK(has(page.out, ".SS autotune ask\\-tell\n"));
+    CHECK(has(page.out, "\\fB\\-\\-dry\\-run\\fR\n"));
+    CHECK(has(page.out, ".SH EXIT STATUS\n"));
+    const std::string file = folder.write("autotune.1", page.out).string();
+    if (std::filesystem::exists("/usr/bin/groff")) {
+        const Ran shown = ran({"/usr/bin/groff", "-man", "-ww", "-Tutf8", file}, folder.path());
+        CHECK(shown.code == 0);
+        CHECK(shown.err.empty());
+    } else WARN("skipped: there is no groff");
+    CHECK(autotune({"--version"}, folder.path()).out.starts_with("autotune "));
+    CHECK(has(autotune({"--version"}, folder.path()).out, "\nbuilt with "));
+}
+
 TEST_CASE("terminal: log lines stand above the status lines, time left, best and the failure's reason are seen at every width") {
     for (const unsigned columns : {60U, 80U, 200U}) {
         const TemporaryFolder folder;

@@ -116,6 +116,10 @@ public:
     OnTerminal& operator=(const OnTerminal&) = delete;
 
     [[nodiscard]] pid_t id() const { return pid_; }
+    /// What a person types, also before somebody asks for it.
+    void type(const std::string& text) const {
+        if (write(ours_, text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw std::runtime_error("cannot type");
+    }
     /// Reads what comes until its end, a minute at most, and calls `look` after each piece. The exit code.
     template <class Look>
     int watch(const Look& look) {

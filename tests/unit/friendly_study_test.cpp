@@ -77,7 +77,11 @@ TEST_CASE("friendly study: a budget in a few words") {
     const auto budget = [&](const std::string& text) { return friendly(head + plain_goal + "budget: " + text + "\n").budget; };
     CHECK(budget("45min").wall_clock_seconds == 2700);
     CHECK(budget("45 min").wall_clock_seconds == 2700);
-    CHECK(budget("45min").trials == Budget{}.trials);
+    CHECK(budget("45min").trials == 1'000'000);  // time alone bounds it
+    CHECK(budget("{wall_clock: 8h}").trials == 1'000'000);
+    CHECK(budget("{until: \"07:00\"}").trials == 1'000'000);
+    CHECK(budget("{until: \"07:00\", trials: 9}").trials == 9);
+    CHECK(budget("{stop: when_not_worth_it}").trials == Budget{}.trials);
     CHECK(budget("12 trials").trials == 12);
     CHECK(budget("12").trials == 12);
     CHECK(budget("1 trial").trials == 1);
@@ -114,6 +118,14 @@ TEST_CASE("friendly study: without space the quick preset is searched, never eve
     CHECK(quick.composition->parameters().size() < 10);
     CHECK(friendly(head + plain_goal + "others: search\n").composition->parameters().size() > 30);
     CHECK(friendly(head + plain_goal + "space: {max_num_seqs: [64, 128]}\n").preset_by_default.empty());
+}
+
+TEST_CASE("friendly study: all unknown parameters at once, each with the nearest") {
+    const auto errors =
+        errors_in(head + plain_goal + "space: {max_num_sqes: [64, 128], kv_cache_dtpye: [engine, fp8], block_size: [16]}\n");
+    REQUIRE(errors.size() == 2);
+    CHECK(has(errors[0], "'max_num_sqes' is no parameter or concept of the study's engines; known: max_num_seqs"));
+    CHECK(has(errors[1], "'kv_cache_dtpye' is no parameter or concept of the study's engines; known: kv_cache_dtype"));
 }
 
 TEST_CASE("friendly study: all errors at once, by their lines, each with the nearest known word") {

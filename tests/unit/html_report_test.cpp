@@ -119,7 +119,7 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
     CHECK(has(page, "<strong>" + html_text(headline.title) + ".</strong>"));
     CHECK(has(page, "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" + html_text(headline.command) + "</pre>"));
     for (const char* workload : {">chat</text>", ">long</text>", ">the goal, all tried</text>"}) CHECK(has(page, workload));
-    CHECK(has(page, "<th scope=\"col\">time_to_first_token_p95_seconds &lt;= 500 ms</th>"));
+    CHECK(has(page, "<th scope=\"col\">TTFT p95 (ms) ≤ 500</th>"));
     for (const char* id : {"gains", "search", "trade-offs", "configurations", "parallel", "audit", "noise", "certain", "words"})
         CHECK(has(page, "<h2 id=\"" + std::string(id) + "\">"));
     CHECK(times_in(page, "<li><a href=\"#") + 1 == times_in(page, "<h2 id="));  // each is in the contents, but for the data

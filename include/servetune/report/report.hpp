@@ -24,6 +24,12 @@ std::string json_report(const StudySetup& setup, std::span<const Trial> trials, 
 /// of others is escaped everywhere. Pure, as `markdown_report`.
 std::string html_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason);
 
+/// The same page for a study that runs, as a server gives it out: a line above it that `/events` of that server keeps
+/// (docs/reference/commands.md), and a page that is replaced when an event names another `version`. `with_effects`:
+/// also what takes fitting the models.
+std::string live_page(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason, bool with_effects,
+                      std::string_view version);
+
 /// All of one study. What the parameters do is found once for all: fitting the models takes longer than all else
 /// (seconds at 300 trials).
 struct Reports {

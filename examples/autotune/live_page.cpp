@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "live_page.hpp"
+
+#include "output.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/base/printable.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/sqlite_journal.hpp"
+#include "servetune/report/report.hpp"
+#include "servetune/study/clocks.hpp"
+#include "servetune/study/recommendation.hpp"
+#include "servetune/trial/standings.hpp"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+namespace autotune {
+
+using namespace servetune;
+using OrderedJson = nlohmann::ordered_json;
+
+namespace {
+
+/// When the journal's files were last written: cheap to look at, and different after every event.
+using JournalStamp = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+JournalStamp stamp_of(const std::filesystem::path& folder) {
+    const std::string file = SqliteJournal::file_of(folder).string();
+    struct stat of_file {};
+    struct stat of_log {};
+    constexpr std::int64_t a_second = 1'000'000'000;
+    const auto time = [](const struct stat& one) { return one.st_mtim.tv_sec * a_second + one.st_mtim.tv_nsec; };
+    if (stat(file.c_str(), &of_file) != 0) of_file = {};
+    if (stat((file + "-wal").c_str(), &of_log) != 0) of_log = {};
+    return {time(of_file), of_file.st_size, time(of_log), of_log.st_size};
+}
+
+std::string label(std::string text) {
+    std::string result;
+    for (const char c : printable_line(secrets()(text))) {
+        if (c == '"' || c == '\\') result += '\\';
+        result += c;
+    }
+    return result;
+}
+
+std::string plain_number(double value) { return std::isfinite(value) ? fmt::format("{:.10g}", value) : value > 0 ? "+Inf" : "NaN"; }
+
+double seconds_in(const std::vector<Trial>& trials) {
+    double sum = 0;
+    for (const Trial& trial : trials) sum += trial.cost_seconds();
+    return sum;
+}
+
+std::size_t told_in(const std::vector<Trial>& trials) {
+    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.told(); }));
+}
+
+std::size_t failed_in(const std::vector<Trial>& trials) {
+    return static_cast<std::size_t>(std::count_if(trials.begin(), trials.end(), [](const Trial& one) { return one.failure() != nullptr; }));
+}
+
+std::string tried_text(const Trial& trial, const StudySetup& setup) {
+    const std::string changes = difference_text(trial.configuration, setup.problem->space.default_configuration());
+    return (trial.workload.empty() ? "" : trial.workload + ": ") + (changes.empty() ? "the default" : changes);
+}
+
+/// The best so far with its gain over the default; empty: nothing passes.
+std::string best_text(const StudySetup& setup, const std::vector<Trial>& trials) {
+    const Problem& problem = *setup.problem;
+    const std::vector<Trial> search = search_history(problem, trials);
+    const Standings standings(search, problem.objective, problem.decision);
+    const Standing* best = standings.best();
+    if (best == nullptr) return "";
+    const std::string text = "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
+    const Standing* base = standings.find(problem.space.default_configuration());
+    if (base == nullptr || !base->passes() || base == best) return text;
+    const Gain gain = judged_gain(problem, standings, *best, *base);
+    return fmt::format("{}, {} over the default (95 % interval {} to {})", text, percent(gain.value), percent(gain.low),
+                       percent(gain.high));
+}
+
+}  // namespace
+
+LiveOptions live_options(const std::string& address, const std::optional<std::filesystem::path>& token_file) {
+    LiveOptions result;
+    if (!address.empty()) result.address = LiveAddress::parse(address);
+    std::string from = "SERVETUNE_TOKEN";
+    if (token_file) {
+        from = token_file->string();
+        result.token = read_file(*token_file);
+        while (!result.token.empty() && (result.token.back() == '\n' || result.token.back() == '\r')) result.token.pop_back();
+        if (result.token.empty()) throw UsageError(from + " is empty: it is to hold the page's token");
+        struct stat seen {};
+        if (stat(token_file->c_str(), &seen) == 0 && (seen.st_mode & (S_IRGRP | S_IROTH)) != 0)
+            complain("warning: others on this machine can read the token in {}: chmod 600", from);
+    } else if (const char* known = std::getenv("SERVETUNE_TOKEN")) result.token = known;
+    secrets().add(result.token, "TOKEN");
+    if (!result.token.empty())
+        if (const std::string wrong = wrong_with_token(result.token); !wrong.empty()) throw UsageError(from + ": " + wrong);
+    if (result.token.empty() && !result.address.loopback())
+        throw UsageError("others reach " + result.address.host +
+                         ": a page there wants a token of 16 characters or more, in SERVETUNE_TOKEN or in the file of --token-file");
+    return result;
+}
+
+std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& trials, bool running, std::optional<double> seconds_left) {
+    const Problem& problem = *setup.problem;
+    const std::string study = "study=\"" + label(setup.file.name) + "\"";
+    std::string out;
+    const auto family = [&](const char* name, const char* help) {
+        out += fmt::format("# HELP servetune_{0} {1}\n# TYPE servetune_{0} gauge\n", name, help);
+    };
+    const auto sample = [&](const char* name, const std::string& labels, double value) {
+        out += fmt::format("servetune_{}{{{}{}}} {}\n", name, study, labels.empty() ? "" : "," + labels, plain_number(value));
+    };
+    std::size_t told = 0;
+    std::size_t started = 0;
+    for (const Trial& trial : trials) {
+        told += trial.told() ? 1 : 0;
+        started += !trial.told() && trial.started_at ? 1 : 0;
+    }
+    const std::size_t failed = failed_in(trials);
+    family("trials", "Trials of the study by their state.");
+    sample("trials", "state=\"measured\"", static_cast<double>(told - failed));
+    sample("trials", "state=\"failed\"", static_cast<double>(failed));
+    sample("trials", "state=\"running\"", static_cast<double>(started));
+    sample("trials", "state=\"waiting\"", static_cast<double>(trials.size() - told - started));
+    family("running", "1 while a process measures the study.");
+    sample("running", "", running ? 1 : 0);
+    family("measuring_seconds", "What the told trials took.");
+    sample("measuring_seconds", "", seconds_in(trials));
+    if (seconds_left) {
+        family("left_seconds", "At most so long until the study ends.");
+        sample("left_seconds", "", *seconds_left);
+    }
+    const std::vector<Trial> search = search_history(problem, trials);
+    const Standings standings(search, problem.objective, problem.decision);
+    const Standing* best = standings.best();
+    if (best == nullptr) return out;
+    const std::string metric = "metric=\"" + label(problem.objective.leading().metric) + "\"";
+    family("best", "The goal's metric, of the best that keeps all limits.");
+    sample("best", metric, best->estimate().mean);
+    const Standing* base = standings.find(problem.space.default_configuration());
+    if (base == nullptr || !base->passes()) return out;
+    family("default", "The same of the default.");
+    sample("default", metric, base->estimate().mean);
+    const Gain gain = base == best ? Gain{} : judged_gain(problem, standings, *best, *base);
+    family("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.");
+    sample("gain_ratio", "bound=\"value\"", gain.value);
+    sample("gain_ratio", "bound=\"low\"", gain.low);
+    sample("gain_ratio", "bound=\"high\"", gain.high);
+    return out;
+}
+
+/// Reads, renders and tells, one thing after the other.
+class LivePage::Worker {
+public:
+    Worker(StudySetup setup, std::filesystem::path folder, const Budget& budget, std::function<bool()> running)
+        : setup_(std::move(setup)),
+          folder_(std::move(folder)),
+          budget_(budget),
+          running_(std::move(running)),
+          began_(steady_seconds()),
+          boot_(fmt::format("{:.3f}", unix_seconds())) {}
+
+    void start(LiveServer& server) {
+        server_ = &server;
+        thread_ = std::jthread([this](const std::stop_token& over) { work(over); });
+    }
+    void stop() { thread_ = {}; }
+
+    void ask(const std::string& path, LiveServer::Reply reply) {
+        const std::scoped_lock lock(mutex_);
+        asked_.emplace_back(path, std::move(reply));
+        news_.notify_one();
+    }
+    void look() {
+        const std::scoped_lock lock(mutex_);
+        look_ = true;
+        news_.notify_one();
+    }
+    void phase(const std::string& what) {
+        const std::scoped_lock lock(mutex_);
+        phase_ = what;
+        phase_at_ = unix_seconds();
+    }
+    /// The last event, told at once.
+    void ended(const std::string& how) {
+        Lock lock(mutex_);
+        ended_ = printable_line(secrets()(how));
+        look_ = true;
+        news_.notify_one();
+        told_end_.wait_for(lock, std::chrono::seconds(1), [this] { return end_is_told_; });
+    }
+
+private:
+    using Lock = std::unique_lock<std::mutex>;
+
+    void work(const std::stop_token& over) {
+        constexpr int lower = 10;
+        (void)setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), lower);  // the load generator goes first
+        while (!over.stop_requested()) {
+            std::deque<std::pair<std::string, LiveServer::Reply>> asked;
+            bool looked = false;
+            {
+                Lock lock(mutex_);
+                news_.wait_for(lock, over, std::chrono::seconds(1), [this] { return look_ || !asked_.empty(); });
+                asked.swap(asked_);
+                looked = std::exchange(look_, false);
+            }
+            if (over.stop_requested()) return;
+            try {
+                if (!asked.empty() || looked || server_->readers() > 0) refresh();
+                for (auto& [path, reply] : asked) reply(answer(path));
+                if (looked || server_->readers() > 0) tell();
+            } catch (const std::exception& error) {  // a page that cannot be made is no reason to lose a study
+                const std::string why = printable_line(secrets()(error.what()));
+                for (auto& [path, reply] : asked) reply(text(500, "text/plain; charset=utf-8", "this page cannot be made: " + why + "\n"));
+            }
+        }
+    }
+
+    static LiveServer::Answer text(int status, const char* type, std::string body) {
+        return {status, type, std::make_shared<const std::string>(std::move(body))};
+    }
+
+    void refresh() {
+        const JournalStamp now = stamp_of(folder_);
+        if (now == stamp_ && version_ > 0) return;
+        try {
+            trials_ = std::get<1>(now) == 0 ? std::vector<Trial>{} : SqliteJournal::read(folder_).trials();
+        } catch (const IoError&) {
+            if (version_ > 0) return;  // being made or moved at this moment; what was read last stays
+            trials_.clear();
+        }
+        stamp_ = now;
+        ++version_;
+        best_ = best_text(setup_, trials_);
+    }
+
+    /// Another one after a restart of the server, so that a page that is open is renewed.
+    [[nodiscard]] std::string version() const { return boot_ + "-" + std::to_string(version_); }
+
+    [[nodiscard]] std::optional<double> left() const {
+        if (!running_()) return std::nullopt;
+        Spent spent = spent_in(setup_, budget_, trials_);
+        spent.run_seconds = steady_seconds() - began_;
+        const double seconds = seconds_left(budget_, spent, unix_seconds());
+        return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
+    }
+
+    LiveServer::Answer answer(const std::string& path) {
+        if (path == "/metrics")
+            return text(200, "text/plain; version=0.0.4; charset=utf-8", prometheus_text(setup_, trials_, running_(), left()));
+        if (path != "/") return text(404, "text/plain; charset=utf-8", "there are /, /events and /metrics\n");
+        const bool running = running_();
+        if (!page_ || page_of_ != std::pair(version_, running)) {
+            // Fitting the models takes seconds of a core, which a running load test would miss.
+            page_ = std::make_shared<const std::string>(live_page(setup_, trials_, "", !running, version()));
+            page_of_ = {version_, running};
+        }
+        return {200, "text/html; charset=utf-8", page_};
+    }
+
+    void tell() {
+        std::string phase;
+        double phase_at = 0;
+        std::string end;
+        {
+            const Lock lock(mutex_);
+            phase = phase_;
+            phase_at = phase_at_;
+            end = ended_;
+        }
+        OrderedJson event{{"version", version()},
+                          {"told", told_in(trials_)},
+                          {"failed", failed_in(trials_)},
+                          {"best", best_},
+                          {"running", running_()},
+                          {"trial", ""},
+                          {"tried", ""},
+                          {"phase", ""},
+                          {"began", nullptr},
+                          {"left", nullptr},
+                          {"ended", end}};
+        if (const auto seconds = left()) event["left"] = std::round(*seconds / 10) * 10;  // else it is news every second
+        std::vector<const Trial*> pending;
+        for (const Trial& trial : trials_)
+            if (!trial.told() && trial.started_at) pending.push_back(&trial);
+        if (!pending.empty() && running_()) {
+            const Trial& trial = *pending.back();
+            event["trial"] = fmt::format("trial {}", trial.id);
+            event["tried"] = tried_text(trial, setup_);
+            event["began"] = *trial.started_at;
+            if (phase_at >= *trial.started_at && pending.size() == 1) event["phase"] = phase;
+        }
+        for (auto& [name, value] : event.items())
+            if (value.is_string()) value = printable_line(secrets()(value.get<std::string>()));
+        if (const std::string line = event.dump(-1, ' ', false, OrderedJson::error_handler_t::replace); line != said_) {
+            said_ = line;
+            server_->broadcast(line);
+        }
+        if (end.empty()) return;
+        const Lock lock(mutex_);
+        end_is_told_ = true;
+        told_end_.notify_all();
+    }
+
+    StudySetup setup_;
+    std::filesystem::path folder_;
+    Budget budget_;
+    std::function<bool()> running_;
+    double began_;
+    std::string boot_;
+    LiveServer* server_ = nullptr;
+
+    // Of the thread.
+    JournalStamp stamp_{};
+    std::vector<Trial> trials_{};
+    std::size_t version_ = 0;
+    std::string best_{};
+    std::string said_{};
+    std::shared_ptr<const std::string> page_{};
+    std::pair<std::size_t, bool> page_of_{};
+
+    std::mutex mutex_{};  ///< of what follows
+    std::condition_variable_any news_{};
+    std::condition_variable told_end_{};
+    std::deque<std::pair<std::string, LiveServer::Reply>> asked_{};
+    bool look_ = false;
+    bool end_is_told_ = false;
+    std::string phase_{}, ended_{};
+    double phase_at_ = 0;
+    std::jthread thread_{};  // last: ends before what it uses
+};
+
+LivePage::LivePage(StudySetup setup, std::filesystem::path folder, const Budget& budget, const LiveOptions& options,
+                   std::function<bool()> running)
+    : worker_(std::make_unique<Worker>(std::move(setup), std::move(folder), budget, std::move(running))),
+      server_(std::make_unique<LiveServer>(
+          LiveServer::Options{options.address, options.token},
+          [this](const std::string& path, LiveServer::Reply reply) { worker_->ask(path, std::move(reply)); })) {
+    worker_->start(*server_);
+    server_->start([this] { worker_->look(); });
+}
+
+LivePage::~LivePage() {
+    worker_->stop();  // asks of the server that still come are kept, and go with it
+    server_.reset();
+}
+
+void LivePage::phase(const std::string& what) { worker_->phase(what); }
+void LivePage::ended(const std::string& how) { worker_->ended(how); }
+std::string LivePage::url() const { return server_->url(); }
+
+}  // namespace autotune
