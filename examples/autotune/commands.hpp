@@ -90,6 +90,8 @@ struct ExplainArguments : StudyArguments {
 
 struct RenderArguments : StudyArguments {
     std::vector<std::string> settings{};  ///< name=value
+    std::size_t random = 0;               ///< commands of so many random configurations, one a line
+    std::optional<std::uint64_t> seed{};  ///< of these; nothing: the file's
 };
 
 struct RecommendArguments : StudyArguments {

@@ -295,6 +295,16 @@ int report(const ReportArguments& arguments) {
 int render(const RenderArguments& arguments) {
     const StudyFile file = arguments.load();
     const SearchSpace space(file.composition->parameters(), file.composition->constraints());
+    if (arguments.random > 0) {
+        const FeasibleSet feasible(space);
+        Rng rng(arguments.seed.value_or(file.seed));
+        for (std::size_t i = 0; i < arguments.random; ++i) {
+            const Command command = file.composition->render(feasible.sample(rng), {file.model, {}, 0});
+            const OrderedJson line{{"argv", command.argv}, {"environment", command.environment}, {"files", command.files}};
+            put(stdout, "{}\n", arguments.json ? line.dump() : command.text());
+        }
+        return done;
+    }
     const Configuration configuration = space.changed(space.default_configuration(), settings_of(file, space, arguments.settings));
     const auto violations = space.violations(configuration);
     if (!violations.empty()) throw SpaceError(violations.front());

@@ -227,7 +227,14 @@ int dispatch(int argc, char** argv) {
     explain_command->add_option("--learn-from", explain_arguments.learn_from, "As `run` had it")->allow_extra_args(false);
     RenderArguments render_arguments;
     CLI::App* render_command = add_study_command(app, "render", "The command of a configuration", render_arguments);
-    render_command->add_option("--set", render_arguments.settings, "name=value; the rest keeps its default")->allow_extra_args(false);
+    CLI::Option* render_set =
+        render_command->add_option("--set", render_arguments.settings, "name=value; the rest keeps its default")->allow_extra_args(false);
+    CLI::Option* render_random =
+        render_command->add_option("--random", render_arguments.random, "The commands of so many random configurations, one a line")
+            ->check(whole_number(1))
+            ->excludes(render_set);
+    render_command->add_option("--seed", render_arguments.seed, "Of the random configurations (default: the study's)")
+        ->needs(render_random);
 
     CompareArguments compare_arguments;
     CLI::App* compare_command = app.add_subcommand(

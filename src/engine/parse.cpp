@@ -136,11 +136,13 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
         std::vector<const EngineParameter*> sharing;
         for (const EngineParameter& declared : engine.parameters) {
             const Destination& to = destination_of(engine, declared);
-            if (to.flag == flag || (!to.off_flag.empty() && to.off_flag == flag)) sharing.push_back(&declared);
+            const auto is_here = [&](const std::string& own) { return own == flag || own == word; };  // `--passes.fuse=true` is one, too
+            if (is_here(to.flag) || (!to.off_flag.empty() && is_here(to.off_flag))) sharing.push_back(&declared);
         }
         if (!sharing.empty()) {
             const bool is_switch = std::holds_alternative<BoolDomain>(sharing.front()->parameter.domain);
-            const Value value = is_switch ? Value(flag == destination_of(engine, *sharing.front()).flag) : value_of(argument());
+            const std::string& own = destination_of(engine, *sharing.front()).flag;
+            const Value value = is_switch ? Value(own == flag || own == word) : value_of(argument());
             std::size_t taken = 0;
             for (const EngineParameter* declared : sharing) taken += set(declared->parameter.name, value) ? 1 : 0;
             if (taken == 0) result.unknown.push_back(word);

@@ -111,6 +111,32 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
         {"vllm", "0.14.0", {{"async_scheduling", true}, {"pipeline_parallel_size", whole_value(2)}}, "--async-scheduling", nullptr},
         {"vllm", "0.17.0", {{"quantization", "experts_int8"}}, "experts_int8", "--allow-deprecated-quantization"},
         {"vllm", "0.19.1", {{"quantization", "experts_int8"}}, "experts_int8", nullptr},
+        {"vllm", "0.30.0", {{"enable_batch_sharded_sampling", true}}, "--enable-batch-sharded-sampling", "config/parallel.py"},
+        {"vllm",
+         "0.30.0",
+         {{"enable_batch_sharded_sampling", true}, {"tensor_parallel_size", whole_value(8)}, {"max_num_seqs", whole_value(4)}},
+         "--enable-batch-sharded-sampling",
+         "config/parallel.py"},
+        {"vllm",
+         "0.30.0",
+         {{"enable_batch_sharded_sampling", true}, {"tensor_parallel_size", whole_value(4)}, {"max_num_seqs", whole_value(4)}},
+         "--enable-batch-sharded-sampling",
+         nullptr},
+        {"vllm",
+         "0.24.0",
+         {{"offload_group_size", whole_value(4)}, {"offload_num_in_group", whole_value(5)}},
+         "--offload-num-in-group=5",
+         "more layers than the group has"},
+        {"vllm", "0.24.0", {{"offload_group_size", whole_value(4)}, {"offload_num_in_group", whole_value(4)}}, "=4", nullptr},
+        {"vllm", "0.30.0", {{"use_replayssm", true}, {"mamba_cache_mode", "all"}}, "--use-replayssm", "cache modes none or align"},
+        {"vllm", "0.30.0", {{"use_replayssm", true}, {"speculative_method", "mtp"}}, "--use-replayssm", "without speculation"},
+        {"vllm", "0.30.0", {{"use_replayssm", true}, {"mamba_cache_mode", "align"}}, "--use-replayssm", nullptr},
+        {"vllm", "0.14.0", {{"enable_sequence_parallelism", true}}, "pass_config.enable_sp=true", "needs tensor parallelism"},
+        {"sglang",
+         "0.5.18",
+         {{"min_free_slots_delay", whole_value(4)}, {"pp_size", whole_value(2)}},
+         "--min-free-slots-delay",
+         "not supported with pipeline parallelism"},
     };
     for (const Case& one : cases) check_rule(one);
 }
@@ -128,6 +154,23 @@ TEST_CASE("engine rules: combinations that an engine changes by itself are other
          "deepep",
          "set ep_size to tp_size"},
         {"sglang", "0.5.9", {{"pp_size", whole_value(2)}, {"disable_overlap_schedule", true}}, "--disable-overlap-schedule", "twin"},
+        {"vllm", "0.24.0", {{"offload_prefetch_step", whole_value(2)}}, "--offload-prefetch-step=2", "nothing is fetched ahead"},
+        {"vllm",
+         "0.24.0",
+         {{"offload_group_size", whole_value(4)}, {"cpu_offload_gb", whole_value(8)}},
+         "--cpu-offload-gb=8",
+         "cpu_offload_gb is ignored"},
+        {"vllm", "0.11.0", {{"fuse_allreduce_rms", true}}, "pass_config.enable_fi_allreduce_fusion=true", "sums nothing"},
+        {"vllm",
+         "0.24.0",
+         {{"fuse_allreduce_rms", true}, {"tensor_parallel_size", whole_value(2)}, {"pipeline_parallel_size", whole_value(2)}},
+         "pass_config.fuse_allreduce_rms",
+         "#43616"},
+        {"vllm",
+         "0.19.1",
+         {{"fuse_allreduce_rms", true}, {"tensor_parallel_size", whole_value(2)}, {"pipeline_parallel_size", whole_value(2)}},
+         "pass_config.fuse_allreduce_rms",
+         nullptr},
         {"sglang", "0.5.18", {{"speculative_algorithm", "NEXTN"}, {"enable_mixed_chunk", true}}, "--enable-mixed-chunk", "twin"},
         {"sglang",
          "0.5.9",
@@ -258,7 +301,27 @@ TEST_CASE("engine rules: chips leave out the back ends that they do not have") {
     CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "aiter"));
     CHECK(offers("sglang", "attention_backend", "blackwell", "trtllm_mha"));
     CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "trtllm_mha"));
-    CHECK_FALSE(offers("vllm", "attention_backend", "cdna3", "FLASHINFER"));
+    for (const char* nvidias : {"FLASHINFER", "FLASHMLA", "CUTLASS_MLA", "FLASHINFER_MLA", "HPC_ATTN"})
+        CHECK_FALSE(offers("vllm", "attention_backend", "cdna3", nvidias));
+    for (const char* amds : {"ROCM_ATTN", "ROCM_AITER_FA", "ROCM_AITER_UNIFIED_ATTN", "ROCM_AITER_MLA"}) {
+        CHECK(offers("vllm", "attention_backend", "cdna3", amds));
+        CHECK_FALSE(offers("vllm", "attention_backend", "hopper", amds));
+    }
+    CHECK(offers("vllm", "attention_backend", "cdna3", "TRITON_ATTN"));
+    CHECK_FALSE(offers("vllm", "attention_backend", "turing", "FLASH_ATTN"));
+    CHECK_FALSE(offers("vllm", "attention_backend", "ampere", "FLASHMLA"));
+    for (const char* parameter : {"moe_backend", "linear_backend"}) {
+        CHECK(offers("vllm", parameter, "cdna3", "aiter"));
+        CHECK_FALSE(offers("vllm", parameter, "blackwell", "aiter"));
+        CHECK_FALSE(offers("vllm", parameter, "cdna3", "flashinfer_cutlass"));
+        CHECK_FALSE(offers("vllm", parameter, "blackwell", "b12x"));
+    }
+    CHECK_FALSE(offers("vllm", "quantization", "cdna3", "moe_wna16"));
+    CHECK_FALSE(offers("vllm", "kv_cache_dtype", "cdna3", "nvfp4"));
+    CHECK(offers("sglang", "moe_runner_backend", "cdna3", "aiter"));
+    CHECK_FALSE(offers("sglang", "moe_runner_backend", "cdna3", "deep_gemm"));
+    CHECK_FALSE(offers("sglang", "sampling_backend", "cdna3", "flashinfer"));
+    CHECK_FALSE(offers("sglang", "attention_backend", "hopper", "wave"));
 }
 
 TEST_CASE("engine rules: a version newer than the newest known warns and says what was checked last") {
@@ -275,5 +338,6 @@ TEST_CASE("engine rules: a version newer than the newest known warns and says wh
     };
     CHECK(warnings("0.24.0").empty());
     CHECK(has(warnings("0.99.0"), "0.99.0"));
-    CHECK(has(warnings("0.99.0"), "0.28"));
+    CHECK(has(warnings("0.99.0"), "0.30"));
+    CHECK(warnings("0.30.0").empty());
 }
