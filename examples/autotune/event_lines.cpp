@@ -14,6 +14,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <utility>
 
 namespace autotune {
 
@@ -44,7 +45,7 @@ void EventLines::resumed(std::span<const Trial> history) {
 
 void EventLines::started(const Trial& trial) {
     const std::scoped_lock lock(mutex_);
-    phase_.clear();
+    phases_.erase(trial.id);
     OrderedJson event = event_of("started");
     event["trial"] = trial.id;
     event["workload"] = trial.workload;
@@ -60,6 +61,7 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
     const Standings standings(search, problem.objective, problem.decision);
     const Standing* best = standings.best();
     const Standing* base = standings.find(problem.space.default_configuration());
+    phases_.erase(trial.id);
     OrderedJson event = event_of("told");
     event["trial"] = trial.id;
     event["workload"] = trial.workload;
@@ -76,12 +78,12 @@ void EventLines::told(const Trial& trial, std::span<const Trial> history) {
     put_line(std::move(event));
 }
 
-void EventLines::phase(const std::string& what) {
+void EventLines::phase(std::uint64_t trial, const std::string& what) {
     const std::scoped_lock lock(mutex_);
     const std::string name = what.substr(0, what.find(':'));
-    if (name == phase_) return;
-    phase_ = name;
+    if (std::string& last = phases_[trial]; std::exchange(last, name) == name) return;
     OrderedJson event = event_of("phase");
+    event["trial"] = trial;
     event["phase"] = name;
     put_line(std::move(event));
 }

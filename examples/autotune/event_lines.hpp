@@ -4,6 +4,8 @@
 #include "servetune/study/observer.hpp"
 #include "servetune/study_file/study_file.hpp"
 
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <span>
 #include <string>
@@ -20,8 +22,8 @@ public:
     void resumed(std::span<const servetune::Trial> history) override;
     void started(const servetune::Trial& trial) override;
     void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
-    /// What the trial does now: once for each phase, counts within it are left out. Any thread may tell.
-    void phase(const std::string& what);
+    /// What a trial does now: once for each phase, counts within it are left out. Any thread may tell.
+    void phase(std::uint64_t trial, const std::string& what);
     /// A line for people.
     void said(const std::string& line);
     /// The last line: why it ended, and the report as `report --json` has it.
@@ -30,7 +32,7 @@ public:
 private:
     const servetune::StudySetup& setup_;
     std::mutex mutex_{};
-    std::string phase_{};
+    std::map<std::uint64_t, std::string> phases_{};  ///< of the trials that run
 };
 
 }  // namespace autotune

@@ -262,6 +262,8 @@ private:
         if (!running_()) return std::nullopt;
         Spent spent = spent_in(setup_, budget_, trials_);
         spent.run_seconds = steady_seconds() - began_;
+        const auto runs = [](const Trial& trial) { return trial.started_at && !trial.told(); };
+        spent.at_once = std::max<std::size_t>(1, static_cast<std::size_t>(std::count_if(trials_.begin(), trials_.end(), runs)));
         const double seconds = seconds_left(budget_, spent, unix_seconds());
         return std::isfinite(seconds) ? std::optional(seconds) : std::nullopt;
     }

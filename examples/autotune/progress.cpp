@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cmath>
 #include <set>
+#include <vector>
 
 namespace autotune {
 
@@ -34,7 +35,7 @@ std::string duration(double seconds) {
 double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
     const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) - static_cast<double>(spent.searched);
-    if (spent.told > 0) left = std::min(left, trials_left * spent.trials_seconds / static_cast<double>(spent.told));
+    if (spent.told > 0) left = std::min(left, trials_left * spent.trials_seconds / static_cast<double>(spent.told * spent.at_once));
     return std::max(left, 0.0);
 }
 
@@ -55,6 +56,7 @@ std::string Progress::subject(const Trial& trial) const {
 std::string Progress::left() const {
     Spent spent = spent_;
     spent.run_seconds = steady_seconds() - began_;
+    spent.at_once = at_once_;
     const double seconds = seconds_left(budget_, spent, unix_seconds());
     return std::isfinite(seconds) ? "at most " + duration(seconds) + " left" : "";
 }
@@ -85,12 +87,22 @@ void Progress::resumed(std::span<const Trial> history) {
 }
 
 void Progress::show() {
-    if (number_.empty()) return screen().status({});
+    if (running_.empty()) return screen().status({});
     const LinePart best = incumbent_.empty() ? LinePart{"nothing measured yet", 2} : LinePart{incumbent_, 0};
     const std::size_t columns = screen().width() - 1;
-    const std::string took = duration(steady_seconds() - trial_began_);
-    screen().status({fitted({{number_, 1}, {left(), 0}, best, {interval_, 3}}, columns),
-                     "  " + fitted({{tried_, 2}, {phase_, 1}, {took, 0}}, columns > 2 ? columns - 2 : columns)});
+    const std::size_t below = columns > 2 ? columns - 2 : columns;
+    std::string number;
+    std::vector<LinePart> parts;
+    for (const auto& [trial, one] : running_) {
+        number += (number.empty() ? running_.size() > 1 ? "trials " : "trial " : ", ") + std::to_string(trial);
+        const std::string took = duration(steady_seconds() - one.began);
+        if (running_.size() == 1) parts = {{one.tried, 2}, {one.phase, 1}, {took, 0}};
+        else
+            parts.push_back(
+                {fmt::format("{}: {} {}", trial, one.phase.empty() ? one.tried : one.phase, took), static_cast<int>(parts.size())});
+    }
+    if (most_) number += fmt::format(" of at most {}", *most_);
+    screen().status({fitted({{number, 1}, {left(), 0}, best, {interval_, 3}}, columns), "  " + fitted(parts, below)});
 }
 
 void Progress::tick(const std::stop_token& over) {
@@ -98,18 +110,16 @@ void Progress::tick(const std::stop_token& over) {
     while (!over_.wait_for(lock, over, std::chrono::seconds(1), [&over] { return over.stop_requested(); })) show();
 }
 
-void Progress::phase(const std::string& what) {
+void Progress::phase(std::uint64_t trial, const std::string& what) {
     const std::scoped_lock lock(mutex_);
-    phase_ = printable_line(secrets()(what));
+    if (const auto found = running_.find(trial); found != running_.end()) found->second.phase = printable_line(secrets()(what));
 }
 
 void Progress::started(const Trial& trial) {
     const std::scoped_lock lock(mutex_);
-    const auto most = spent_.told > 0 ? spent_.most : most_trials(setup_, budget_);
-    number_ = most ? fmt::format("trial {} of at most {}", trial.id, *most) : fmt::format("trial {}", trial.id);
-    tried_ = subject(trial);
-    phase_.clear();
-    trial_began_ = steady_seconds();
+    most_ = spent_.told > 0 ? spent_.most : most_trials(setup_, budget_);
+    running_[trial.id] = {subject(trial), "", steady_seconds()};
+    at_once_ = running_.size();
     show();
 }
 
@@ -148,7 +158,7 @@ void Progress::keep_best(const Standings& standings) {
 void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::scoped_lock lock(mutex_);
     add_up(history);
-    number_.clear();
+    running_.erase(trial.id);
     const Objective& objective = setup_.problem->objective;
     const std::vector<Trial> search = search_history(*setup_.problem, history);
     const Standings standings(search, objective, setup_.problem->decision);

@@ -7,6 +7,8 @@
 
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <span>
@@ -21,6 +23,7 @@ struct Spent {
     std::size_t told = 0;               ///< these and those of the report
     double trials_seconds = 0;          ///< of the told trials
     double run_seconds = 0;             ///< since this run began
+    std::size_t at_once = 1;            ///< trials that run beside each other
     std::optional<std::size_t> most{};  ///< the search's trials at the latest (`most_trials`)
 };
 /// Of a history, without `run_seconds`.
@@ -45,8 +48,8 @@ public:
     void resumed(std::span<const servetune::Trial> history) override;
     void started(const servetune::Trial& trial) override;
     void told(const servetune::Trial& trial, std::span<const servetune::Trial> history) override;
-    /// What the trial does now. Any thread may tell.
-    void phase(const std::string& what);
+    /// What a trial does now. Any thread may tell.
+    void phase(std::uint64_t trial, const std::string& what);
 
 private:
     /// What is tried, told by what is changed.
@@ -66,10 +69,14 @@ private:
     Spent spent_{};       ///< without `run_seconds`
     std::string incumbent_;
     std::string interval_;
-    std::string number_;  ///< of the trial that runs; empty: none does
-    std::string tried_;
-    std::string phase_;
-    double trial_began_ = 0;
+    struct Running {
+        std::string tried{};
+        std::string phase{};
+        double began = 0;
+    };
+    std::map<std::uint64_t, Running> running_{};  ///< by the trial's number
+    std::size_t at_once_ = 1;                     ///< as many ran when the last one began
+    std::optional<std::size_t> most_{};           ///< of trials
     std::condition_variable_any over_{};
     std::jthread ticker_{};  // last: ends before what it shows
 };

@@ -28,6 +28,10 @@ int recommend_as(const RecommendArguments& arguments) {
         return nothing_feasible;
     }
     ArtefactOptions options{arguments.host, arguments.port, arguments.image, arguments.gpus, setup.file.secrets(headline.title + ".")};
+    for (const Trial& trial : trials)
+        if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)
+            if (const auto copies = measured->metrics.find("replicas"); copies != measured->metrics.end())
+                options.replicas = static_cast<std::int64_t>(copies->second.value);
     const ArtefactKind kind = named_in(artefact_kinds, arguments.as).value_or(ArtefactKind::shell);
     const Artefact artefact = artefact_of(kind, setup, result.recommended, options);
     if (arguments.output) {
@@ -45,7 +49,7 @@ int recommend_as(const RecommendArguments& arguments) {
         return done;
     }
     if (!artefact.beside.empty())
-        throw UsageError("this command has a file of its own (" + artefact.beside.begin()->first + "): --output DIR writes both");
+        throw UsageError("there are more files (" + artefact.beside.begin()->first + "): --output DIR writes all");
     put(stdout, "{}", artefact.text);
     return done;
 }

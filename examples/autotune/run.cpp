@@ -95,10 +95,10 @@ int run(const RunArguments& arguments) {
         if (aloud) put_text(stderr, line);
     };
     RunHooks hooks{say};
-    hooks.phase = [&](const std::string& what) {
-        if (progress) progress->phase(what);
-        if (events) events->phase(what);
-        if (page) page->phase(what);
+    hooks.phase = [&](std::uint64_t trial, const std::string& what) {
+        if (progress) progress->phase(trial, what);
+        if (events) events->phase(trial, what);
+        if (page) page->phase("trial " + std::to_string(trial) + ": " + what);
     };
     if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
     StudySetup setup = set_up(std::move(file), folder, hooks);

@@ -92,13 +92,14 @@ public:
             if (failure->log_path.empty()) failure->log_path = running.log.string();
             if (failure->log_lines.empty()) failure->log_lines = running.deployment.decisive();
         }
+        const auto copies = static_cast<std::int64_t>(running.deployment.count());  // asked before it is ended
         const bool serves_on = e_.has_load_levels_ && std::holds_alternative<Measurement>(outcome);
         if (!serves_on) stop_seconds += stop();
         if (auto* measurement = std::get_if<Measurement>(&outcome)) {
             measurement->metrics.insert(measurement_.costs().begin(), measurement_.costs().end());
             measurement->metrics.insert(quality.begin(), quality.end());
-            if (e_.options_.fill_devices) measurement->metrics["replicas"] = {static_cast<double>(running.deployment.count())};
-            add_per_device(measurement->metrics, devices_of(running), e_.options_.usd_per_device_hour);
+            if (e_.options_.fill_devices) measurement->metrics["replicas"] = {static_cast<double>(copies)};
+            add_per_device(measurement->metrics, copies * e_.composition_.devices_of(configuration_), e_.options_.usd_per_device_hour);
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
         }
@@ -115,12 +116,8 @@ private:
             quality = std::get<Metrics>(std::move(found));
             for (const auto& [name, metric] : quality) measurement_.say(name + " " + short_number_text(metric.value));
         }
-        return measurement_.of(running.deployment, running.model(), static_cast<double>(devices_of(running)), running.calibration);
-    }
-
-    /// Of all replicas together.
-    [[nodiscard]] std::int64_t devices_of(const Running& running) const {
-        return static_cast<std::int64_t>(running.deployment.count()) * e_.composition_.devices_of(configuration_);
+        return measurement_.of(running.deployment, running.model(), static_cast<double>(e_.composition_.devices_of(configuration_)),
+                               running.calibration);
     }
 
     /// Whether the engine that runs is what this configuration needs. A replicate is a new start: starts differ.
@@ -207,8 +204,12 @@ std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configur
     for (const auto& group : groups_of_devices(allowed, *found_, composition_.devices_of(configuration))) {
         result.emplace_back();
         for (const std::string& device : group) result.back() += (result.back().empty() ? "" : ",") + device;
-        if (!options_.fill_devices) break;
+        const auto given = static_cast<std::int64_t>(result.size() * group.size());
+        if (!options_.fill_devices || (options_.most_devices && given + static_cast<std::int64_t>(group.size()) > *options_.most_devices))
+            break;
     }
+    if (result.empty() && options_.fill_devices)
+        throw IoError("`replicas: fill` needs to know the devices of this machine: nvidia-smi finds none, and `gpus` lists none");
     if (result.empty()) result.emplace_back();
     return result;
 }

@@ -61,7 +61,8 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
     for (const auto& one : all_)
         if (one->error) {
             const std::exception_ptr error = one->error;
-            all_.clear();  // ends the others
+            std::erase_if(all_, [](const auto& other) { return other->deployment == nullptr; });
+            if (!all_.empty()) (void)this->stop();
             std::rethrow_exception(error);
         }
     for (const auto& one : all_) {
@@ -73,7 +74,10 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
 }
 
 Replicas::~Replicas() {
-    if (!all_.empty()) (void)stop();
+    try {
+        if (!all_.empty()) (void)stop();
+    } catch (...) {  // NOLINT(bugprone-empty-catch): each deployment's own destructor tries again
+    }
 }
 
 Endpoint Replicas::endpoint() const {
@@ -135,11 +139,20 @@ std::string Replicas::log_trouble() const {
 
 Ended Replicas::stop() {
     std::vector<Ended> ended(all_.size());
+    const auto end = [&](std::size_t i) {
+        try {
+            ended[i] = all_[i]->deployment->stop();
+        } catch (...) {
+            all_[i]->error = std::current_exception();
+        }
+    };
     {
         std::vector<std::jthread> threads;
-        for (std::size_t i = 1; i < all_.size(); ++i) threads.emplace_back([&, i] { ended[i] = all_[i]->deployment->stop(); });
-        ended.front() = all_.front()->deployment->stop();
+        for (std::size_t i = 1; i < all_.size(); ++i) threads.emplace_back([&end, i] { end(i); });
+        end(0);
     }
+    for (const auto& one : all_)
+        if (one->error) std::rethrow_exception(std::exchange(one->error, nullptr));
     Ended result = ended.front();
     for (std::size_t i = 1; i < ended.size(); ++i) {
         result.seconds = std::max(result.seconds, ended[i].seconds);

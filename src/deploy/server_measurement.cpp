@@ -175,7 +175,7 @@ LoadOptions ServerMeasurement::watched(Watch& watch, const std::string& what) co
 
 void ServerMeasurement::phase(const std::string& what) const {
     try {
-        if (options_.phase) options_.phase(what);
+        if (options_.phase) options_.phase(context_.trial, what);
     } catch (...) {  // NOLINT(bugprone-empty-catch): a status line must not cost what is measured
     }
 }
@@ -204,7 +204,9 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, 
     }
     if (options_.warm_up_requests > 0) {
         Workload few = workloads_.front();
-        few.requests = std::min<std::int64_t>(static_cast<std::int64_t>(options_.warm_up_requests), few.requests.value_or(1 << 20));
+        const std::size_t servers = 1 + endpoint.replicas.size();  // each warms up by itself
+        few.requests =
+            std::min<std::int64_t>(static_cast<std::int64_t>(servers * options_.warm_up_requests), few.requests.value_or(1 << 20));
         if (few.arrival.kind != Arrival::Kind::concurrency) few.arrival = {};
         (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, watched(watch, "warm-up"),
                             watch.load());
@@ -222,6 +224,8 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     test.workload = workload;
     test.workload.seed = derive_seed(workload.seed, context_.seed);
     test.options = watched(watch, called);
+    constexpr std::size_t servers_of_a_loop = 4;
+    test.options.loops = std::max(test.options.loops, (1 + test.endpoint.replicas.size() + servers_of_a_loop - 1) / servers_of_a_loop);
     test.limits = service_limits(limits_of_workload(options_.limits, workload.name));
     test.salt = salt(called);
     test.handshake = handshake_;

@@ -404,7 +404,7 @@ private:
             return skip("physics", "no input tokens, or no FLOP/s in " + of->computes_in + " (prefill)");
         const double per_request = F_ && *F_ > 0 ? *r_.input_tokens / n_ / *F_ : 0;
         const double per_run = D_ > 0 ? *r_.input_tokens / D_ : 0;
-        const double rate = std::max(per_request, per_run);
+        const double rate = std::max(per_request, per_run / c_.servers);
         if (rate <= *most * (1 + physics_tolerance)) return;
         const double flops = present(hardware.flops(of->computes_in)) * c_.devices;
         const double parameters = model.parameters_active - model.parameters_embedding;

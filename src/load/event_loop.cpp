@@ -100,8 +100,6 @@ struct EventLoop::Transfer {
 EventLoop::EventLoop(LoadTask& task, const std::vector<std::size_t>& mine, std::size_t places)
     : task_(task),
       secrets_(secrets_of(task.endpoint)),
-      bases_(bases_of(task.endpoint)),
-      in_flight_(bases_.size()),
       headers_(headers_for(task.endpoint)),
       epoll_(opened(epoll_create1(EPOLL_CLOEXEC), "an epoll instance")),
       curl_timer_(opened_timer()),
@@ -259,7 +257,7 @@ void EventLoop::warm(std::size_t connections) {
     for (std::size_t i = 0; i < connections; ++i) {
         handles.push_back(handle_for(task_.endpoint, "/v1/models", headers_));
         CURL* easy = handles.back().get();
-        curl_easy_setopt(easy, CURLOPT_URL, (bases_[i % bases_.size()] + "/v1/models").c_str());
+        curl_easy_setopt(easy, CURLOPT_URL, (task_.bases[i % task_.bases.size()] + "/v1/models").c_str());
         curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, 1L);
         curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, 10'000L);
         curl_easy_setopt(
@@ -322,9 +320,9 @@ std::size_t EventLoop::server_for(const PlannedRequest& request) {
     if (const auto before = request.follows ? server_of_turn_.find(*request.follows) : server_of_turn_.end();
         before != server_of_turn_.end())
         return server_of_turn_.extract(before).mapped();
-    std::size_t least = first_looked_at_++ % bases_.size();
-    for (std::size_t i = 0; i < bases_.size(); ++i)
-        if (in_flight_[i] < in_flight_[least]) least = i;
+    std::size_t least = task_.first_looked_at++ % task_.bases.size();
+    for (std::size_t i = 0; i < task_.bases.size(); ++i)
+        if (task_.in_flight[i] < task_.in_flight[least]) least = i;
     return least;
 }
 
@@ -353,14 +351,14 @@ void EventLoop::start(std::size_t index, double scheduled) {
                             parser_);
     CURL* easy = transfer.easy.get();
     transfer.server = server_for(request);
-    if (bases_.size() > 1) curl_easy_setopt(easy, CURLOPT_URL, (bases_[transfer.server] + task_.path).c_str());
+    if (task_.bases.size() > 1) curl_easy_setopt(easy, CURLOPT_URL, (task_.bases[transfer.server] + task_.path).c_str());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDS, body->data());
     curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body->size()));
     // Without memory: as an exception, since a request that libcurl does not know would never end.
     if (const CURLMcode code = curl_multi_add_handle(multi_.get(), easy); code != CURLM_OK)
         throw IoError(std::string("a load test cannot send a request: ") + curl_multi_strerror(code));
     transfer.busy = true;
-    ++in_flight_[transfer.server];
+    ++task_.in_flight[transfer.server];
     ++task_.sent;
 }
 
@@ -392,7 +390,7 @@ void EventLoop::finish(Transfer& transfer, CURLcode code) {
     transfer.answer().end(now(), end_of(code, transfer.request_sent), error);
     curl_multi_remove_handle(multi_.get(), easy);
     transfer.busy = false;
-    --in_flight_[transfer.server];
+    --task_.in_flight[transfer.server];
     if (std::exchange(transfer.ending, false)) std::erase(ending_, &transfer);
     idle_.push_back(&transfer);
 

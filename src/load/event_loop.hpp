@@ -27,9 +27,12 @@ struct LoadTask {
     std::span<const PlannedRequest> plan;
     const LoadOptions& options;
     bool closed_loop = false;
-    std::string path{};                   ///< of the interface
-    std::vector<std::string> bodies{};    ///< of the requests that follow none, ready to send
-    std::vector<RequestRecord>& records;  ///< each written by the one loop that has its request
+    std::string path{};                                 ///< of the interface
+    std::vector<std::string> bodies{};                  ///< of the requests that follow none, ready to send
+    std::vector<RequestRecord>& records;                ///< each written by the one loop that has its request
+    std::vector<std::string> bases{};                   ///< of the servers, before any path
+    std::vector<std::atomic<std::size_t>> in_flight{};  ///< of each server
+    std::atomic<std::size_t> first_looked_at{0};        ///< of servers that are equally busy the next one
     std::atomic<std::size_t> sent{0}, ended{0}, failed{0};
     std::atomic<std::uint64_t> token_chunks{0};
 };
@@ -93,10 +96,7 @@ private:
     [[nodiscard]] std::size_t server_for(const PlannedRequest& request);
 
     LoadTask& task_;
-    const Redactor secrets_;                ///< of the endpoint: in no record
-    const std::vector<std::string> bases_;  ///< of the servers, before any path
-    std::vector<std::size_t> in_flight_;    ///< of each server, by this loop
-    std::size_t first_looked_at_ = 0;       ///< of servers that are equally busy the next one
+    const Redactor secrets_;  ///< of the endpoint: in no record
     HeaderList headers_;
     Descriptor epoll_, curl_timer_, schedule_timer_, tick_timer_, stop_event_;  // closed after the connections that epoll watches
     std::unique_ptr<CURLM, MultiDeleter> multi_;

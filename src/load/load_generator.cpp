@@ -159,6 +159,8 @@ LoadRun generate_load(const Endpoint& endpoint, std::span<const PlannedRequest> 
     LoadTask task{.endpoint = endpoint, .plan = plan, .options = options, .records = run.records};
     task.closed_loop = arrival.kind == Arrival::Kind::concurrency;
     task.path = path_of(endpoint);
+    task.bases = bases_of(endpoint);
+    task.in_flight = std::vector<std::atomic<std::size_t>>(task.bases.size());
     task.bodies.resize(plan.size());
     for (std::size_t i = 0; i < plan.size(); ++i)
         if (!plan[i].follows) task.bodies[i] = request_body(endpoint, plan[i], {}, options.ignore_eos);

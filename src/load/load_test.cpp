@@ -15,6 +15,7 @@ namespace {
 AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& run, const BenchmarkResult& result, bool may_end_early) {
     AuditContext context = test.known;
     context.dialect = Dialect::vllm;
+    context.servers = 1 + static_cast<double>(test.endpoint.replicas.size());
     Workload workload = test.workload;
     workload.ignore_eos = workload.ignore_eos && !may_end_early;
     describe(context, workload, result);

@@ -65,8 +65,12 @@ std::vector<Value> Effects::levels_of(const Parameter& parameter, std::size_t mo
 
 void Effects::find_main(const Parts& parts) {
     std::size_t all = 0;
-    for (const Parameter* parameter : parts.parameters) all += levels_of(*parameter, most_levels).size();
-    const std::size_t together = all - parts.parameters.size();  // a parameter's effects add to 0
+    std::size_t together = 0;
+    for (const Parameter* parameter : parts.parameters) {
+        const std::size_t levels = levels_of(*parameter, most_levels).size();
+        all += levels;
+        together += levels == 2 ? 1 : levels;  // of two levels both effects say the same
+    }
     const std::size_t rows = std::max<std::size_t>((beliefs_.size() > 0 ? most_believed : most_points) / std::max<std::size_t>(all, 1), 8);
     for (const Parameter* parameter : parts.parameters) {
         const std::vector<Value> levels = levels_of(*parameter, most_levels);
@@ -110,6 +114,7 @@ void Effects::find_pairs(const Parts& parts) {
         double value = 0;
     };
     std::vector<Candidate> candidates;
+    std::size_t looked_at = 0;  // cells that the strongest is chosen from
     for (std::size_t p = 0; p < levels.size(); ++p)
         for (std::size_t q = p + 1; q < levels.size(); ++q) {
             const std::string& first = parts.parameters[p]->name;
@@ -141,12 +146,13 @@ void Effects::find_pairs(const Parts& parts) {
             std::optional<Eigen::Index> most;
             std::size_t together = 0;
             for (Eigen::Index c = 0; c < count; ++c) {
-                if (most && !(std::abs(t(c)) > std::abs(t(*most)))) continue;
                 const Assignment& cell = found.cells()[static_cast<std::size_t>(c)];
                 const std::size_t measured = measured_with(
                     parts.model.evidence(),
                     {{*parts.parameters[p], cell.at(first), most_pair_levels}, {*parts.parameters[q], cell.at(second), most_pair_levels}});
                 if (measured < least_together) continue;
+                ++looked_at;
+                if (most && !(std::abs(t(c)) > std::abs(t(*most)))) continue;
                 most = c;
                 together = measured;
             }
@@ -161,7 +167,6 @@ void Effects::find_pairs(const Parts& parts) {
     std::erase_if(candidates, [](const Candidate& one) { return !(one.effect.share >= least_share); });
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.effect.share > b.effect.share; });
-    const std::size_t looked_at = candidates.size();
     if (candidates.size() > most_pairs) candidates.erase(candidates.begin() + most_pairs, candidates.end());
     for (Candidate& candidate : candidates) {
         const Contrasts strongest = candidate.grid.shortened(most_covaried).contrasts(candidate.of_cells, *geometry_, beliefs_);

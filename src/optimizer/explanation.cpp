@@ -200,6 +200,7 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
     };
     const auto usual = [&](const Effect& effect) -> const Value& { return problem_.space.at(effect.parameter).default_value; };
     std::vector<Candidate> candidates;
+    std::size_t combinations = 0;  // that the strongest are chosen from
     for (std::size_t i = 0; i < looked_at.size(); ++i)
         for (std::size_t j = i + 1; j < looked_at.size(); ++j) {
             std::optional<Candidate> strongest;
@@ -217,18 +218,18 @@ std::vector<Interaction> Explanation::interactions(const std::vector<Effect>& ef
                                               {{{a->parameter, usual_a}, {b->parameter, usual_b}}, 1.0}},
                                              most_fours);
                     if (four.terms == 0) continue;
+                    ++combinations;
                     const double size = std::abs(mean(*learned, four));
                     if (!strongest || size > strongest->size) strongest = Candidate{a, b, std::move(four), size, together};
                 }
             if (strongest) candidates.push_back(std::move(*strongest));
         }
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.size > b.size; });
-    const std::size_t together = candidates.size();
     candidates.resize(std::min(candidates.size(), most_interactions));
     for (const Candidate& candidate : candidates)
         result.push_back({{candidate.a->parameter, candidate.b->parameter},
                           {candidate.a->level, candidate.b->level},
-                          as_gain(*learned, posterior(*learned, candidate.contrast), together),
+                          as_gain(*learned, posterior(*learned, candidate.contrast), combinations),
                           candidate.together});
     return result;
 }

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <vector>
 
 namespace servetune {
@@ -194,22 +195,23 @@ void add_visible_devices(ServingParts& parts, const StudySetup& setup) {
     parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
 }
 
-/// The replica's share of the devices that all of them were measured on.
-void add_share(ServingParts& parts, std::int64_t replica) {
+/// The replica's share of the devices that all of them were measured on: of those that the study lists, else the first
+/// ones.
+void add_share(ServingParts& parts, const StudySetup& setup, std::int64_t replica) {
+    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
+    std::string listed = deploy != nullptr ? deploy->options.deploy.gpus : "";
+    if (const auto named = parts.environment.find("CUDA_VISIBLE_DEVICES"); listed.empty() && named != parts.environment.end())
+        listed = named->second.empty() ? "" : named->second.front().text;
+    std::vector<std::string> names;
+    std::istringstream words(listed);
+    for (std::string name; std::getline(words, name, ',');) names.push_back(name);
     std::string list;
     for (std::int64_t i = replica * parts.gpus; i < (replica + 1) * parts.gpus; ++i) {
-        parts.devices.push_back(std::to_string(i));
+        const auto place = static_cast<std::size_t>(i);
+        parts.devices.push_back(place < names.size() ? names[place] : std::to_string(i));
         list += (list.empty() ? "" : ",") + parts.devices.back();
     }
     parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
-}
-
-/// How many copies of the engine a configuration was measured with.
-std::int64_t replicas_of(const StudySetup& setup, const Configuration& configuration) {
-    const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
-    if (deploy == nullptr || !deploy->options.fill_devices || !setup.file.devices) return 1;
-    if (setup.file.composition->engine_of(configuration).devices.empty()) return 1;
-    return std::max<std::int64_t>(1, *setup.file.devices / std::max<std::int64_t>(1, setup.file.composition->devices_of(configuration)));
 }
 
 std::string title_line(const ServingParts& parts) { return parts.title.empty() ? "" : "# " + parts.title + "\n"; }
@@ -244,11 +246,11 @@ std::string shell_text(const AllParts& all) {
     for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
     result += exports_text(parts, all.size() == 1);
     if (all.size() == 1) return result + "exec " + words_of(parts.argv, " ", shell_word) + "\n";
-    result += "pids=\ntrap 'kill $pids 2>/dev/null' INT TERM\n";
+    result += "pids=\ntrap 'trap \"\" INT TERM; kill $pids 2>/dev/null; wait; exit 143' INT TERM\n";
     for (const ServingParts& one : all)
         result += "CUDA_VISIBLE_DEVICES=" + shell_word(one.environment.at("CUDA_VISIBLE_DEVICES")) + " " +
                   words_of(one.argv, " ", shell_word) + " &\npids=\"$pids $!\"\n";
-    return result + "wait\nwait\n";  // the first is over when a signal comes
+    return result + "status=0\nfor pid in $pids; do wait \"$pid\" || status=$?; done\nexit $status\n";
 }
 
 std::string slurm_text(const AllParts& all) {
@@ -339,6 +341,7 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
         mounts += fmt::format("            - {{name: model-{}, mountPath: {}, readOnly: true}}\n", i, yaml_text(parts.mounts[i]));
     }
     std::string result = title_line(parts);
+    if (replicas > 1) result += "# the Service spreads connections over the pods at random, not by requests in flight\n";
     if (!parts.variables.empty()) {
         result += "# needs: kubectl create secret generic " + name;
         for (const std::string& variable : parts.variables) result += " --from-env-file=FILE (" + variable + "=...)";
@@ -393,9 +396,9 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         else if (deploy != nullptr && deploy->container) options.image = deploy->container->images.front();
         else throw UsageError("an image is needed that has the engine: --image, or `container` in the study");
     }
-    const std::int64_t replicas = replicas_of(setup, configuration);
+    const std::int64_t replicas = std::max<std::int64_t>(1, options.replicas);
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
-    if (replicas > 1 && !whole_container && deploy->container)
+    if (replicas > 1 && !whole_container && deploy != nullptr && deploy->container)
         throw UsageError("several containers are started by compose or Kubernetes: --as compose, --as kubernetes");
     AllParts all;
     for (std::int64_t i = 0; i < (kind == ArtefactKind::kubernetes ? 1 : replicas); ++i) {
@@ -403,7 +406,7 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         if (!whole_container) of_one.port += static_cast<int>(i);
         all.push_back(parts_of(setup, configuration, of_one, whole_container, kind == ArtefactKind::systemd));
         all.back().port = options.port + static_cast<int>(i);
-        if (replicas > 1 && kind != ArtefactKind::kubernetes) add_share(all.back(), i);
+        if (replicas > 1 && kind != ArtefactKind::kubernetes) add_share(all.back(), setup, i);
         if (replicas > 1 && whole_container) all.back().environment.erase("CUDA_VISIBLE_DEVICES");  // it has no others
         if (replicas == 1 && !whole_container) add_visible_devices(all.back(), setup);
         for (const Word& word : all.back().argv) refuse_bytes(word, "", "file");

@@ -31,7 +31,7 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     out += fmt::format(
         "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
         "levels, all else "
-        "alike (docs/explanation/optimizer.md). The intervals hold all together with 95 %.\n\n"
+        "alike (docs/explanation/optimizer.md). The intervals of the list hold all together with 95 %.\n\n"
         "| parameter | level | gain | interval |\n|---|---|---:|---|\n",
         effects.floor().measured, markdown_text(view.setup.problem->objective.leading().metric));
     std::set<std::string> known;

@@ -99,7 +99,7 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
 
 std::string explained_text(const std::vector<Effect>& effects, const std::vector<Interaction>& interactions, const Problem& problem) {
     std::string out =
-        "against the default level, the others as in a sample of the space; gain with its interval, all together with 95 %\n\n";
+        "against the default level, the others as in a sample of the space; gain with its interval, those of a list together with 95 %\n\n";
     std::string last;
     for (const Effect& effect : effects) {
         if (effect.parameter != last)

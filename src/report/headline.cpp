@@ -201,6 +201,10 @@ Headline headline_of(const ReportView& view) {
         }
     }
     headline.command = view.setup.advice(result.recommended);
+    if (const auto copies = value_in(view.means(result.recommended), "replicas"); copies && *copies > 1)
+        headline.advice += fmt::format(
+            " It was measured as {:.0f} copies, each on devices and a port of its own; `autotune recommend --as shell` starts them all.",
+            *copies);
     headline.given_away = given_away_text(view);
     return headline;
 }

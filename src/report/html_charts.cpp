@@ -307,7 +307,7 @@ std::string effects_figure(const HtmlView& page) {
     return figure_of_page(
         interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
         page.shown(fmt::format("{} with one parameter at this level against the average of its levels, by the models of {} configurations. "
-                               "Grey: the interval holds zero, so it is not known whether it helps.{}",
+                               "All intervals hold together with 95 %. Grey: it holds zero, so it is not known whether the level helps.{}",
                                metric_title(page.leading().metric), page.effects["configurations"].get<std::size_t>(),
                                left_out > 0 ? fmt::format(" {} more are left out.", left_out) : "")));
 }

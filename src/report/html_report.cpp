@@ -175,11 +175,11 @@ private:
             if (!gain["low"].is_number() || !gain["high"].is_number() || !gain["value"].is_number()) continue;
             if (gain["low"].get<double>() <= 0 && gain["high"].get<double>() >= 0) continue;
             out += "<li>" +
-                   shown(fmt::format(
-                       "{} = {} with {} = {}: {} beyond what each does alone (95 % interval {} to {}); measured together {} times",
-                       text(pair["parameters"][0]), text(pair["levels"][0]), text(pair["parameters"][1]), text(pair["levels"][1]),
-                       percent(gain["value"].get<double>()), percent(gain["low"].get<double>()), percent(gain["high"].get<double>()),
-                       pair["together"].get<std::size_t>())) +
+                   shown(fmt::format("{} = {} with {} = {}: {} beyond what each does alone (interval {} to {}, 95 % for all pairs "
+                                     "together); measured together {} times",
+                                     text(pair["parameters"][0]), text(pair["levels"][0]), text(pair["parameters"][1]),
+                                     text(pair["levels"][1]), percent(gain["value"].get<double>()), percent(gain["low"].get<double>()),
+                                     percent(gain["high"].get<double>()), pair["together"].get<std::size_t>())) +
                    "</li>\n";
         }
         return "<h3>Pairs</h3>\n" + (out.empty() ? "<p>No two of them are known to act together.</p>\n" : "<ul>\n" + out + "</ul>\n");

@@ -36,6 +36,8 @@ Source cost_model(const StudyFile& study) {
     try {
         if (study.workloads.empty()) throw UsageError("the study names no workload");
         if (study.hardware.empty()) throw UsageError("the study does not say on which hardware");
+        if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices)
+            throw UsageError("it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
         const Catalogue catalogue(study.search_spaces);
         std::string rests_on = study.hardware + " " + study.model;

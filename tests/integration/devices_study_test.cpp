@@ -168,11 +168,29 @@ TEST_CASE("devices: replicas fill the machine, are measured as one server, and t
     if (single) {
         CHECK(script.find("# 4 replicas, ports 8000 to 8003: ") != std::string::npos);
         CHECK(script.find("\nCUDA_VISIBLE_DEVICES=3 vllm serve ") != std::string::npos);
+        CHECK(tuned.out.find("measured as 4 copies") != std::string::npos);
         CHECK(as("kubernetes").find("\n  replicas: 4\n") != std::string::npos);
         CHECK(as("compose").find("\"8003:8000\"") != std::string::npos);
         CHECK(as("slurm").find("#SBATCH --gres=gpu:4\n") != std::string::npos);
     } else if (pairs) CHECK(script.find("\nCUDA_VISIBLE_DEVICES=2,3 vllm serve ") != std::string::npos);
     else CHECK(script.find("\nexec vllm serve ") != std::string::npos);
+}
+
+TEST_CASE("devices: replicas take no more devices than the study says, and none where nobody knows them") {
+    const std::string rest = "space: {tensor_parallel_size: 1}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\n";
+    const std::string fill = "{deploy: {watch: off, warm_up: 1, replicas: fill}}";
+    const GpuMachine four(4);
+    const Ran half = four.run("run", moe_study("machine: {count: 2}\n", fill, "total_tokens_per_second", rest));
+    INFO(half.out << half.err);
+    const auto trials = SqliteJournal::read(four.folder.path() / "layouts").trials();
+    REQUIRE(!trials.empty());
+    REQUIRE(trials.front().measurement() != nullptr);
+    CHECK(trials.front().measurement()->metrics.at("replicas").value == 2);
+    CHECK(four.claims() == std::vector<std::string>{"1 of 1: 0", "1 of 1: 1"});
+    const GpuMachine none(0);
+    const Ran blind = none.run("run", moe_study("machine: {count: 2}\n", fill, "total_tokens_per_second", rest));
+    CHECK(blind.code == 3);
+    CHECK((blind.out + blind.err).find("`replicas: fill` needs to know the devices of this machine") != std::string::npos);
 }
 
 TEST_CASE("devices: where one replica cannot start, all end, and the trial fails with that one's words") {

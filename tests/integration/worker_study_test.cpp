@@ -6,6 +6,8 @@
 #include "servetune/base/present.hpp"
 #include "servetune/io/files.hpp"
 
+#include <nlohmann/json.hpp>
+
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -98,6 +100,31 @@ TEST_CASE("worker study: kill -9 leaves nothing that the next run does not end, 
     CHECK((ended.code == 0 || ended.code == 1));
     for (const Trial& trial : study.trials()) CHECK(trial.told());
     CHECK(study.left().empty());
+}
+
+TEST_CASE("worker study: each phase names its trial, between that trial's start and its end") {
+    const DeployedStudy study(text_of_workers("gpus: \"0,1\", workers: 2"));
+    const Ran ended = study.run({"--json-lines", "--trials", "6"});
+    INFO(ended.out << ended.err);
+    REQUIRE((ended.code == 0 || ended.code == 1));
+    std::set<std::int64_t> running;
+    std::size_t most = 0;
+    std::map<std::int64_t, std::set<std::string>> phases;
+    std::istringstream lines(ended.out);
+    for (std::string line; std::getline(lines, line);) {
+        const auto event = nlohmann::json::parse(line);
+        const std::string name = event.at("event");
+        if (name == "started") running.insert(event.at("trial").get<std::int64_t>());
+        if (name == "told") running.erase(event.at("trial").get<std::int64_t>());
+        most = std::max(most, running.size());
+        if (name != "phase") continue;
+        const auto trial = event.at("trial").get<std::int64_t>();
+        CHECK(running.contains(trial));
+        CHECK(phases[trial].insert(event.at("phase")).second);  // once each
+    }
+    CHECK(most == 2);
+    for (const auto& [trial, of_trial] : phases) CHECK(of_trial.contains("starting the engine"));
+    CHECK(phases.size() >= 6);
 }
 
 TEST_CASE("worker study: parts that cannot be are refused before anything starts") {

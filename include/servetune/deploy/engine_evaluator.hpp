@@ -51,6 +51,7 @@ public:
         std::optional<QualityOptions> quality{};      ///< asked before the load test of each configuration; nothing: not asked
         std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
         bool fill_devices = false;                    ///< as many copies of the engine as the devices hold, loaded as one server
+        std::optional<std::int64_t> most_devices{};   ///< for all copies together; nothing: all that there are
         std::size_t all_logs_bytes = 1UL << 30UL;     ///< of all trials together; over it the oldest go
 
         /// What cannot be in these options, for a person; empty: nothing.

@@ -44,7 +44,7 @@ struct MeasureOptions {
     std::function<void(const std::string&)> say{};
     /// What a trial does at this moment, for a status line: `starting the engine`, `chat: 120 of 300 requests`. From
     /// any thread, twice a second at most; what it throws is ignored.
-    std::function<void(const std::string&)> phase{};
+    std::function<void(std::uint64_t trial, const std::string& what)> phase{};
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;

@@ -39,6 +39,7 @@ struct AuditContext {
     std::optional<ServedModel> served{};
     std::optional<HardwareSpec> hardware{};
     double devices = 1;                        ///< accelerators that share the work of one step
+    double servers = 1;                        ///< that share the requests, each on as many
     std::optional<double> tokens_per_step{1};  ///< most that a stream can gain in one step; above 1: speculation; absent: not known
 };
 

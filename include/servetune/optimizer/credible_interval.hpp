@@ -3,7 +3,7 @@
 
 namespace servetune {
 
-/// A number and its 95 % interval.
+/// A number and its 95 % interval; of effects all intervals of a list hold together with 95 % (`as_gain`).
 struct CredibleInterval {
     double value = 0;
     double low = 0;

@@ -28,6 +28,7 @@ struct ArtefactOptions {
     std::string image{};                 ///< of compose and Kubernetes; empty: the study's
     std::optional<std::int64_t> gpus{};  ///< in place of those that the layout takes; 0: none are asked for
     std::string title{};                 ///< a line of comment, such as the verdict
+    std::int64_t replicas = 1;           ///< copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
 };
 
 /// A file to write, and files that have to lie beside it.

@@ -169,8 +169,9 @@ struct StudySetup {
 
 /// What the program that runs the trials lends to what measures them.
 struct RunHooks {
-    std::function<void(const std::string&)> say{};    ///< lines for a person while a trial runs; empty: silent
-    std::function<void(const std::string&)> phase{};  ///< what the trial does at this moment (MeasureOptions::phase)
+    std::function<void(const std::string&)> say{};  ///< lines for a person while a trial runs; empty: silent
+    /// What a trial does at this moment (MeasureOptions::phase).
+    std::function<void(std::uint64_t trial, const std::string& what)> phase{};
     std::shared_ptr<Watchdog> watchdog{};  ///< ends a trial's processes where this program dies first; none: only their leader is told
 };
 

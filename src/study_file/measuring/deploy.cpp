@@ -144,6 +144,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
     options.usd_per_device_hour = file.usd_per_device_hour;
+    options.most_devices = file.devices;
     if (file.quality) options.quality = quality_options(file, *setup.problem, options.folder);
     if (choice.workers > 1 && options.quality)
         throw UsageError(file.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
@@ -175,7 +176,7 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             definition[of_later_versions + "evaluator.deploy.container.image " + image] = pinned.empty() ? "not here" : pinned;
         }
     definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
-                                     (options.fill_devices ? " replicas=fill" : "");
+                                     (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "");
     if (setup.file.quality) {
         const QualityOptions& quality = setup.file.quality->options;
         std::string asked;
