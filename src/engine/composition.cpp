@@ -111,6 +111,12 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
 void Composition::state_model(Engine& engine) const {
     for (Constraint& constraint : engine.constraints)
         if (auto* rule = std::get_if<Require>(&constraint)) rule->expression = with_model_facts(rule->expression, description_.model_facts);
+    // Without a flag the longest request is what the model was made for.
+    if (const auto context = description_.model_facts.find("model.context_tokens"); context != description_.model_facts.end())
+        for (EngineParameter& declared : engine.parameters)
+            if (declared.parameter.concept_name == "max_context_tokens" && declared.parameter.offers_unset &&
+                !declared.parameter.value_when_unset)
+                declared.parameter.value_when_unset = Value(context->second);
 }
 
 /// Drops what the version of the study does not have: parameters, and values of choices.

@@ -73,6 +73,7 @@ std::optional<std::string> quantization_of(std::string rest, const ModelSpec& mo
 std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
     std::map<std::string, std::int64_t> facts{
         {"model.layers", model.layers}, {"model.attention_heads", model.attention_heads}, {"model.experts", model.experts}};
+    if (model.context_tokens > 0) facts["model.context_tokens"] = model.context_tokens;
     // Latent attention keeps less than keys and values of its heads: what is asked of these does not hold for it.
     const auto cached = static_cast<double>(4 * model.attention_layers * model.kv_heads * model.head_dim);
     if (model.kv_heads > 0 && model.kv_bytes_per_token_16bit >= cached) {

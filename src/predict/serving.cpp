@@ -102,14 +102,27 @@ StartResult refuses(const EngineTraits& traits, const char* event, const std::ve
     return result;
 }
 
+/// Weights of 16 bits that are held and computed in 32: twice the bytes, in memory and in each step.
+void widen_to_fp32(Serving& serving) {
+    auto& weights = serving.target.model.weights;
+    const auto native = weights.find(serving.settings.quantization);
+    if (native == weights.end() || (native->second.computes_in != "bf16" && native->second.computes_in != "fp16")) return;
+    const ModelWeights narrow = native->second;
+    weights["fp32"] = {2 * narrow.bytes, 2 * narrow.per_token, "fp32"};
+    serving.settings.quantization = "fp32";
+}
+
 /// Which weights are served: those of the checkpoint, or what a flag makes of them.
 void read_quantization(Serving& serving, ByConcept& by, const ServedModel& checkpoint) {
     ServingSettings& settings = serving.settings;
     settings.quantization = checkpoint.quantization;
     const std::string flag = by.text("quantization");
-    (void)by.text("weight_dtype");
-    if (flag.empty() || flag == "none") return;
+    const std::string dtype = by.text("weight_dtype");
     const bool plain = checkpoint.quantization == checkpoint.model.native_type;
+    if (flag.empty() || flag == "none") {
+        if (plain && (dtype == "float32" || dtype == "float")) widen_to_fp32(serving);
+        return;
+    }
     const std::string stem = flag.substr(0, flag.find_first_of("_-"));
     const bool same = checkpoint.quantization.starts_with(stem) || (by.meaning("quantization") == "as_checkpoint" && !plain);
     if (same) return;
@@ -136,6 +149,8 @@ void read_cache(Serving& serving, ByConcept& by) {
     };
     settings.cache_bits = key.empty() && value.empty() ? bits(settings.cache_type)
                                                        : (bits(key.empty() ? "bf16" : key) + bits(value.empty() ? "bf16" : value)) / 2;
+    const std::string said = by.text("kv_cache_dtype");
+    if (settings.quantization == "fp32" && key.empty() && value.empty() && (said.empty() || said == "auto")) settings.cache_bits = 32;
     settings.memory_fraction = by.number("memory_fraction").value_or(0.9);
     if (const auto bytes = by.number("kv_cache_bytes")) settings.cache_bytes = bytes;
     if (const auto tokens = by.number("cached_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);

@@ -67,6 +67,10 @@ constexpr std::array<std::string_view, 29> wrappers{
     "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
     "kubectl", "command"};
 constexpr std::array<std::string_view, 3> containers{"docker", "podman", "nerdctl"};
+/// Options of these whose value is a name or a place, never a program: `--name llama-server`.
+constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
+                                                           "--label", "-l",         "-v",    "--volume",  "--mount",   "-w",
+                                                           "--user",  "-u",         "--pod", "-p",        "--publish", "--workdir"};
 
 /// What starts no engine: clients that measure, downloads, what looks around. Their lines say nothing of the serving
 /// command.
@@ -291,6 +295,7 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
             sets(words[at]);
             if (!container || words[at - 1] == "env" || assigned + 1 == at) assigned = at;
         }
+        if (container && at > first && is_one_of(words[at - 1], container_names)) continue;
         if (container && words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
         if (const Engine* engine = launched_at(words, at)) return answer(*engine, from(at));
         // `sh -c "..."`: a command in one word.

@@ -139,9 +139,17 @@ private:
         return nullptr;
     }
     [[nodiscard]] std::string version_of(const Engine& engine) const {
-        for (const GivenFact& given : request_.facts)
-            if (given.name == "version" || given.name == engine.name + ".version") return given.value;
-        return version_in(source_.texts, engine);
+        std::string version;
+        for (const SeenRow& row : rows_) {
+            if (row.engine != &engine) continue;
+            const std::string own = fact(row.index, engine.name + ".version");
+            const std::string given = !own.empty() ? own : fact(row.index, "version");
+            if (!version.empty() && !given.empty() && given != version)
+                throw SpaceError("--set version: a study has one version of " + engine.name + ", and its results are of " + version +
+                                 " and " + given + "; write a study of each");
+            if (!given.empty()) version = given;
+        }
+        return !version.empty() ? version : version_in(source_.texts, engine);
     }
 
     /// Flags for what the file says of the server, and for what was given by hand.
@@ -356,7 +364,11 @@ private:
         if (conversations) text += ", use: sharegpt";
         else
             text += ", dataset: {kind: random, input_tokens: " + whole(work.input_tokens.value_or(1)) +
-                    ", output_tokens: " + whole(work.output_tokens.value_or(1)) + (equal ? "" : ", range_ratio: 0.5") + "}";
+                    ", output_tokens: " + whole(work.output_tokens.value_or(1)) + "}";
+        if (!conversations && !equal && work.output_tokens)
+            remarks_.push_back("workload " + group.name +
+                               ": its answers differ in length, and the results do not say how; the study has "
+                               "the mean (range_ratio is for you to add)");
         if ((agree || conversations) && requests > 0) text += ", requests: " + whole(requests);
         if (work.in_flight && *work.in_flight >= 1) text += ", arrival: {concurrency: " + whole(*work.in_flight) + "}";
         else if (work.rate && *work.rate > 0) text += ", arrival: {rate: " + text_of(Value(*work.rate)) + "}";

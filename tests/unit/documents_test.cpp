@@ -56,11 +56,11 @@ TEST_CASE("documents: launchers with a prompt, an environment, wrappers and othe
 }
 
 TEST_CASE("documents: containers run the engine of their image, or the command behind it, or are not recognised") {
-    CHECK(commands_in("containers.md") == Lines{"VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve --model org/Model-8B --max-num-seqs 512",
-                                                "vllm serve --model org/Model-8B",
-                                                "python3 -m sglang.launch_server --model-path org/Model-8B --tp-size 2",
-                                                "? docker run --gpus all someone/server:1 --model org/Model-8B",
-                                                "? docker run --gpus all someone/server:1 --model org/Model-8B"});
+    CHECK(commands_in("containers.md") ==
+          Lines{"VLLM_ATTENTION_BACKEND=FLASHINFER vllm serve --model org/Model-8B --max-num-seqs 512", "vllm serve --model org/Model-8B",
+                "python3 -m sglang.launch_server --model-path org/Model-8B --tp-size 2",
+                "? docker run --gpus all someone/server:1 --model org/Model-8B",
+                "? docker run --gpus all someone/server:1 --model org/Model-8B", "vllm serve --model org/Model-8B --max-num-seqs 48"});
 }
 
 TEST_CASE("documents: comments replace flags and values for the block below them, scripts' comments say nothing") {

@@ -278,6 +278,22 @@ TEST_CASE("engine rules: what depends on the model's heads is a rule where they 
     CHECK(rules("org/unknown") == 0);
 }
 
+TEST_CASE("engine rules: the model's context is the longest request where no flag sets it") {
+    const Case short_of{"vllm",
+                        "0.17.0",
+                        {{"enable_chunked_prefill", false}, {"max_num_batched_tokens", whole_value(32'768)}},
+                        "--no-enable-chunked-prefill",
+                        "the longest prompt must fit in one step"};
+    check_rule(short_of, {{"model.context_tokens", 40'960}});
+    Case fits = short_of;
+    fits.because = nullptr;
+    check_rule(fits, {{"model.context_tokens", 32'768}});
+    check_rule(fits);  // the model is not known
+    Case shortened = fits;
+    shortened.settings.emplace_back("max_model_len", whole_value(8192));
+    check_rule(shortened, {{"model.context_tokens", 40'960}});
+}
+
 TEST_CASE("engine rules: chips leave out the back ends that they do not have") {
     const auto values = [](const char* engine, const char* parameter, const char* chip) {
         SpaceDescription description{{shipped_catalogue.engine(std::string(engine))}};

@@ -5,6 +5,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/engine/failure_reader.hpp"
+#include "servetune/perf/cost_model.hpp"
 #include "servetune/predict/serving.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/study_file/catalogue.hpp"
@@ -192,6 +193,8 @@ TEST_CASE("serving: vLLM's flags") {
                  {"--no-enable-chunked-prefill --max-num-batched-tokens=50000",
                   [](S s) { return !s.chunked_prefill && s.max_batched_tokens == 50'000; }},
                  {"--async-scheduling", [](S s) { return s.overlap; }},
+                 {"--dtype=float32", [](S s) { return s.quantization == "fp32" && s.cache_bits == 32; }},
+                 {"--dtype=float32 --kv-cache-dtype=fp8", [](S s) { return s.quantization == "fp32" && s.cache_bits == 8; }},
                  {"--attention-backend=TRITON_ATTN", [](S s) { return s.attention_backend == "TRITON_ATTN"; }},
                  {"--enforce-eager", [](S s) { return s.graph_max_tokens == 0 && !s.compiled; }},
                  {"--compilation-config.cudagraph_mode=NONE", [](S s) { return s.graph_max_tokens == 0; }},
@@ -305,6 +308,25 @@ TEST_CASE("serving: llama.cpp's flags") {
                   {"--spec-type draft-simple --spec-draft-model Qwen/Qwen3-0.6B --spec-draft-n-max 4", [](S s) {
                        return s.speculation.method == "draft_model" && s.speculation.tokens == 4 && s.speculation.draft_bytes > 1e9;
                    }}});
+}
+
+TEST_CASE("serving: weights in 32 bits take twice the memory and time, quantized ones stay as they are") {
+    const auto cost = [](const std::string& line) {
+        const Serving serving = read(line);
+        REQUIRE(serving.refused.end == StartResult::End::serves);
+        return CostModel(serving.target, serving.settings);
+    };
+    const StepWork one{.decode_sequences = 1, .decode_context_tokens = 1};
+    const StepWork prompt{.prefill_sequences = 1, .prefill_tokens = 4096};
+    for (const std::string& command : {vllm, sglang}) {
+        const CostModel narrow = cost(command), wide = cost(command + "--dtype=float32");
+        CHECK(wide.step(one).linear / narrow.step(one).linear == Approx(2).epsilon(0.01));  // read
+        CHECK(wide.step(prompt).linear / narrow.step(prompt).linear > 1.9);                 // computed
+        CHECK(cost(command + "--dtype=float").step(one).linear == wide.step(one).linear);
+        CHECK(cost(command + "--dtype=float16").step(one).linear == narrow.step(one).linear);
+        CHECK(wide.memory().weights_bytes / narrow.memory().weights_bytes == Approx(2).epsilon(0.01));
+    }
+    CHECK(settings("vllm serve Qwen/Qwen3-14B-AWQ --dtype=float32").quantization == "awq");
 }
 
 TEST_CASE("serving: names, addresses, checkpoints") {

@@ -205,3 +205,43 @@ TEST_CASE("given facts: a file before the colon, a value with one") {
     CHECK(GivenFact::parse("model=host:5/x=y").file.empty());
     for (const char* wrong : {"", "a", "=", "a:=b"}) CHECK_THROWS_AS(GivenFact::parse(wrong), SpaceError);
 }
+
+TEST_CASE("written study: lengths that the results do not tell are not made up, a remark says so") {
+    std::string uneven = printed_block(1000, 512, 128);
+    uneven.replace(uneven.find("Total generated tokens: 12800"), 29, "Total generated tokens: 12850");
+    const TemporaryFolder folder;
+    const auto written = [&](const std::string& block) {
+        return write_study(
+            source_of({{"a.md", command("vllm serve org/Model-8B") + block + command("vllm serve org/Model-8B -tp 2") + block}}),
+            request_for(""), folder.path() / "study.yaml", shipped_catalogue);
+    };
+    const auto told = [](const WrittenStudy& study) {
+        return std::any_of(study.remarks.begin(), study.remarks.end(),
+                           [](const std::string& remark) { return has(remark, "its answers differ in length"); });
+    };
+    const WrittenStudy of_uneven = written(uneven);
+    CHECK_FALSE(has(of_uneven.yaml, "range_ratio"));
+    CHECK(told(of_uneven));
+    CHECK_FALSE(told(written(printed_block(1000, 512, 128))));
+}
+
+TEST_CASE("written study: the version of a file counts for its results only") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const ResultSource source = source_of({{"runs/a.json", serving_json(8, 6400)}, {"runs/b.json", serving_json(8, 7000)}});
+    const std::vector<std::string> engines{"a.json:engine=vllm", "b.json:engine=sglang", "a.json:max_num_seqs=64", "b.json:tp_size=2"};
+    const auto versions = [&](std::vector<std::string> facts) {
+        facts.insert(facts.begin(), engines.begin(), engines.end());
+        return write_study(source, request_for("", facts), file, shipped_catalogue).yaml;
+    };
+    CHECK(has(versions({"a.json:version=0.17.0", "b.json:version=0.5.9"}), "engine_versions: {vllm: 0.17.0, sglang: 0.5.9}\n"));
+    CHECK(has(versions({"b.json:version=0.5.9"}), "engine_versions: {sglang: 0.5.9}\n"));
+    CHECK(has(versions({"vllm.version=0.17.0"}), "engine_versions: {vllm: 0.17.0}\n"));
+    const auto error = message_of<SpaceError>([&] {
+        (void)write_study(source,
+                          request_for("", {"engine=vllm", "a.json:max_num_seqs=64", "b.json:max_num_seqs=128", "a.json:version=0.17.0",
+                                           "b.json:version=0.24.0"}),
+                          file, shipped_catalogue);
+    });
+    CHECK(has(error, "a study has one version of vllm, and its results are of 0.17.0 and 0.24.0"));
+}

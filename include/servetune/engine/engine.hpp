@@ -63,8 +63,8 @@ struct DeviceFactor {
 
 /// What rules may say of the model that is served, beside the engine's own parameters: `model.attention_heads % tp_size
 /// == 0`. Where the model is not known, a part of a rule that needs one of these is not known either.
-inline constexpr std::array<std::string_view, 5> model_facts{"model.layers", "model.attention_heads", "model.experts", "model.kv_heads",
-                                                             "model.queries_per_kv_head"};
+inline constexpr std::array<std::string_view, 6> model_facts{"model.layers",   "model.attention_heads",     "model.experts",
+                                                             "model.kv_heads", "model.queries_per_kv_head", "model.context_tokens"};
 
 /// How the log of a dead engine is read: the first pattern found decides.
 struct FailurePattern {
