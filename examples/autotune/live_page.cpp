@@ -208,6 +208,12 @@ public:
         look_ = true;
         news_.notify_one();
         told_end_.wait_for(lock, std::chrono::seconds(1), [this] { return end_is_told_; });
+        // Whoever looks is shown the last trial too: their pages ask for it once they hear of the end.
+        constexpr std::chrono::seconds patience{3};
+        if (server_->readers() == 0) return;
+        if (!told_end_.wait_for(lock, patience, [this] { return last_page_is_given_; })) return;
+        lock.unlock();
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the answer is on its way
     }
 
 private:
@@ -229,6 +235,7 @@ private:
             try {
                 if (!asked.empty() || looked || server_->readers() > 0) refresh();
                 for (auto& [path, reply] : asked) reply(answer(path));
+                told_end_.notify_all();
                 if (looked || server_->readers() > 0) tell();
             } catch (const std::exception& error) {  // a page that cannot be made is no reason to lose a study
                 const std::string why = printable_line(secrets()(error.what()));
@@ -278,6 +285,9 @@ private:
             page_ = std::make_shared<const std::string>(live_page(setup_, trials_, "", !running, version()));
             page_of_ = {version_, running};
         }
+        const Lock lock(mutex_);
+        given_ = version_;
+        last_page_is_given_ = end_is_told_;
         return {200, "text/html; charset=utf-8", page_};
     }
 
@@ -322,6 +332,7 @@ private:
         if (end.empty()) return;
         const Lock lock(mutex_);
         end_is_told_ = true;
+        last_page_is_given_ = last_page_is_given_ || given_ == version_;
         told_end_.notify_all();
     }
 
@@ -348,6 +359,8 @@ private:
     std::deque<std::pair<std::string, LiveServer::Reply>> asked_{};
     bool look_ = false;
     bool end_is_told_ = false;
+    bool last_page_is_given_ = false;
+    std::size_t given_ = 0;  ///< the version of the page that was given out last
     std::string phase_{}, ended_{};
     double phase_at_ = 0;
     std::jthread thread_{};  // last: ends before what it uses
