@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/space/value.hpp"
 
 #include <fcntl.h>
 #include <boost/asio/io_context.hpp>

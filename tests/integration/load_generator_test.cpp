@@ -5,6 +5,7 @@
 #include "../src/load/event_loop.hpp"
 #include "support/stream_server.hpp"
 #include "support/test.hpp"
+#include "support/waiting.hpp"
 
 #include "../src/load/http.hpp"
 
