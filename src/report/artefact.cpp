@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/report/artefact.hpp"
 
+#include "../machine/nvidia_smi.hpp"
 #include "../process/start_program.hpp"
 #include "servetune/base/error.hpp"
 
@@ -11,7 +12,6 @@
 #include <cmath>
 #include <filesystem>
 #include <set>
-#include <sstream>
 #include <vector>
 
 namespace servetune {
@@ -202,9 +202,8 @@ void add_share(ServingParts& parts, const StudySetup& setup, std::int64_t replic
     std::string listed = deploy != nullptr ? deploy->options.deploy.gpus : "";
     if (const auto named = parts.environment.find("CUDA_VISIBLE_DEVICES"); listed.empty() && named != parts.environment.end())
         listed = named->second.empty() ? "" : named->second.front().text;
-    std::vector<std::string> names;
-    std::istringstream words(listed);
-    for (std::string name; std::getline(words, name, ',');) names.push_back(name);
+    std::vector<std::string> names;  // not those of whoever writes the artefact
+    if (!listed.empty()) names = named_gpus(listed).value_or(names);
     std::string list;
     for (std::int64_t i = replica * parts.gpus; i < (replica + 1) * parts.gpus; ++i) {
         const auto place = static_cast<std::size_t>(i);
