@@ -75,7 +75,9 @@ struct StatusArguments : StudyArguments {
 };
 
 struct ReportArguments : StudyArguments {
-    bool html = false;  ///< the page for a browser
+    bool html = false;                                        ///< the page for a browser
+    std::optional<std::filesystem::path> beside{};            ///< another study, to be shown beside it
+    std::optional<std::filesystem::path> beside_directory{};  ///< its folder; nothing: ./<study name>
 };
 
 struct ExportArguments : StudyArguments {

@@ -8,6 +8,7 @@
 #include "servetune/engine/help.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/report/beside.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/space/neighbours.hpp"
 #include "servetune/study/study.hpp"
@@ -284,6 +285,14 @@ int status(const StatusArguments& arguments) {
 int report(const ReportArguments& arguments) {
     const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
+    if (arguments.beside) {
+        const StudyArguments beside{*arguments.beside, arguments.beside_directory};
+        const StudySetup other = set_up(beside.load(MeasuredBy::either));
+        const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
+        if (arguments.json) put(stdout, "{}\n", json_beside({setup, trials}, {other, others}));
+        else put(stdout, "{}", markdown_beside({setup, trials}, {other, others}));
+        return done;
+    }
     const std::string_view ended = ended_because(setup, trials);
     if (arguments.html) put(stdout, "{}", html_report(setup, trials, ended));
     else

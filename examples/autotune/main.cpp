@@ -194,7 +194,12 @@ int dispatch(int argc, char** argv) {
     ReportArguments report_arguments;
     CLI::App* report_command = add_study_command(app, "report", "The report of a study, as far as it is", report_arguments);
     add_directory(report_command, report_arguments);
-    report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
+    CLI::Option* as_page = report_command->add_flag("--html", report_arguments.html, "Print the page for a browser");
+    CLI::Option* beside =
+        report_command->add_option("--beside", report_arguments.beside, "Show this other study beside it")->excludes(as_page);
+    report_command
+        ->add_option("--beside-directory", report_arguments.beside_directory, "The other study's folder (default: ./<study name>)")
+        ->needs(beside);
     ExportArguments export_arguments;
     CLI::App* export_command =
         app.add_subcommand("export", "The trials of a study as a table of measured configurations, as JSON lines, or for Optuna");

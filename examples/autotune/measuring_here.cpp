@@ -27,8 +27,7 @@ std::optional<SqliteJournal> open_journal(const std::filesystem::path& folder, c
 void end_what_was_left(const StudySetup& setup) {
     const auto [mark, stop_within_seconds, launcher] = setup.file.processes();
     if (launcher) {
-        for (const std::string& left : launcher->leftovers(mark))
-            complain("autotune: removing a container that an earlier run left: {}", left);
+        for (const std::string& left : launcher->leftovers(mark)) complain("autotune: removing what an earlier run left: {}", left);
         for (const std::string& why : launcher->end_leftovers(mark)) complain("autotune: {}", why);
     }
     for (const Leftover& left : leftovers(mark)) complain("autotune: ending what an earlier run left: {} ({})", left.id, left.command);

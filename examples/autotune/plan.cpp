@@ -229,7 +229,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             result.push_back("'run' needs the program " + command->words.front() + ", which is not on the PATH here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
-    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container)  // an image has its own
+    if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->ssh && !deploy->slurm)
         for (const Engine& engine : file.composition->engines())
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +

@@ -4,6 +4,7 @@
 #include "event_lines.hpp"
 #include "live_page.hpp"
 #include "measuring_here.hpp"
+#include "on_done.hpp"
 #include "output.hpp"
 #include "plan.hpp"
 #include "progress.hpp"
@@ -30,8 +31,7 @@ using namespace servetune;
 
 namespace {
 
-void print_conclusion(const StudySetup& setup, const Study& study, const Summary& summary, const std::filesystem::path& folder) {
-    const Headline headline = headline_of(setup, study.trials());
+void print_conclusion(const Headline& headline, const Summary& summary, const std::filesystem::path& folder) {
     put(stdout, "{}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);
     if (!headline.command.empty()) put(stdout, "\n  {}\n\n", headline.command);
@@ -136,17 +136,24 @@ int run(const RunArguments& arguments) {
         log.reset();
         progress.reset();
     }
+    const std::string_view reason = name_in(stop_reasons, summary.reason);
+    const auto tell = [&](const std::string& verdict) {
+        if (summary.reason != StopReason::stopped_by_user)  // who stopped it knows
+            tell_that_it_is_done(setup.file.on_done,
+                                 {setup.file.name, setup.file.secrets(verdict), std::string(reason), folder / "report.html"});
+    };
     if (summary.reason == StopReason::error) {
         complain("autotune: {}", summary.message);
+        tell("The run stopped: " + summary.message);
         if (journal->in_place()) complain("what was told is kept in {}; run again to go on", folder.string());
         return environment_error;
     }
     if (!journal->in_place()) {
         complain("autotune: {} was removed, moved or replaced while the study ran; put it back to see its report",
                  SqliteJournal::file_of(folder).string());
+        tell("The run stopped: its journal is gone.");
         return environment_error;
     }
-    const std::string_view reason = name_in(stop_reasons, summary.reason);
     const Reports reports = all_reports(setup, study.trials(), reason);
     try {
         write_file(folder / "report.md", reports.markdown);
@@ -154,11 +161,11 @@ int run(const RunArguments& arguments) {
         write_file(folder / "report.html", reports.html);
     } catch (const IoError& error) {
         complain("autotune: {}\nthe journal is complete; 'autotune report' prints the report", error.what());
+        tell(std::string("The report could not be written: ") + error.what());
         return environment_error;
     }
-    if (page)
-        page->ended(fmt::format("The run has ended: {}. {} has the report.", headline_of(setup, study.trials()).title,
-                                (folder / "report.html").string()));
+    const Headline headline = headline_of(setup, study.trials());
+    if (page) page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title, (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",
                  summary.message);
@@ -166,7 +173,8 @@ int run(const RunArguments& arguments) {
     else if (arguments.json) put(stdout, "{}\n", reports.json);
     else if (summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
-    else print_conclusion(setup, study, summary, folder);
+    else print_conclusion(headline, summary, folder);
+    tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason));
     if (summary.reason == StopReason::stopped_by_user) return stopped;
     return summary.recommendation.best ? done : nothing_feasible;
 }

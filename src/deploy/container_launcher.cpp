@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "container_launcher.hpp"
 
-#include "../base/text.hpp"
+#include "../machine/nvidia_smi.hpp"
 #include "../process/kept_output.hpp"
 #include "../process/start_program.hpp"
+#include "launch_clients.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/base/fingerprint.hpp"
 #include "servetune/base/option_check.hpp"
-
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cctype>
-#include <chrono>
 #include <sstream>
 #include <utility>
 
 namespace servetune {
 namespace {
-
-using namespace std::chrono_literals;
 
 /// Begins the lines that we ask for, so that warnings of the client are not taken for an answer.
 constexpr std::string_view our_line = "servetune: ";
@@ -33,29 +27,12 @@ constexpr int client_failed = 125;
 constexpr int cannot_be_started = 126;
 constexpr int not_found = 127;
 
-/// The label's value: a path may have characters that a filter would read.
-std::string label_of(const std::string& mark) { return fingerprint_of(mark).text(); }
-
-std::string new_name(const std::string& mark) {
-    static std::atomic<int> made = 0;
-    return "servetune-" + label_of(mark) + "-" + std::to_string(getpid()) + "-" + std::to_string(++made);
-}
-
 /// What was asked for with `our_line`, a line each.
 std::vector<std::string> answers_in(const std::string& output) {
     std::vector<std::string> result;
     for (const std::string& line : lines_of(output))
         if (line.starts_with(our_line)) result.push_back(line.substr(our_line.size()));
     return result;
-}
-
-/// What a client says last, without what only tells of its settings.
-std::string complaint_in(const RanCommand& command) {
-    if (command.end == RanCommand::End::out_of_time) return "it did not answer in time";
-    std::string last = "exit code " + std::to_string(command.exit_code);
-    for (const std::string& line : lines_of(command.output))
-        if (!trimmed(line).empty() && !line.starts_with("WARN") && line.find("level=warning") == std::string::npos) last = line;
-    return last.substr(0, 500);
 }
 
 bool is_image_name(const std::string& name) {
@@ -98,10 +75,7 @@ bool is_of_client(const std::string& name) {
 }
 
 std::vector<std::string> listed_devices(const std::string& gpus) {
-    std::vector<std::string> result;
-    std::istringstream list(gpus);
-    for (std::string gpu; std::getline(list, gpu, ',');) result.push_back(gpu);
-    return result;
+    return gpus.empty() ? std::vector<std::string>{} : named_gpus(gpus).value_or(std::vector<std::string>{});
 }
 
 /// Podman without a specification of the devices (`nvidia-ctk cdi generate`), docker without NVIDIA's runtime.
@@ -131,13 +105,9 @@ ContainerLauncher::ContainerLauncher(ContainerOptions options)
                                          : std::vector<std::string>{options_.kind == ContainerKind::podman ? "podman" : "docker"}) {}
 
 RanCommand ContainerLauncher::ask(const std::vector<std::string>& words) const {
-    const auto file = find_program(program_.front());
-    if (file.empty()) throw IoError("there is no program '" + program_.front() + "' in $PATH to run containers with");
-    std::vector<std::string> argv{file.string()};
-    argv.insert(argv.end(), program_.begin() + 1, program_.end());
+    std::vector<std::string> argv = program_;
     argv.insert(argv.end(), words.begin(), words.end());
-    constexpr std::size_t output_bytes = 1UL << 20UL;
-    return run_command(argv, 60s, output_bytes);
+    return ask_client(std::move(argv), "run containers");
 }
 
 ContainerLauncher::Image ContainerLauncher::look_for(const std::string& image) const {
@@ -202,7 +172,7 @@ std::vector<std::string> ContainerLauncher::words_for_all(const Command& engine)
 
 Launch ContainerLauncher::launch(const LaunchRequest& request) const {
     if (const std::string why = trouble(request.image); !why.empty()) throw IoError(why);
-    Launch result{program_, request.environment, new_name(request.mark), request.image, request.command.argv.front()};
+    Launch result{program_, request.environment, new_launch_name(label_of(request.mark)), request.image, request.command.argv.front()};
     std::vector<std::string>& argv = result.argv;
     const auto add = [&](const std::vector<std::string>& words) { argv.insert(argv.end(), words.begin(), words.end()); };
     add({"run", "--name=" + result.name, "--pull=never", "--log-driver=none",

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <csignal>
 #include <fstream>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -55,8 +56,16 @@ std::int64_t out_of_memory_kills() {
     return 0;
 }
 
-LaunchRequest request_of(const Engine& engine, const Command& command, const DeployOptions& options) {
-    LaunchRequest result{command, {}, options.image, options.folder, options.mark, options.gpus, options.cores};
+LaunchRequest request_of(const Engine& engine, const Command& command, int port, const DeployOptions& options) {
+    LaunchRequest result{.command = command,
+                         .image = options.image,
+                         .folder = options.folder,
+                         .mark = options.mark,
+                         .gpus = options.gpus,
+                         .devices = options.devices,
+                         .cores = options.cores,
+                         .port = port,
+                         .stop_within_seconds = options.stop_within_seconds};
     for (const auto& [path, needs] : engine.between_runs) result.environment.insert(needs.begin(), needs.end());
     for (const auto* more : {&command.environment, &options.environment})
         for (const auto& [name, value] : *more) result.environment[name] = value;
@@ -67,12 +76,14 @@ ProcessOptions process_options(const Launch& launch, const Command& command, con
     ProcessOptions result;
     result.argv = launch.argv;
     result.environment = launch.environment;
+    result.told = launch.told;
+    result.beats = launch.beats;
     result.files = command.files;
     result.folder = options.folder;
     if (!options.folder.empty()) result.log = options.folder / "engine.log";
     result.log_bytes = options.log_bytes;
     result.mark = options.mark;
-    result.cores = options.cores;
+    if (!options.launcher || options.launcher->on_this_machine()) result.cores = options.cores;
     result.watchdog = options.watchdog;
     return result;
 }
@@ -109,24 +120,27 @@ struct Deployment::State {
     State& operator=(const State&) = delete;
 
     void start(const std::stop_token& stop);
+    [[nodiscard]] std::optional<Failure> wait_for_turn(const std::stop_token& stop);
     [[nodiscard]] std::optional<Failure> look(const std::stop_token& stop);
     [[nodiscard]] Failure failure(FailureKind kind, const std::string& what) const;
     [[nodiscard]] Failure ended_at_start() const;
     [[nodiscard]] Failure late();
     [[nodiscard]] Failure refused(const ProbeAnswer& answer, const std::stop_token& stop);
-    void pause(const std::stop_token& stop) const;
+    [[nodiscard]] std::optional<Failure> machines_fault() const;
+    void pause(const std::stop_token& stop, double at_most = 1) const;
     Ended stop();
 
     const Engine engine;
     const Command command;
     const ReservedPort& port;
     const DeployOptions options;
-    const Endpoint endpoint;
-    const LaunchRequest request = request_of(engine, command, options);
+    Endpoint endpoint;  ///< its host is known once the engine has begun to start
+    const LaunchRequest request = request_of(engine, command, port.number(), options);
     const std::string gpus = gpus_of(request);
     const GpuMemory gpu_memory{gpus, options.nvidia_smi};
-    const std::vector<GpuMemoryUse> gpu_memory_before = gpu_memory.used();
-    const Clock::time_point begin = Clock::now();
+    const std::vector<GpuMemoryUse> gpu_memory_before =
+        launcher_of(options).on_this_machine() ? gpu_memory.used() : std::vector<GpuMemoryUse>{};
+    Clock::time_point begin = Clock::now();  ///< of its start, after it has waited in a queue
     const std::int64_t kills_before = out_of_memory_kills();
     const Launch launch;
     Process process;
@@ -137,12 +151,20 @@ struct Deployment::State {
     std::optional<double> server_began{};
     std::optional<Ended> ended{};
     std::atomic<bool> stopping = false;
+    mutable std::mutex asking{};  ///< for the two below
+    mutable bool fault_known = false;
+    mutable std::optional<Failure> fault{};  ///< what the launcher knows of the engine's end
 };
 
 /// Waits until it serves or has failed, and ends it where it has failed.
 void Deployment::State::start(const std::stop_token& stop) {
     const double within = options.ready_within_seconds.value_or(engine.ready_within_seconds);
-    std::optional<Failure> failed;
+    std::optional<Failure> failed = wait_for_turn(stop);
+    if (failed) {
+        started.failure = std::move(failed);
+        (void)this->stop();
+        return;
+    }
     const ServerProbe probe(engine, endpoint, [&] { return !process.running() || (failed = look(stop)).has_value(); });
     for (;;) {
         const double left = within - seconds_since(begin);
@@ -166,6 +188,26 @@ void Deployment::State::start(const std::stop_token& stop) {
     }
     started.failure = std::move(failed);
     (void)this->stop();
+}
+
+/// Until what was launched is where it will run. A queue's time is not the engine's: its start begins after it.
+std::optional<Failure> Deployment::State::wait_for_turn(const std::stop_token& stop) {
+    for (;;) {
+        const LaunchedAt at = launcher_of(options).place(launch);
+        if (at.waits.empty()) {
+            const std::string host = at.host.find(':') == std::string::npos ? at.host : "[" + at.host + "]";
+            endpoint.url = endpoint_of(engine, "http://" + host + ":" + std::to_string(port.number()), endpoint.model).url;
+            started.queued_seconds = seconds_since(begin);
+            if (options.waits) options.waits("starting the engine");
+            begin = Clock::now();
+            return std::nullopt;
+        }
+        if (at.waits != last_heard && options.waits) options.waits(at.waits);
+        last_heard = at.waits;
+        if (auto failed = look(stop)) return failed;
+        constexpr double longest_pause_seconds = 10;  // a queue is asked by many, for hours
+        pause(stop, longest_pause_seconds);
+    }
 }
 
 /// What ends a start whatever the server answers.
@@ -194,15 +236,31 @@ Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
     const std::string what =
         engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
+    if (const auto elsewhere = machines_fault()) return failure(elsewhere->kind, what + ": " + elsewhere->message);
     if (const auto cause = log.cause()) return failure(kind_at_start(*cause), what + ": " + cause->line);
-    if (const auto known = launcher_of(options).ended(launch, code, log.decisive()))
+    if (const auto known = launcher_of(options).ended(launch, code, process.lines()))
         return failure(known->kind, what + ": " + known->message);
     const std::string last = last_line_text(log);
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
-    if (code == 128 + SIGKILL && out_of_memory_kills() > kills_before)
+    if (code == 128 + SIGKILL && launcher_of(options).on_this_machine() && out_of_memory_kills() > kills_before)
         return failure(FailureKind::out_of_memory, what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
                                                        (launch.name.empty() ? ")" : ", or the container's bound)") + last);
     return failure(FailureKind::other, what + last);
+}
+
+/// What was done to an engine on another machine: a job that is preempted gets TERM, and then the engine prints whatever
+/// it prints when it breaks. Nothing: nothing is known, or it runs here.
+std::optional<Failure> Deployment::State::machines_fault() const {
+    const Launcher& launcher = launcher_of(options);
+    if (launcher.on_this_machine()) return std::nullopt;
+    constexpr auto until_the_client_knows = 3s;
+    const bool over = process.wait(until_the_client_knows);
+    const std::scoped_lock lock(asking);
+    if (!fault_known || !over) {
+        fault = over ? launcher.ended(launch, process.exit_code().value_or(0), process.lines()) : launcher.lost(launch);
+        fault_known = true;
+    }
+    return fault && fault->kind == FailureKind::infrastructure ? fault : std::nullopt;
 }
 
 Failure Deployment::State::late() {
@@ -210,6 +268,7 @@ Failure Deployment::State::late() {
     const auto cause = log.cause();
     if (cause && cause->kind != FailureKind::crashed_under_load)
         return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
+    if (const auto lost = launcher_of(options).lost(launch)) return failure(lost->kind, lost->message);
     return failure(FailureKind::not_ready_in_time, engine.name + " did not serve within " +
                                                        seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
                                                        "; " + last_heard + last_line_text(log));
@@ -228,9 +287,9 @@ Failure Deployment::State::refused(const ProbeAnswer& answer, const std::stop_to
 
 /// Until it is asked again: an eighth of the time that it has taken so far, from 20 ms to 1 s, in its first two seconds
 /// not above 100 ms.
-void Deployment::State::pause(const std::stop_token& stop) const {
+void Deployment::State::pause(const std::stop_token& stop, double at_most) const {
     const double so_far = seconds_since(begin);
-    const auto until = Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : 1.0));
+    const auto until = Clock::now() + milliseconds_of(std::clamp(so_far / 8, 0.02, so_far < 2 ? 0.1 : at_most));
     while (Clock::now() < until && !stop.stop_requested())
         if (process.wait(std::min(std::chrono::ceil<milliseconds>(until - Clock::now()), 50ms))) return;
 }
@@ -242,7 +301,7 @@ Ended Deployment::State::stop() {
     constexpr double cancelled_patience_seconds = 5;  // somebody waits for it
     const auto patience =
         milliseconds_of(cancelled ? std::min(options.stop_within_seconds, cancelled_patience_seconds) : options.stop_within_seconds);
-    Ended result = process.end(patience);
+    Ended result = end_launched(launcher_of(options), launch, process, patience);
     const auto since = Clock::now();
     result.report += launcher_of(options).remove(launch);
     bool free = !port.listening();
@@ -272,6 +331,7 @@ std::string Deployment::log_trouble() const { return state_->process.log_trouble
 Ended Deployment::stop() { return state_->stop(); }
 
 std::unique_ptr<MachineWatch> Deployment::watch(MachineWatchOptions options) const {
+    if (!launcher_of(state_->options).on_this_machine()) return nullptr;
     options.gpus = state_->gpus;
     options.cores = state_->options.cores;
     options.before = state_->gpu_memory_before;
@@ -299,21 +359,29 @@ std::optional<Failure> Deployment::died() const {
     state.log.read();
     const auto line = state.log.under_load();
     if (runs && !line) return std::nullopt;
+    if (const auto fault = state.machines_fault())
+        return state.failure(fault->kind, state.engine.name + " is gone under load: " + fault->message);
     const int code = state.process.exit_code().value_or(0);
     const std::string what = runs ? state.engine.name + " broke under load and is still there"
                                   : state.engine.name + " ended with " + text_of_exit(code) + " under load";
     if (!runs && !line)
-        if (const auto known = launcher_of(state.options).ended(state.launch, code, state.log.decisive()))
+        if (const auto known = launcher_of(state.options).ended(state.launch, code, state.process.lines()))
             return state.failure(known->kind, what + ": " + known->message);
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
                          what + (line ? ": " + line->line : last_line_text(state.log)));
 }
 
+std::optional<Failure> Deployment::lost() const {
+    const auto found = launcher_of(state_->options).lost(state_->launch);
+    return found ? std::optional(state_->failure(found->kind, found->message)) : std::nullopt;
+}
+
 std::optional<Failure> Deployment::changed() const {
     if (auto failure = died()) return failure;
     if (same_server()) return std::nullopt;
     if (auto failure = died()) return failure;  // meanwhile
+    if (auto elsewhere = lost()) return elsewhere;
     return state_->failure(FailureKind::crashed_under_load, "another process answers than the one that was started, or none");
 }
 

@@ -37,12 +37,13 @@ struct EngineEvaluator::Running {
             const DeployOptions& options, const std::vector<std::string>& gpus, const std::stop_token& stop)
         : engine(its_engine),
           configuration(std::move(its_configuration)),
-          command(composition.render(configuration, {model, "127.0.0.1", 0})),
+          host(options.launcher ? options.launcher->listen_address() : "127.0.0.1"),
+          command(composition.render(configuration, {model, host, 0})),
           log(options.folder / "engine.log"),
           deployment(
               engine,
               [&](int port) {
-                  return composition.render(configuration, {model, "127.0.0.1", port});
+                  return composition.render(configuration, {model, host, port});
               },
               served_name(), options, gpus, stop) {}
 
@@ -58,6 +59,7 @@ struct EngineEvaluator::Running {
 
     const Engine& engine;
     const Configuration configuration;  ///< without levels of load
+    const std::string host;             ///< that it listens on
     const Command command;              ///< for a port that is chosen later
     const std::filesystem::path log;
     Replicas deployment;
@@ -143,14 +145,25 @@ private:
         DeployOptions options = e_.options_.deploy;
         options.folder = std::move(folder);
         const std::vector<std::string> gpus = e_.gpus_for(configuration);
+        options.devices = e_.devices_to_ask_for(configuration);
+        options.waits = [this](const std::string& why) { measurement_.phase(why); };
+        if (options.launcher && !options.launcher->on_this_machine()) options.folder = std::filesystem::absolute(options.folder);
         if (options.launcher && options.launcher->in_containers()) {
             const Value* image = configuration.find(image_parameter);
             options.image = image != nullptr ? text_of(*image) : options.launcher->images().front();
             options.folder = std::filesystem::absolute(options.folder);
         }
-        keep_trials_within(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes, e_.bytes_of_trials_);
-        e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
-                                                e_.composition_, e_.model_, options, gpus, context_.stop);
+        e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
+        try {
+            e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
+                                                    e_.composition_, e_.model_, options, gpus, context_.stop);
+        } catch (...) {
+            e_.options_.trial_folders->end(options.folder);
+            throw;
+        }
+        const double queued = e_.running_->deployment.started().queued_seconds;
+        measurement_.queued(queued);
+        if (queued >= 1) measurement_.say("waited " + seconds_text(queued) + " in the queue");
         if (!e_.running_->deployment.started().failure)
             measurement_.say((gpus.size() > 1 ? std::to_string(gpus.size()) + " replicas serve after " : "serves after ") +
                              seconds_text(e_.running_->deployment.started().seconds));
@@ -162,7 +175,9 @@ private:
         const Ended ended = e_.running_->deployment.stop();
         if (!ended.report.empty()) measurement_.say(ended.report);
         if (const std::string trouble = e_.running_->deployment.log_trouble(); !trouble.empty()) measurement_.say(trouble);
+        const std::filesystem::path folder = e_.running_->log.parent_path();
         e_.running_.reset();
+        e_.options_.trial_folders->end(folder);
         return ended.seconds;
     }
 
@@ -181,6 +196,7 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
                                    [](const Parameter& parameter) { return is_load_level(parameter.name); })) {
     check_options("deploying", options_.why_invalid());
     check_options("deploying", workloads_.why_invalid());
+    if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
 }
 
@@ -189,6 +205,21 @@ EngineEvaluator::~EngineEvaluator() = default;
 /// Of each copy of the engine exactly as many devices as the layout takes, so that it never touches one that it was not
 /// given. All of `gpus`, once, where flags do not decide how many (llama.cpp).
 std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configuration) {
+    const Launcher* launcher = options_.deploy.launcher.get();
+    if (launcher != nullptr && launcher->gives_out_devices()) {
+        const std::int64_t each = std::max<std::int64_t>(composition_.devices_of(configuration), 1);
+        const bool fills = options_.fill_devices && !composition_.engine_of(configuration).devices.empty();
+        const std::int64_t copies = fills ? options_.most_devices.value_or(each) / each : 1;
+        return std::vector<std::string>(static_cast<std::size_t>(std::max<std::int64_t>(copies, 1)));
+    }
+    if (launcher != nullptr && !launcher->on_this_machine()) {
+        found_ = FoundDevices{};  // what is found here is not there, and neither is what this process may see
+        if (options_.deploy.gpus.empty() && !options_.deploy.environment.contains("CUDA_VISIBLE_DEVICES")) {
+            if (options_.fill_devices)
+                throw UsageError("`replicas: fill` needs to know the devices of the other machine: list them under `gpus`");
+            return {""};
+        }
+    }
     if (!found_) found_ = find_devices(options_.deploy.nvidia_smi);
     const auto named = options_.deploy.environment.find("CUDA_VISIBLE_DEVICES");
     const std::string& allowed =
@@ -214,12 +245,19 @@ std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configur
     return result;
 }
 
+/// Where flags do not decide how many devices the engine takes, it is to have all that the study knows of.
+std::int64_t EngineEvaluator::devices_to_ask_for(const Configuration& configuration) const {
+    const bool by_flags = !composition_.engine_of(configuration).devices.empty();
+    return by_flags ? composition_.devices_of(configuration) : options_.most_devices.value_or(0);
+}
+
 Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
     require_machine(context.trial);
     Outcome outcome = with_retries(options_.measure, context, [&](std::size_t attempt) {
         try {
             return OneTrial(*this, configuration, context, attempt).run();
         } catch (...) {
+            if (running_) options_.trial_folders->end(running_->log.parent_path());
             running_.reset();  // whatever it was, no engine is left behind
             throw;
         }

@@ -34,8 +34,11 @@ bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
 
 Replicas::Replicas(const Engine& engine, const Render& render, const std::string& served_model, const DeployOptions& options,
                    const std::vector<std::string>& gpus, const std::stop_token& stop)
-    : mark_(options.mark), cores_(options.cores), gpus_(all_devices(gpus)) {
-    if (gpus.size() > 1) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
+    : mark_(options.mark),
+      cores_(options.cores),
+      gpus_(all_devices(gpus)),
+      watched_(!options.launcher || options.launcher->on_this_machine()) {
+    if (gpus.size() > 1 && watched_) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
     for (std::size_t i = 0; i < std::max<std::size_t>(gpus.size(), 1); ++i) all_.push_back(std::make_unique<One>());
     std::stop_source given_up;
     const std::stop_callback by_user(stop, [&] { given_up.request_stop(); });
@@ -44,7 +47,10 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
         try {
             DeployOptions mine = options;
             if (!gpus.empty()) mine.gpus = gpus[i];
-            if (i > 0) mine.folder /= "replica-" + std::to_string(i);
+            if (i > 0) {
+                mine.folder /= "replica-" + std::to_string(i);
+                mine.waits = {};  // the first one speaks for all
+            }
             one.deployment = std::make_unique<Deployment>(engine, render(one.port.number()), served_model, one.port, std::move(mine),
                                                           given_up.get_token());
             if (one.deployment->started().failure) given_up.request_stop();
@@ -68,6 +74,7 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
     for (const auto& one : all_) {
         const DeploymentStart& start_of_one = one->deployment->started();
         started_.seconds = std::max(started_.seconds, start_of_one.seconds);
+        started_.queued_seconds = std::max(started_.queued_seconds, start_of_one.queued_seconds);
         if (start_of_one.failure && is_worse(*start_of_one.failure, started_.failure)) started_.failure = start_of_one.failure;
     }
     if (started_.failure) (void)this->stop();
@@ -101,6 +108,10 @@ std::optional<Failure> Replicas::changed() const {
     return first_failure([](const Deployment& one) { return one.changed(); });
 }
 
+std::optional<Failure> Replicas::lost() const {
+    return first_failure([](const Deployment& one) { return one.lost(); });
+}
+
 bool Replicas::reset_cache() {
     bool all = true;
     for (const auto& one : all_) all = one->deployment->reset_cache() && all;
@@ -116,7 +127,7 @@ std::vector<std::string> Replicas::not_in_force() const {
 }
 
 std::unique_ptr<MachineWatch> Replicas::watch(MachineWatchOptions options) const {
-    if (all_.size() == 1) return all_.front()->deployment->watch(std::move(options));
+    if (all_.size() == 1 || !watched_) return all_.front()->deployment->watch(std::move(options));
     options.gpus = gpus_;
     options.cores = cores_;
     options.before = memory_before_;

@@ -33,6 +33,7 @@ public:
     [[nodiscard]] Endpoint endpoint() const override;
     [[nodiscard]] std::optional<Failure> died() const override;
     [[nodiscard]] std::optional<Failure> changed() const override;
+    [[nodiscard]] std::optional<Failure> lost() const override;
     bool reset_cache() override;
     [[nodiscard]] std::vector<std::string> not_in_force() const override;
     [[nodiscard]] std::unique_ptr<MachineWatch> watch(MachineWatchOptions options) const override;
@@ -50,6 +51,7 @@ private:
     const std::string mark_;
     const std::vector<int> cores_;
     const std::string gpus_;                     ///< of all
+    const bool watched_;                         ///< they run on this machine
     std::vector<GpuMemoryUse> memory_before_{};  ///< of all, where there are several
 };
 

@@ -154,6 +154,8 @@ std::uint64_t ServerMeasurement::salt(const std::string& what) const {
 std::optional<Failure> ServerMeasurement::interrupted(const Server& server, const Watch& watch) const {
     if (context_.stop.stop_requested()) return Failure{FailureKind::cancelled, "stopped by the user"};
     if (auto died = server.died()) return died;
+    if (watch.out_of_time() || watch.stalled())
+        if (auto lost = server.lost()) return lost;
     if (watch.out_of_time())
         return Failure{FailureKind::hung, "the trial was not over within " + seconds_text(options_.trial_within_seconds)};
     if (watch.stalled())

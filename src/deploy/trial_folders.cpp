@@ -26,26 +26,35 @@ std::size_t bytes_in(const fs::path& folder) {
 
 }  // namespace
 
-void keep_trials_within(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes, std::map<std::int64_t, std::size_t>& known) {
-    std::map<std::int64_t, std::pair<fs::path, std::size_t>> trials;
+void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes) {
+    const std::scoped_lock lock(mutex_);
+    in_use_.insert(folder);
+    std::map<std::int64_t, std::pair<fs::path, std::size_t>> over;
     std::size_t together = 0;
     std::error_code gone;
     for (fs::directory_iterator at(folder.parent_path(), gone), end; !gone && at != end; at.increment(gone)) {
         const auto number = integer_of(at->path().filename().string());
         if (!number || at->path() == folder) continue;
-        const auto seen = known.find(*number);
-        const std::size_t bytes = seen != known.end() ? seen->second : bytes_in(at->path());
-        known[*number] = bytes;
-        trials[*number] = {at->path(), bytes};
+        const bool used = in_use_.contains(at->path());
+        const auto known = bytes_.find(*number);
+        const std::size_t bytes = !used && known != bytes_.end() ? known->second : bytes_in(at->path());
         together += bytes;
+        if (used) continue;
+        bytes_[*number] = bytes;
+        over[*number] = {at->path(), bytes};
     }
     const std::size_t room = all_bytes > one_bytes ? all_bytes - one_bytes : 0;
-    for (const auto& [number, trial] : trials) {
+    for (const auto& [number, trial] : over) {
         if (together <= room) return;
         std::error_code stays;
         fs::remove_all(trial.first, stays);
         if (!stays) together -= trial.second;
     }
+}
+
+void TrialFolders::end(const fs::path& folder) {
+    const std::scoped_lock lock(mutex_);
+    in_use_.erase(folder);
 }
 
 }  // namespace servetune

@@ -2,6 +2,7 @@
 #include "servetune/process/process.hpp"
 
 #include "child_group.hpp"
+#include "fed_input.hpp"
 #include "kept_output.hpp"
 #include "log_file.hpp"
 #include "pipe.hpp"
@@ -72,7 +73,7 @@ ChildProgram program_of(const ProcessOptions& options, const std::string& token)
     if (file.empty())
         throw IoError("cannot start " + options.argv.front() +
                       (options.argv.front().find('/') == std::string::npos ? ": no such program in $PATH" : ": no such program"));
-    return {fs::absolute(file), options.argv, environment_of(options, token), options.folder, options.input, options.cores, SIGTERM};
+    return {fs::absolute(file), options.argv, environment_of(options, token), options.folder, options.input, -1, options.cores, SIGTERM};
 }
 
 void write_files(const ProcessOptions& options) {
@@ -108,6 +109,7 @@ struct Process::State {
           watchdog(options.watchdog) {
         require_process_table();
         if (answer_most > 0) apart = std::make_unique<Pipe>();
+        if (options.beats.count() > 0) input = std::make_unique<FedInput>(options.told, options.beats);
         if (watchdog) watchdog->watch(token);  // before it starts: this program may be killed at any moment
         std::promise<void> started;
         {
@@ -142,6 +144,7 @@ struct Process::State {
     /// that made it ends.
     void live(std::promise<void>& started) {
         try {
+            if (input) program.input_descriptor = input->for_the_program();
             child = std::make_unique<ChildGroup>(program, output.in.id(), apart ? apart->in.id() : -1);
         } catch (...) {
             started.set_exception(std::current_exception());
@@ -149,6 +152,7 @@ struct Process::State {
         }
         output.in.reset();
         if (apart) apart->in.reset();
+        if (input) input->program_has_it();
         started.set_value();
         read_until_told();
         log.finish();
@@ -162,10 +166,13 @@ struct Process::State {
         }
         std::vector<char> buffer(a_lot);
         for (bool open = true, answers = apart != nullptr, told = false; !told;) {
-            std::array<pollfd, 3> waiting{
-                {{open ? output.out.id() : -1, POLLIN, 0}, {answers ? apart->out.id() : -1, POLLIN, 0}, {stop_reading.id(), POLLIN, 0}}};
-            (void)poll(waiting.data(), waiting.size(), -1);
+            std::array<pollfd, 4> waiting{{{open ? output.out.id() : -1, POLLIN, 0},
+                                           {answers ? apart->out.id() : -1, POLLIN, 0},
+                                           {stop_reading.id(), POLLIN, 0},
+                                           {input ? input->waits_to_write() : -1, POLLOUT, 0}}};
+            (void)poll(waiting.data(), waiting.size(), input ? input->due_in() : -1);
             told = waiting[2].revents != 0;
+            if (input) input->write();
             // When told to stop: what is there still, once; somebody who would not go may write for ever.
             const std::scoped_lock lock(reading);
             open = open && read_once(output.out.id(), buffer, [&](std::string_view bytes) {
@@ -225,7 +232,8 @@ struct Process::State {
     LogFile log;
     KeptOutput kept{};
     Pipe output{};
-    std::unique_ptr<Pipe> apart{};  ///< for the standard output alone
+    std::unique_ptr<Pipe> apart{};      ///< for the standard output alone
+    std::unique_ptr<FedInput> input{};  ///< where it hears from us
     std::size_t answer_most;
     std::string answer{};  ///< with `answer_printed`: read under `reading`
     std::size_t answer_printed = 0;
@@ -250,6 +258,9 @@ std::uint64_t Process::start_ticks() const { return state_->start_ticks; }
 bool Process::running() const { return !state_->child->ended(); }
 std::optional<int> Process::exit_code() const { return state_->child->exit_code(); }
 bool Process::wait(milliseconds time) const { return state_->child->wait(time); }
+void Process::hang_up() {
+    if (state_->input) state_->input->hang_up();
+}
 std::size_t Process::printed_bytes() const { return state_->kept.bytes(); }
 std::string Process::printed_from(std::size_t& position) const {
     state_->catch_up();
@@ -303,6 +314,8 @@ Ended Process::end(milliseconds patience) {
 std::string ProcessOptions::why_invalid() const {
     OptionCheck check;
     check.that(!argv.empty() && !argv.front().empty(), "argv", "a program", "none");
+    check.that(told.empty() || beats.count() > 0, "told", "nothing without `beats`", "something");
+    check.that(input.empty() || beats.count() == 0, "input", "nothing with `beats`", "a file");
     check_cores(check, cores);
     check_environment(check, environment);
     return check.text();

@@ -175,8 +175,9 @@ int start_program(const ChildProgram& program, int output, int answer) {
     std::vector<char*> variables = pointers_to(environment);
     const cpu_set_t cores = set_of(program.cores);
     const char* input_file = program.input.empty() ? "/dev/null" : program.input.c_str();
-    const Descriptor input(open(input_file, O_RDONLY | O_CLOEXEC));
-    if (input.id() < 0) throw IoError(why({Refusal::Step::input_and_output, errno}, program));
+    const Descriptor file_opened(program.input_descriptor < 0 ? open(input_file, O_RDONLY | O_CLOEXEC) : -1);
+    const int input = program.input_descriptor < 0 ? file_opened.id() : program.input_descriptor;
+    if (input < 0) throw IoError(why({Refusal::Step::input_and_output, errno}, program));
     Pipe pipe;
 
     const RefusalReport report{pipe.in.id()};
@@ -188,7 +189,7 @@ int start_program(const ChildProgram& program, int output, int answer) {
     boost_process::child child(
         boost_process::exe = program.file.string(), boost_process::ignore_error, group, fork_error,
         ExactWords(program.file.c_str(), words.data(), program.environment.empty() ? environ : variables.data()),
-        OwnSignals(program.signal_when_parent_ends), into(0, input.id()), into(1, answer >= 0 ? answer : output), into(2, output),
+        OwnSignals(program.signal_when_parent_ends), into(0, input), into(1, answer >= 0 ? answer : output), into(2, output),
         LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(), program.cores.empty() ? nullptr : &cores, report));
     child.detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
     group.detach();

@@ -42,7 +42,7 @@ inline constexpr Words<bool, 2> copies{{{false, "one"}, {true, "fill"}}};
 inline constexpr Words<bool, 2> on_off{{{true, "on"}, {false, "off"}}};
 inline constexpr std::array<std::string_view, 3> audits{"enforce", "report", "off"};
 inline constexpr std::array<std::string_view, 1> api_styles{"openai"};
-inline constexpr std::array<std::string_view, 3> launchers{"local", "podman", "docker"};
+inline constexpr std::array<std::string_view, 5> launchers{"local", "podman", "docker", "ssh", "slurm"};
 inline constexpr std::array<std::string_view, 1> traces{"timestamps"};
 inline constexpr std::array<std::string_view, 4> product_types{"bf16", "fp8", "int8", "fp4"};
 inline constexpr std::array<std::string_view, 5> defect_kinds{"slow_start", "hang", "exit", "crash_under_load", "hang_under_load"};

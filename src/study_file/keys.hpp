@@ -357,16 +357,36 @@ inline constexpr struct ContainerKeys {
     Key memory_bytes{"memory_bytes", is::integer_from<0>, "of the container at most; 0: no bound (0)"};
 } container{};
 
+inline constexpr struct SshKeys {
+    static constexpr std::string_view called = "ssh";
+    Key host{"host", is::text, "the other machine, as ssh takes it: a name, user@name, or a Host of ssh_config", required};
+    Key address{"address", is::text,
+                "of that machine: the engine listens on it, and the load test goes to it (its loopback, through the connection)"};
+    Key program{"program", is::list_of<is::word>, "the client and its options, such as [ssh, -p, \"2222\"] (ssh)"};
+    Key unheard_within{"unheard_within", is::positive_duration,
+                       "the other machine ends the engine when it has not heard from this one for so long (30s)"};
+} ssh{};
+
+inline constexpr struct SlurmKeys {
+    static constexpr std::string_view called = "slurm";
+    Key listen{"listen", is::text, "the address of a node that the engine listens on: 0.0.0.0 for all of them", required};
+    Key options{"options", is::list_of<is::word>, "further words of `srun`, such as --partition=gpu, --cpus-per-task=16, --time=4:00:00"};
+    Key gres{"gres", is::text, "the name of the devices, such as gpu:h100; \"\": none are asked for (gpu)"};
+} slurm{};
+
 inline constexpr struct DeployKeys {
     static constexpr std::string_view called = "deploy";
-    Key launcher{"launcher", is::one_of<launchers>, "processes on this machine, or containers (local)"};
+    Key launcher{"launcher", is::one_of<launchers>, "processes on this machine, containers, another machine, or jobs of Slurm (local)"};
     Key container{"container", is::keyed<keys::container>, "with the launcher podman or docker: what is started in place of a process"};
+    Key ssh{"ssh", is::keyed<keys::ssh>, "with the launcher ssh: the machine that the engine runs on"};
+    Key slurm{"slurm", is::keyed<keys::slurm>, "with the launcher slurm: how each engine becomes a job"};
     Key environment{"environment", is::mapping_of<is::text>, "of the engine, beside this program's own"};
     Key api_key_env{"api_key_env", is::text,
                     "the environment's variable that holds the bearer token of our requests, where the engine wants one"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
-    Key workers{"workers", is::integer_in<1, 256>, "trials at once, each on an equal part of `gpus` and `cores` (1)"};
+    Key workers{"workers", is::integer_in<1, 256>,
+                "trials at once, each on an equal part of `gpus` and `cores`, or in a job of its own (1)"};
     Key replicas{"replicas", is::one_of<copies>,
                  "fill: as many copies of the engine as its devices allow, loaded as one server; layouts of different size then use the "
                  "same machine (one)"};
@@ -456,6 +476,8 @@ inline constexpr struct StudyKeys {
     Key evaluator{"evaluator", is::either<is::one_of<keys::plain_evaluators>, is::keyed<keys::evaluator>>, "who measures", required};
     Key seed{"seed", is::integer_from<0>, "of the study: what is drawn, and which of equals is asked first (0)"};
     Key notes{"notes", is::list_of<is::text>, "printed at the end of the report"};
+    Key on_done{"on_done", is::list_of<is::word>,
+                "a program and its words, run when a run has ended by itself, with {study}, {verdict}, {reason} and {report}"};
     Key published{"published", is::keyed<keys::published>, "what a published document printed, shown beside ours"};
 } study{};
 

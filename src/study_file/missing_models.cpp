@@ -22,6 +22,8 @@ bool looks_like_path(const std::string& model) {
 std::vector<std::string> missing_models(const StudyFile& file) {
     std::vector<std::string> result;
     if (!kind_of(file).runs_engine) return result;
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy != nullptr && (deploy->ssh || deploy->slurm)) return result;  // the model is on another machine
     std::vector<std::string> models = file.composition->further_models();
     models.insert(models.begin(), file.model);
     for (const std::string& model : models) {
@@ -37,7 +39,9 @@ std::vector<std::string> missing_images(const StudySetup& setup) {
     std::vector<std::string> result;
     const auto launcher = setup.file.processes().launcher;
     if (!launcher) return result;
-    for (const std::string& image : launcher->images())
+    std::vector<std::string> images = launcher->images();
+    if (images.empty()) images.emplace_back();  // it may have other trouble
+    for (const std::string& image : images)
         if (std::string why = launcher->trouble(image); !why.empty()) result.push_back(setup.file.file.string() + ": " + why);
     return result;
 }

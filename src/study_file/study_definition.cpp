@@ -51,7 +51,7 @@ constexpr std::array<std::string_view, 25> said_by_what_they_come_to{"study",
 constexpr std::array<std::string_view, 2> short_forms{"hardware", "strategy"};
 
 /// Keys that change neither what is asked nor what is measured: with another value it is the same study.
-constexpr std::array<std::string_view, 3> of_no_consequence{"budget", "notes", "published"};
+constexpr std::array<std::string_view, 4> of_no_consequence{"budget", "notes", "on_done", "published"};
 
 bool listed_in(std::span<const std::string_view> paths, std::string_view path) {
     return std::find(paths.begin(), paths.end(), path) != paths.end();
@@ -175,7 +175,7 @@ Command StudySetup::launched(const Configuration& configuration, const LaunchTar
     const Launcher& launcher = *deploy->options.deploy.launcher;
     LaunchRequest request{engine, deploy->options.deploy.environment};
     const Value* image = configuration.find(image_parameter);
-    request.image = image != nullptr ? text_of(*image) : launcher.images().front();
+    if (launcher.in_containers()) request.image = image != nullptr ? text_of(*image) : launcher.images().front();
     // As in the trials: the first of `gpus` that the layout takes; all of them where the flags do not say.
     const std::string& gpus = deploy->options.deploy.gpus;
     const std::int64_t count = file.composition->devices_of(configuration);

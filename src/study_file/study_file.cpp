@@ -464,6 +464,12 @@ void read_decision(const Yaml& root, AllErrors& errors, StudyFile& study) {
     });
     errors.in([&] { read(root, keys::study.seed, study.seed); });
     errors.in([&] { read(root, keys::study.notes, study.notes); });
+    errors.in([&] {
+        read(root, keys::study.on_done, study.on_done);
+        // As the words of `command`: a path stands beside the study.
+        if (!study.on_done.empty() && study.on_done.front().find('/') != std::string::npos)
+            study.on_done.front() = (fs::absolute(study.file).parent_path() / study.on_done.front()).string();
+    });
 }
 
 void read_published_document(const Yaml& root, StudyFile& study) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trials on real processes: the evaluator by itself, and autotune from outside. The engine is simengine on a fast
 // clock.
+#include "../src/deploy/trial_folders.hpp"
 #include "servetune/deploy/engine_evaluator.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
@@ -221,6 +222,26 @@ TEST_CASE("deploy: the logs of all trials together stay within bounds, the oldes
     CHECK(fs::exists(setting.options.folder / "trials/11/engine.log"));
     CHECK_FALSE(fs::exists(setting.options.folder / "trials/0"));
     CHECK(fs::exists(setting.options.folder / "trials/notes/mine.txt"));
+}
+
+TEST_CASE("deploy: a trial that runs keeps its folder, whatever room a neighbour's trial needs") {
+    const TemporaryFolder folder;
+    const auto trial = [&](int number) {
+        const fs::path result = folder.path() / std::to_string(number);
+        fs::create_directories(result);
+        write_file(result / "engine.log", std::string(1000, '.'));
+        return result;
+    };
+    TrialFolders folders;
+    folders.begin(trial(3), 100, 100);
+    folders.begin(trial(4), 100, 100);
+    folders.begin(trial(5), 100, 100);
+    for (const char* name : {"3", "4", "5"}) CHECK(fs::exists(folder.path() / name / "engine.log"));
+    folders.end(folder.path() / "4");
+    folders.begin(trial(6), 100, 100);
+    CHECK(fs::exists(folder.path() / "3"));
+    CHECK_FALSE(fs::exists(folder.path() / "4"));
+    CHECK(fs::exists(folder.path() / "5"));
 }
 
 TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged") {

@@ -7,7 +7,9 @@
 #include "support/autotune.hpp"
 #include "support/container_world.hpp"
 #include "support/http.hpp"
+#include "support/llama_server.hpp"
 #include "support/test.hpp"
+#include "support/tiny_model.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -379,6 +381,36 @@ TEST_CASE("launcher: autotune tunes over two images by podman, shows the command
     const Ran missing = autotune({"validate", "none.yaml"}, folder.path());
     CHECK(missing.code == 1);
     CHECK(holds(missing.err, "there is no image 'localhost/servetune-none:1' here"));
+}
+
+TEST_CASE("launcher: a real llama-server in an image of podman is tuned") {
+    if (!podman_world().works()) return;
+    const std::string server = llama_server();
+    if (server.empty()) {
+        WARN("skipped: podman does not run here: with llama-server");
+        return;
+    }
+    PodmanWorld& world = podman_world();
+    const Ran made = world.make_llama_image(fs::path(server).parent_path());
+    INFO(made.out << made.err);
+    REQUIRE(made.code == 0);
+    const TemporaryFolder folder;
+    folder.write("tiny.gguf", TinyModel{.context_tokens = 32768}.gguf());
+    folder.write("study.yaml",
+                 "study: llama-in-an-image\nmodel: " + (folder.path() / "tiny.gguf").string() +
+                     "\nengine: llama.cpp\nworkloads: [{workload: small, dataset: {kind: random, input_tokens: 64, output_tokens: 16}, "
+                     "requests: 12, arrival: {concurrency: 4}, ignore_eos: true}]\n"
+                     "objective: {maximize: output_tokens_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
+                     "space: {threads: 1, ctx_size: 32768, parallel: {choice: [engine, 8], ordered: true}}\nothers: default\n"
+                     "strategy: exhaustive\nbudget: {trials: 3}\nevaluator: {deploy: {launcher: podman, " +
+                     world.container_key(PodmanWorld::llama_image) + ", ready_within: 60s, stop_within: 20s, warm_up: 2, watch: off}}\n");
+    const Ran tuned = autotune({"run", "study.yaml", "--directory", "out"}, folder.path());
+    INFO(tuned.out << tuned.err);
+    CHECK((tuned.code == 0 || tuned.code == 1));
+    CHECK(holds(read_file(folder.path() / "out/report.md"), "localhost/servetune-llama:1 = sha256:"));
+    CHECK(holds(tuned.err, "serves after"));
+    CHECK_FALSE(holds(tuned.err, "failed"));
+    CHECK(world.containers().empty());
 }
 
 TEST_CASE("launcher: kill -9 of autotune at any moment leaves no container after the next start") {

@@ -34,6 +34,7 @@ class PodmanWorld {
 public:
     static constexpr const char* image = "localhost/servetune-test:1";
     static constexpr const char* other_image = "localhost/servetune-test:2";
+    static constexpr const char* llama_image = "localhost/servetune-llama:1";
 
     PodmanWorld() {
         program = {program_in_path("podman"), "--root", (folder_.path() / "root").string(), "--runroot", (folder_.path() / "run").string()};
@@ -89,6 +90,18 @@ public:
     /// Names of all containers, whatever their state.
     [[nodiscard]] std::string containers() const { return podman({"ps", "--all", "--format", "{{.Names}} {{.Status}}"}).out; }
 
+    /// An image of a real llama-server, from the folder that scripts/get-llama-server makes.
+    Ran make_llama_image(const std::filesystem::path& llama) {
+        namespace fs = std::filesystem;
+        const fs::path root = folder_.path() / "llama-image";
+        for (const char* name : {"bin", "tmp", "run"}) fs::create_directories(root / name);
+        for (const char* name : {"sh", "dirname", "readlink"}) add(root, std::string("/usr/bin/") + name, std::string("bin/") + name);
+        fs::copy(llama, root / "llama", fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+        fs::create_symlink("/llama/llama-server", root / "bin/llama-server");
+        const Ran packed = ran({"/bin/tar", "--create", "--file", "llama.tar", "--directory", "llama-image", "."}, folder_.path());
+        return packed.code != 0 ? packed : podman({"import", "--change", "ENV=PATH=/bin", "llama.tar", llama_image});
+    }
+
     std::vector<std::string> program;  ///< with its global options
     const std::vector<std::string> options{"--ulimit=nofile=1024:1024", "--ulimit=nproc=1024:1024"};
 
@@ -98,26 +111,28 @@ private:
         for (const std::string& word : words) result += (result.empty() ? "[\"" : ", \"") + word + "\"";
         return result + "]";
     }
+    /// A program with the libraries that it loads.
+    void add(const std::filesystem::path& root, const std::string& from, const std::string& to) {
+        namespace fs = std::filesystem;
+        fs::create_directories((root / to).parent_path());
+        fs::copy_file(from, root / to, fs::copy_options::overwrite_existing);
+        std::istringstream lines(ran({"/usr/bin/ldd", from}, folder_.path()).out);
+        for (std::string line; std::getline(lines, line);) {
+            const auto begin = line.find('/');
+            if (begin == std::string::npos) continue;
+            const std::string library = line.substr(begin, line.find(' ', begin) - begin);
+            fs::create_directories((root / library.substr(1)).parent_path());
+            fs::copy_file(library, root / library.substr(1), fs::copy_options::skip_existing);
+        }
+    }
     /// Programs with the libraries that they load, and the search spaces; false: `why_not_` is empty.
     bool make_image() {
         namespace fs = std::filesystem;
         const fs::path root = folder_.path() / "image";
         for (const char* name : {"bin", "tmp", "run", "usr/lib", "share"}) fs::create_directories(root / name);
-        const auto add = [&](const std::string& from, const std::string& to) {
-            fs::create_directories((root / to).parent_path());
-            fs::copy_file(from, root / to, fs::copy_options::overwrite_existing);
-            std::istringstream lines(ran({"/usr/bin/ldd", from}, folder_.path()).out);
-            for (std::string line; std::getline(lines, line);) {
-                const auto begin = line.find('/');
-                if (begin == std::string::npos) continue;
-                const std::string library = line.substr(begin, line.find(' ', begin) - begin);
-                fs::create_directories((root / library.substr(1)).parent_path());
-                fs::copy_file(library, root / library.substr(1), fs::copy_options::skip_existing);
-            }
-        };
-        add("/bin/sh", "bin/sh");
-        add("/bin/sleep", "bin/sleep");
-        add(SIMENGINE_PROGRAM, "bin/vllm");
+        add(root, "/bin/sh", "bin/sh");
+        add(root, "/bin/sleep", "bin/sleep");
+        add(root, SIMENGINE_PROGRAM, "bin/vllm");
         fs::copy(std::filesystem::path(SERVETUNE_SOURCE) / "search_spaces", root / "share/search_spaces", fs::copy_options::recursive);
         const Ran packed = ran({"/bin/tar", "--create", "--file", "image.tar", "--directory", "image", "."}, folder_.path());
         for (const char* name : {image, other_image}) {

@@ -87,6 +87,8 @@ Pieces arrival(const std::string& rest) {
 }
 Pieces evaluator(const std::string& kind, const std::string& body) { return {{"evaluator", "{" + kind + ": {" + body + "}}"}}; }
 Pieces contained(const std::string& rest) { return evaluator("deploy", "launcher: podman, container: {" + rest + "}"); }
+Pieces on_ssh(const std::string& rest) { return evaluator("deploy", "launcher: ssh, ssh: {" + rest + "}"); }
+Pieces in_slurm(const std::string& rest) { return evaluator("deploy", "launcher: slurm, slurm: {" + rest + "}"); }
 Pieces attach(const std::string& rest) {
     return with(evaluator("attach", rest), {{"space", ""}, {"load", "{concurrency: {choice: [1, 2]}}"}});
 }
@@ -135,6 +137,7 @@ const std::vector<Row>& rows() {
         {"study.budget", {}, {{"budget", "{trials: 99, wall_clock: 1h}"}}, true},
         {"study.evaluator", {}, {{"evaluator", "{replay: t.csv}"}}},
         {"study.seed", {}, {{"seed", "1"}}},
+        {"study.on_done", {}, {{"on_done", "[notify-send, servetune, \"{verdict}\"]"}}, true},
         {"study.notes", {}, {{"notes", "[read this]"}}, true},
         {"study.published", {}, {{"published", "{document: a page}"}}, true},
         {"machine.device", {{"machine", "{count: 4}"}}, {{"machine", "{count: 4, device: h100-sxm}"}}},
@@ -255,6 +258,15 @@ const std::vector<Row>& rows() {
         {"attach.warm_up", attach(server), attach("warm_up: 3, " + server)},
         {"deploy.launcher", evaluator("deploy", ""), evaluator("deploy", "launcher: local")},
         {"deploy.container", contained("image: a"), contained("image: b")},
+        {"deploy.ssh", on_ssh("host: a"), on_ssh("host: b")},
+        {"ssh.host", on_ssh("host: a"), on_ssh("host: user@a")},
+        {"ssh.address", on_ssh("host: a"), on_ssh("host: a, address: 10.0.0.5")},
+        {"ssh.program", on_ssh("host: a"), on_ssh("host: a, program: [ssh, -p, \"22\"]")},
+        {"ssh.unheard_within", on_ssh("host: a"), on_ssh("host: a, unheard_within: 60s")},
+        {"deploy.slurm", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 10.0.0.5")},
+        {"slurm.listen", in_slurm("listen: 0.0.0.0"), in_slurm("listen: \"::\"")},
+        {"slurm.options", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 0.0.0.0, options: [--partition=gpu]")},
+        {"slurm.gres", in_slurm("listen: 0.0.0.0"), in_slurm("listen: 0.0.0.0, gres: \"gpu:h100\"")},
         {"container.image", contained("image: a"), contained("image: [a, b]")},
         {"container.program", contained("image: a"), contained("image: a, program: [podman, --remote]")},
         {"container.options", contained("image: a"), contained("image: a, options: [--cap-add=SYS_NICE]")},
@@ -294,13 +306,13 @@ const std::vector<Row>& rows() {
 TEST_CASE("definition: every key of a study and its workloads either makes it another study or is known not to") {
     std::map<std::string, std::span<const Key>> groups;
     for (const KeyType& table :
-         {is::keyed<keys::study>,    is::keyed<keys::machine>,   is::keyed<keys::workload>,  is::keyed<keys::dataset>,
-          is::keyed<keys::arrival>,  is::keyed<keys::ramp>,      is::keyed<keys::guard>,     is::keyed<keys::objective>,
-          is::keyed<keys::strategy>, is::keyed<keys::bayesian>,  is::keyed<keys::knowledge>, is::keyed<keys::staged>,
-          is::keyed<keys::stage>,    is::keyed<keys::budget>,    is::keyed<keys::evaluator>, is::keyed<keys::command>,
-          is::keyed<keys::load>,     is::keyed<keys::attach>,    is::keyed<keys::deploy>,    is::keyed<keys::simulate>,
-          is::keyed<keys::replay>,   is::keyed<keys::published>, is::keyed<keys::quality>,   is::keyed<keys::load_search>,
-          is::keyed<keys::container>})
+         {is::keyed<keys::study>,     is::keyed<keys::machine>,   is::keyed<keys::workload>,  is::keyed<keys::dataset>,
+          is::keyed<keys::arrival>,   is::keyed<keys::ramp>,      is::keyed<keys::guard>,     is::keyed<keys::objective>,
+          is::keyed<keys::strategy>,  is::keyed<keys::bayesian>,  is::keyed<keys::knowledge>, is::keyed<keys::staged>,
+          is::keyed<keys::stage>,     is::keyed<keys::budget>,    is::keyed<keys::evaluator>, is::keyed<keys::command>,
+          is::keyed<keys::load>,      is::keyed<keys::attach>,    is::keyed<keys::deploy>,    is::keyed<keys::simulate>,
+          is::keyed<keys::replay>,    is::keyed<keys::published>, is::keyed<keys::quality>,   is::keyed<keys::load_search>,
+          is::keyed<keys::container>, is::keyed<keys::ssh>,       is::keyed<keys::slurm>})
         groups[std::string(table.table)] = table.keys();
     std::set<std::string> known;
     for (const auto& [group, all] : groups)

@@ -27,6 +27,7 @@ struct DeployOptions {
     std::string mark{};                                ///< of the study (`leftovers`)
     std::vector<int> cores{};                          ///< the engine runs on these only; empty: any
     std::string gpus{};                                ///< as in CUDA_VISIBLE_DEVICES; empty: as it is
+    std::int64_t devices = 0;                          ///< of the layout, for a launcher that gives out devices itself
     std::shared_ptr<const Launcher> launcher{};        ///< none: processes of this machine
     std::string image{};                               ///< of a launcher that has images
     std::optional<double> ready_within_seconds{};      ///< else the engine file's
@@ -34,7 +35,8 @@ struct DeployOptions {
     double failed_line_grace_seconds = 20;  ///< an engine that printed why it fails and does not end by itself is ended after so long
     std::size_t log_bytes = 16UL << 20UL;   ///< of the log file at most
     std::shared_ptr<Watchdog> watchdog{};   ///< ends the engine where this program dies first; none: only its leader is told
-    std::string nvidia_smi = "nvidia-smi";  ///< asked for the GPUs' memory before the start and after the end, where it is there
+    std::function<void(const std::string&)> waits{};  ///< is told why it waits in a queue
+    std::string nvidia_smi = "nvidia-smi";            ///< asked for the GPUs' memory before the start and after the end, where it is there
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const;
@@ -43,6 +45,7 @@ struct DeployOptions {
 /// How a deployment began.
 struct DeploymentStart {
     double seconds = 0;                ///< until the first real answer, or the failure
+    double queued_seconds = 0;         ///< before that, in the queue of a launcher that has one
     std::optional<Failure> failure{};  ///< with its log's decisive lines
 };
 
@@ -71,6 +74,7 @@ public:
     /// Why it is no more what it was, from its exit code and log; nothing while all is well, and after `stop`.
     [[nodiscard]] std::optional<Failure> died() const override;
     [[nodiscard]] std::optional<Failure> changed() const override;
+    [[nodiscard]] std::optional<Failure> lost() const override;
     /// The lines of its log that decide, then the last ones: ten at most.
     [[nodiscard]] std::vector<std::string> decisive() const;
     /// Empties the engine's prefix cache, where it can (`between_runs`); false where it cannot.

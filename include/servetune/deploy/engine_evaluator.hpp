@@ -19,6 +19,8 @@
 
 namespace servetune {
 
+class TrialFolders;
+
 /// Measures configurations for real: starts the engine with the configuration's command, waits until it serves, warms
 /// it up, sends every workload, audits what comes back, tears everything down.
 ///
@@ -48,11 +50,12 @@ public:
         std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
         DeployOptions deploy{};          ///< its folder is the trial's own
         MeasureOptions measure{};
-        std::optional<QualityOptions> quality{};      ///< asked before the load test of each configuration; nothing: not asked
-        std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
-        bool fill_devices = false;                    ///< as many copies of the engine as the devices hold, loaded as one server
-        std::optional<std::int64_t> most_devices{};   ///< for all copies together; nothing: all that there are
-        std::size_t all_logs_bytes = 1UL << 30UL;     ///< of all trials together; over it the oldest go
+        std::optional<QualityOptions> quality{};        ///< asked before the load test of each configuration; nothing: not asked
+        std::optional<double> usd_per_device_hour{};    ///< for what a million tokens costs
+        bool fill_devices = false;                      ///< as many copies of the engine as the devices hold, loaded as one server
+        std::optional<std::int64_t> most_devices{};     ///< for all copies together; nothing: all that there are
+        std::size_t all_logs_bytes = 1UL << 30UL;       ///< of all trials together; over it the oldest go
+        std::shared_ptr<TrialFolders> trial_folders{};  ///< of the study, where several evaluators measure it at once
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;
@@ -68,6 +71,7 @@ private:
     struct Running;
     class OneTrial;
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
+    [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;
@@ -76,7 +80,6 @@ private:
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
     std::optional<QualityGate> quality_{};
     std::unique_ptr<Running> running_;
-    std::map<std::int64_t, std::size_t> bytes_of_trials_{};  ///< on the disk, of those that are over
 };
 
 }  // namespace servetune

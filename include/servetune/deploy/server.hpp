@@ -22,6 +22,8 @@ public:
     [[nodiscard]] virtual std::optional<Failure> died() const = 0;
     /// The same, and it is asked: another process answers, or another model, or nobody.
     [[nodiscard]] virtual std::optional<Failure> changed() const = 0;
+    /// Whether its machine is gone or keeps it from running, where somebody can tell; to be asked when it is silent.
+    [[nodiscard]] virtual std::optional<Failure> lost() const { return std::nullopt; }
     /// Empties its prefix cache; false where it cannot be.
     virtual bool reset_cache() = 0;
     /// What of its flags did not take effect, a line each.

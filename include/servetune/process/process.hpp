@@ -22,8 +22,12 @@ struct ProcessOptions {
     std::map<std::string, std::string> files{};  ///< name -> content, written into `folder` before it starts; an absolute name as it is
     std::filesystem::path folder{};              ///< its working directory, made when it is not there
     std::filesystem::path input{};               ///< a file that is its standard input; empty: nothing comes
-    std::filesystem::path log{};                 ///< what it prints, standard output and error in one; empty: kept in memory only
-    std::size_t log_bytes = 16UL << 20UL;        ///< of the log file at most: the first half and the last half are kept
+    /// Above 0: its standard input is a pipe that brings `told` and then a line feed every so often, until `hang_up` or
+    /// this program's death, however it dies. For a client whose other end has to notice that nobody is here any more.
+    std::chrono::milliseconds beats{0};
+    std::string told{};
+    std::filesystem::path log{};           ///< what it prints, standard output and error in one; empty: kept in memory only
+    std::size_t log_bytes = 16UL << 20UL;  ///< of the log file at most: the first half and the last half are kept
     /// Above 0: standard output does not go to log and `lines` but is kept in memory as the program's `answer`, its
     /// first bytes up to so many.
     std::size_t answer_bytes = 0;
@@ -79,6 +83,9 @@ public:
     [[nodiscard]] std::string log_trouble() const;
     /// Waits until the leader has ended; false when it has not in that time.
     [[nodiscard]] bool wait(std::chrono::milliseconds time) const;
+
+    /// Ends its standard input, where that is a pipe (`beats`).
+    void hang_up();
 
     /// TERM to the group, after `patience` KILL to the group; waits for its end, `patience` at most after the KILL too.
     /// Those that left the group are ended with it. Again: says the same.

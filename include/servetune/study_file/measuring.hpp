@@ -4,6 +4,7 @@
 #include "servetune/deploy/attach_evaluator.hpp"
 #include "servetune/deploy/command_evaluator.hpp"
 #include "servetune/deploy/engine_evaluator.hpp"
+#include "servetune/deploy/remote_launchers.hpp"
 #include "servetune/perf/engine_core.hpp"
 
 #include <filesystem>
@@ -44,9 +45,12 @@ struct AttachChoice {
 /// `evaluator: {deploy: ...}`: a load test of an engine that is started for it.
 struct DeployChoice {
     EngineEvaluator::Options options{};
-    std::string api_key_environment{};            ///< the variable that holds the key for our requests; empty: none is sent
-    std::optional<ContainerOptions> container{};  ///< nothing: processes
-    std::size_t workers = 1;                      ///< trials at once; each has as many of the GPUs and cores as the others
+    std::string api_key_environment{};  ///< the variable that holds the key for our requests; empty: none is sent
+    /// At most one of them; none: processes of this machine.
+    std::optional<ContainerOptions> container{};
+    std::optional<SshOptions> ssh{};
+    std::optional<SlurmOptions> slurm{};
+    std::size_t workers = 1;  ///< trials at once; each has as many of the GPUs and cores as the others
 };
 
 /// `evaluator: {command: ...}`: a program of the user's measures.

@@ -82,6 +82,7 @@ struct StudyFile {
     std::optional<int> budget_until;  ///< minutes after midnight, local time: whoever runs the study knows which day
     std::uint64_t seed = 0;
     std::vector<std::string> notes;
+    std::vector<std::string> on_done{};          ///< a program and its words; empty: nobody is told
     std::string preset_by_default;               ///< what is searched where the file does not say it; empty: it does
     std::vector<std::string> warnings;           ///< what a person should know before trial 0
     std::string document;                        ///< published: what it is

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // `evaluator: {deploy: ...}`: the engine is started here for each trial, and load-tested.
+#include "../../deploy/trial_folders.hpp"
+#include "../../machine/nvidia_smi.hpp"
 #include "../keys.hpp"
 #include "../study_definition.hpp"
 #include "kind.hpp"
@@ -9,7 +11,6 @@
 
 #include <algorithm>
 #include <array>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,14 +18,24 @@
 namespace servetune {
 namespace {
 
+/// The mapping that a launcher needs, and no other one; null: it needs none.
+template <class Of>
+const Yaml* part_of_launcher(const Yaml& node, const Of& key, const std::string& launcher, const std::vector<std::string>& of) {
+    const Yaml* at = node.find(key);
+    const bool needed = std::find(of.begin(), of.end(), launcher) != of.end();
+    if (at != nullptr && !needed) {
+        std::string all;
+        for (const std::string& one : of) all += (all.empty() ? "`launcher: " : " and `launcher: ") + one + "`";
+        at->fail("is for " + all);
+    }
+    if (at == nullptr && needed) node.fail("`launcher: " + launcher + "` needs `" + std::string(key.name) + "`");
+    return needed ? at : nullptr;
+}
+
 /// What containers are started by, but for the models, which the rest of the file says.
 std::optional<ContainerOptions> read_container(const Yaml& node, const std::string& launcher) {
-    const Yaml* at = node.find(keys::deploy.container);
-    if (launcher == "local") {
-        if (at != nullptr) at->fail("is for `launcher: podman` and `launcher: docker`");
-        return std::nullopt;
-    }
-    if (at == nullptr) node.fail("`launcher: " + launcher + "` needs a `container` with its image");
+    const Yaml* at = part_of_launcher(node, keys::deploy.container, launcher, {"podman", "docker"});
+    if (at == nullptr) return std::nullopt;
     const auto& table = keys::container;
     at->check_keys(table);
     ContainerOptions options;
@@ -39,17 +50,46 @@ std::optional<ContainerOptions> read_container(const Yaml& node, const std::stri
     return options;
 }
 
+/// Those that the study lists, not those that this process sees.
 std::vector<std::string> names_of_gpus(const std::string& gpus) {
-    std::vector<std::string> result;
-    if (gpus.empty()) return result;
-    std::istringstream list(gpus);
-    for (std::string name; std::getline(list, name, ',');) result.push_back(name);
-    return result;
+    return gpus.empty() ? std::vector<std::string>{} : named_gpus(gpus).value_or(std::vector<std::string>{});
+}
+
+std::optional<SshOptions> read_ssh(const Yaml& node, const std::string& launcher) {
+    const Yaml* at = part_of_launcher(node, keys::deploy.ssh, launcher, {"ssh"});
+    if (at == nullptr) return std::nullopt;
+    const auto& table = keys::ssh;
+    at->check_keys(table);
+    SshOptions options;
+    read(*at, table.host, options.host);
+    read(*at, table.address, options.address);
+    read(*at, table.program, options.program);
+    read(*at, table.unheard_within, options.unheard_within_seconds);
+    if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
+    return options;
+}
+
+std::optional<SlurmOptions> read_slurm(const Yaml& node, const std::string& launcher) {
+    const Yaml* at = part_of_launcher(node, keys::deploy.slurm, launcher, {"slurm"});
+    if (at == nullptr) return std::nullopt;
+    const auto& table = keys::slurm;
+    at->check_keys(table);
+    SlurmOptions options;
+    read(*at, table.listen, options.listen);
+    read(*at, table.options, options.options);
+    read(*at, table.gres, options.gres);
+    if (const std::string why = options.why_invalid(); !why.empty()) at->fail(why);
+    for (const auto& [key, unused] : {std::pair(keys::deploy.gpus, "devices"), std::pair(keys::deploy.cores, "cores")})
+        if (const Yaml* own = node.find(key)) own->fail(std::string("Slurm itself gives each job its ") + unused + ": leave this out");
+    return options;
 }
 
 /// Several trials at once need something to give out.
 void check_parts(const Yaml& node, const DeployChoice& choice) {
-    if (choice.workers < 2) return;
+    if (choice.workers > 1 && choice.slurm && choice.options.fill_devices)  // each could hold what the others wait for
+        node.at(keys::deploy.replicas)
+            .fail("several jobs for each of several trials could wait for each other for ever: give `workers: 1`");
+    if (choice.workers < 2 || choice.slurm) return;
     const DeployOptions& deploy = choice.options.deploy;
     const std::string wanted = std::to_string(choice.workers) + " trials at once";
     if (deploy.gpus.empty() && deploy.cores.empty())
@@ -80,6 +120,8 @@ MeasuringChoice read_deploy(const Yaml& node) {
     std::string launcher = "local";
     read(node, table.launcher, launcher);
     result.container = read_container(node, launcher);
+    result.ssh = read_ssh(node, launcher);
+    result.slurm = read_slurm(node, launcher);
     read(node, table.environment, options.deploy.environment);
     read(node, table.api_key_env, result.api_key_environment);
     read(node, table.gpus, options.deploy.gpus);
@@ -140,6 +182,8 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.deploy.api_key = key_from(choice.api_key_environment, file);
     options.deploy.watchdog = hooks.watchdog;
     if (choice.container) options.deploy.launcher = launcher_with_models(*choice.container, file);
+    if (choice.ssh) options.deploy.launcher = ssh_launcher(*choice.ssh);
+    if (choice.slurm) options.deploy.launcher = slurm_launcher(*choice.slurm);
     options.measure.say = hooks.say;
     options.measure.phase = hooks.phase;
     add_facts(file, options.measure);
@@ -150,9 +194,10 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
         throw UsageError(file.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
     const std::vector<Engine>& engines = file.composition->engines();
     const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
-    if (choice.workers > 1 && options.deploy.gpus.empty() && take_devices && !file.machine_found.empty())
+    if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.slurm && take_devices && !file.machine_found.empty())
         throw UsageError(file.file.string() + ": " + std::to_string(choice.workers) +
                          " trials at once would all take the first of this machine's GPUs: list them under `gpus` of `deploy`");
+    options.trial_folders = std::make_shared<TrialFolders>();
     const EngineEvaluator::Options whole = options;
     for (std::size_t worker = 0; worker < choice.workers; ++worker) {
         EngineEvaluator::Options mine = whole;
@@ -190,6 +235,15 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
 std::string note_of_launcher(const StudyFile& file) {
     const Launcher* launcher = std::get<DeployChoice>(file.measuring).options.deploy.launcher.get();
     if (launcher == nullptr) return "Every trial started the engine on this machine and ended it; its log is trials/ID/engine.log.";
+    const auto& choice = std::get<DeployChoice>(file.measuring);
+    const std::string unwatched = " Its machine was not watched for disturbances; its log is trials/ID/engine.log.";
+    if (choice.ssh)
+        return "Every trial started the engine on " + choice.ssh->host + " and ended it. The load test ran on this machine, " +
+               (choice.ssh->address.empty() ? "and its requests went through the ssh connection."
+                                            : "and its requests crossed the network.") +
+               unwatched;
+    if (choice.slurm)
+        return "Every trial was a job of Slurm. The load test ran on this machine, and its requests crossed the network." + unwatched;
     std::string images;
     for (const std::string& image : launcher->images()) {
         const std::string pinned = launcher->pinned(image);

@@ -29,7 +29,7 @@ enum class ServedBy {
 struct MeasuringKind {
     std::string_view name;     ///< its key under `evaluator`, and what a journal calls it
     bool measures = false;     ///< numbers come from something that runs, not from a table or a model
-    bool runs_engine = false;  ///< the engine starts on this machine, so its models must be here
+    bool runs_engine = false;  ///< it starts the engine, so the engine's models must be there
     ServedBy served_by = ServedBy::a_new_start;
     std::span<const std::string_view> defined{};   ///< its keys that `define` covers
     std::span<const std::string_view> harmless{};  ///< its keys that change neither what is asked nor what is measured

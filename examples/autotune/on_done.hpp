@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace autotune {
+
+/// What a run came to, for who is to be told.
+struct RunEnd {
+    std::string study{};
+    std::string verdict{};  ///< a sentence
+    std::string reason{};   ///< why it ended, as reports have it
+    std::filesystem::path report{};
+};
+
+/// Runs `words` with `{study}`, `{verdict}`, `{reason}` and `{report}` replaced, for a minute at most. That it failed is
+/// said on standard error; the run's exit code does not change.
+void tell_that_it_is_done(const std::vector<std::string>& words, const RunEnd& end);
+
+}  // namespace autotune

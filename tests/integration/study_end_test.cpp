@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What happens to a study when its run has ended: who is told (`on_done`), and another study beside it.
+#include "support/autotune.hpp"
+#include "support/temporary_folder.hpp"
+#include "support/test.hpp"
+
+#include "servetune/io/files.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <filesystem>
+#include <string>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::string simulated_study(const std::string& name, const std::string& hardware, const std::string& more = "") {
+    return "study: " + name + "\nmodel: Qwen/Qwen3-8B\nhardware: " + hardware +
+           "\nengine: vllm\n"
+           "workloads: [{workload: small, dataset: {kind: random, input_tokens: 128, output_tokens: 32}, requests: 60, "
+           "arrival: {concurrency: 16}}]\n"
+           "objective: {maximize: total_tokens_per_second}\n"
+           "space: {max_num_seqs: {choice: [4, 8, 16], default: 4}}\nothers: default\nstrategy: exhaustive\n"
+           "budget: {trials: 5}\nevaluator: {simulate: {noise: 1%}}\n" +
+           more;
+}
+
+}  // namespace
+
+TEST_CASE("study end: the program of on_done gets the verdict as words, and its failure changes no exit code") {
+    const TemporaryFolder folder;
+    std::filesystem::permissions(folder.write("tell", "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done > told.txt\n"),
+                                 std::filesystem::perms::owner_all);
+    const std::string words =
+        "[\"" + (folder.path() / "tell").string() + "\", \"{study}: {verdict}\", \"{reason}\", \"{report}\", \"{other} $(id); {\"]";
+    folder.write("study.yaml", simulated_study("a name", "h100-sxm", "on_done: " + words + "\n"));
+    const Ran ended = autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
+    INFO(ended.out << ended.err);
+    REQUIRE(ended.code == 0);
+    const std::string told = read_file(folder.path() / "told.txt");
+    INFO(told);
+    CHECK(told.starts_with("<a name: Recommended: +"));
+    CHECK(contains(told, "out/report.html>"));
+    CHECK(told.ends_with("<{other} $(id); {>"));
+
+    folder.write("fails.yaml", simulated_study("fails", "h100-sxm", "on_done: [/bin/sh, -c, \"echo no mail; exit 4\"]\n"));
+    const Ran fails = autotune({"run", "fails.yaml", "--quiet"}, folder.path());
+    CHECK(fails.code == 0);
+    CHECK(contains(fails.err, "`on_done`: /bin/sh ended with exit code 4: no mail"));
+    folder.write("none.yaml", simulated_study("none", "h100-sxm", "on_done: [/no/such/program]\n"));
+    const Ran none = autotune({"run", "none.yaml", "--quiet"}, folder.path());
+    CHECK(none.code == 0);
+    CHECK(contains(none.err, "`on_done`: cannot start /no/such/program"));
+}
+
+TEST_CASE("study end: two studies side by side say what is the same and what is not") {
+    const TemporaryFolder folder;
+    folder.write("a.yaml", simulated_study("a", "h100-sxm"));
+    folder.write("b.yaml", simulated_study("b|<i>", "a100-sxm-80"));
+    for (const char* study : {"a", "b"})
+        REQUIRE(autotune({"run", std::string(study) + ".yaml", "--directory", study, "--quiet"}, folder.path()).code == 0);
+    const Ran shown = autotune({"report", "a.yaml", "--directory", "a", "--beside", "b.yaml", "--beside-directory", "b"}, folder.path());
+    INFO(shown.out << shown.err);
+    REQUIRE(shown.code == 0);
+    CHECK(contains(shown.out, "# Two studies side by side"));
+    CHECK(contains(shown.out, "| A: a | B: b\\|\\<i\\> |"));
+    CHECK(contains(shown.out, "| verdict | Recommended: +"));
+    CHECK(contains(shown.out, "3 configurations pass in both. B against A in total_tokens_per_second: -"));
+    CHECK(contains(shown.out, "hardware"));
+    CHECK(contains(shown.out, "## Recommended settings that differ\n\nNone.\n"));
+
+    const Ran json =
+        autotune({"report", "a.yaml", "--directory", "a", "--beside", "b.yaml", "--beside-directory", "b", "--json"}, folder.path());
+    const auto object = nlohmann::json::parse(json.out);
+    CHECK(object.at("in_both").at("configurations") == 3);
+    CHECK(object.at("in_both").at("b_against_a").at("high").get<double>() < 0);  // an A100 is slower in all of them
+    CHECK(object.at("a").at("recommended").at("value").get<double>() > object.at("b").at("recommended").at("value").get<double>());
+    CHECK(object.at("different_settings").empty());
+
+    const Ran same = autotune({"report", "a.yaml", "--directory", "a", "--beside", "a.yaml", "--beside-directory", "a"}, folder.path());
+    CHECK(contains(same.out, "## What is not the same\n\nNothing.\n"));
+    CHECK(contains(same.out, "B against A in total_tokens_per_second: +0.00 %"));
+    CHECK(autotune({"report", "a.yaml", "--directory", "a", "--beside", "no.yaml"}, folder.path()).code == 2);
+}
