@@ -23,7 +23,10 @@ namespace {
 
 const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
 
-std::vector<PublishedResult> read_all(const std::string& content) { return read_results(content, "f", shipped_catalogue.engines()); }
+std::vector<PublishedResult> read_all(const std::string& content) {
+    static const std::vector<Engine> engines = shipped_catalogue.engines();
+    return read_results(content, "f", engines);
+}
 
 std::vector<PublishedResult> sample(const std::string& name) { return read_all(read_file(samples / name)); }
 
