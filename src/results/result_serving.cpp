@@ -105,7 +105,7 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
             if (!whole && first && latency_is_sum_of_gaps) latency = (*first)[i] + sum(of_request);
         }
         if (latency) samples.latency.push_back(*latency);
-        if (latency && first && output && (*first)[i] > 0 && (*output)[i] > 1)
+        if (latency && first && output && (*first)[i] > 0 && *latency >= (*first)[i] && (*output)[i] > 1)
             samples.time_per_output_token.push_back((*latency - (*first)[i]) / ((*output)[i] - 1));
     }
     complete(result.time_to_first_token, std::move(samples.time_to_first_token));
