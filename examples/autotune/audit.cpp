@@ -122,8 +122,8 @@ std::vector<Block> blocks_of_results(std::string_view text, const std::string& n
 
 /// The one place that knows kinds of file.
 std::vector<Block> blocks_of(const std::filesystem::path& file, std::string_view text, const Known& known) {
-    std::vector<Block> blocks =
-        file.extension() == ".csv" ? rows_of_table(text, file.string()) : blocks_of_results(text, file.string(), known);
+    std::vector<Block> blocks = file.extension() == ".csv" && !is_result_table(text) ? rows_of_table(text, file.string())
+                                                                                     : blocks_of_results(text, file.string(), known);
     if (blocks.empty()) throw ParseError(file.string() + ": a table without a row");
     return blocks;
 }

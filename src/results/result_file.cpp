@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/results/result_file.hpp"
 
+#include "aiperf_records.hpp"
 #include "result_formats.hpp"
+#include "result_sweep.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/nesting.hpp"
@@ -17,9 +19,14 @@ namespace {
 using Json = nlohmann::json;
 
 /// In the order in which they are tried: the more special first.
-const std::array<const ResultFormat*, 9> formats{&servetune_format, &gpustack_format,       &guidellm_format,
-                                                 &aiperf_format,    &genai_perf_format,     &sglang_format,
-                                                 &vllm_format,      &inference_perf_format, &llama_bench_format};
+const std::array<const ResultFormat*, 15> formats{&servetune_format,      &gpustack_format,
+                                                  &guidellm_format,       &aiperf_sweep_format,
+                                                  &aiperf_runs_format,    &aiperf_format,
+                                                  &genai_perf_format,     &sglang_format,
+                                                  &vllm_format,           &sweep_format,
+                                                  &inference_perf_format, &llama_bench_format,
+                                                  &evalscope_format,      &evalscope_percentiles_format,
+                                                  &inferencex_format};
 
 /// As deep as YAML may nest (io/yaml.hpp); results nest less than ten.
 constexpr std::size_t deepest = 100;
@@ -138,21 +145,44 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         throw ParseError(name + ": results have at most " + std::to_string(largest_result_bytes) + " bytes, got " +
                          std::to_string(content.size()));
     std::vector<PublishedResult> results;
+    if (is_result_table(content)) {
+        add_results(results, read_sweep_table(content, name));
+        return results;
+    }
     if (!begins_json(content)) {
         results = read_published(content, engines);
         if (results.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
         return results;
     }
     std::string text(content);
+    AiperfRecords records;
+    std::size_t first_record = 0;
     for (const JsonText& value : values_of(text, name)) {
         const Json json = parsed_json(text, value, name);
+        if (AiperfRecords::recognises(json)) {  // one a request, not one a result
+            if (records.empty()) first_record = value.begin;
+            records.add(json);
+            continue;
+        }
         const auto format =
             std::find_if(formats.begin(), formats.end(), [&](const ResultFormat* known) { return known->recognises(json); });
         if (format == formats.end()) refuse(json, place(text, value.begin, name));
-        std::vector<PublishedResult> more = (*format)->read(json);
+        std::vector<PublishedResult> more;
+        try {
+            more = (*format)->read(json);
+        } catch (const ParseError& error) {
+            throw ParseError(place(text, value.begin, name) + error.what());
+        }
         if (more.empty())
             throw ParseError(place(text, value.begin, name) + "a file of " + std::string((*format)->tool) + " without a result");
         add_results(results, std::move(more));
+    }
+    if (!records.empty()) {
+        try {
+            add_results(results, {records.result()});
+        } catch (const ParseError& error) {
+            throw ParseError(place(text, first_record, name) + error.what());
+        }
     }
     return results;
 }

@@ -100,6 +100,10 @@ PublishedResult read_benchmark(const Json& benchmark) {
     figures.time_per_output_token = guidellm_times(metrics, "time_per_output_token_ms", -3);
     figures.inter_token_latency = guidellm_times(metrics, "inter_token_latency_ms", -3);
     figures.latency = guidellm_times(metrics, "request_latency", 0);
+    // To the first token of the answer behind the reasoning; the same where there is none.
+    const auto first_output = statistic(metrics, "time_to_first_output_token_ms", {"mean"}, -3);
+    if (first_output && first_output != figures.time_to_first_token.mean)
+        result.unread["time_to_first_output_token mean"] = text_of(*first_output) + " s";
     result.model = text_at(benchmark, {"config", "backend", "model"});
     if (result.model.empty()) result.model = text_at(benchmark, {"worker", "backend_model"});
     if (const auto start = figure_at(benchmark, {"start_time"})) result.date = utc(*start);
@@ -139,6 +143,9 @@ std::vector<PublishedResult> read_guidellm(const Json& value) {
         PublishedResult result = read_benchmark(benchmark);
         const std::string version = text_at(value, {"metadata", "guidellm_version"});
         if (!version.empty()) result.tool_version = version;
+        // 1 since 0.5, 2 since 0.7: its number changes where the format breaks.
+        if (const auto schema = figure_at(value, {"metadata", "version"}); schema && *schema > 2)
+            result.unread["metadata.version"] = text_of(*schema) + ": newer than 2, read as 2";
         if (result.model.empty()) result.model = text_at(value, {"config", "spec", "backend", "model"});
         result.dataset = data_of(first_present({node_at(value, {"config", "spec", "data"}), node_at(value, {"args", "data"}),
                                                 node_at(benchmark, {"request_loader", "data"})}));

@@ -2,6 +2,9 @@
 #include "result_formats.hpp"
 #include "servetune/space/value.hpp"
 
+#include <array>
+#include <cmath>
+
 namespace servetune {
 
 const nlohmann::json* node_at(const nlohmann::json& value, JsonPath path) {
@@ -50,6 +53,45 @@ std::optional<std::string> scalar_text(const nlohmann::json& value) {
     if (value.is_boolean()) return value.get<bool>() ? "true" : "false";
     if (value.is_number()) return value.is_number_float() ? text_of(value.get<double>()) : value.dump();
     return std::nullopt;
+}
+
+std::optional<int> time_exponent_of(std::string_view unit) {
+    constexpr std::array<std::pair<std::string_view, int>, 6> units{
+        {{"ns", -9}, {"us", -6}, {"ms", -3}, {"sec", 0}, {"s", 0}, {"seconds", 0}}};
+    for (const auto& [name, exponent] : units)
+        if (unit == name) return exponent;
+    return std::nullopt;
+}
+
+std::optional<double> ResultFields::figure(const std::string& key, int exponent) {
+    asked_.insert(key);
+    return figure_at(object_, {key}, exponent);
+}
+
+std::string ResultFields::text(const std::string& key) {
+    asked_.insert(key);
+    return text_at(object_, {key});
+}
+
+TimeSummary ResultFields::times(const std::string& family, const std::string& suffix, int exponent) {
+    const auto at = [&](const std::string& statistic) { return figure(statistic + family + suffix, exponent); };
+    TimeSummary result{at("mean_"), at("median_"), at("p90_"), at("p95_"), at("p99_"), at("std_")};
+    const auto median = at("p50_");  // vLLM writes it beside the median when it is asked for
+    if (!result.p50) result.p50 = median;
+    bool any = false;
+    bool zeros = true;
+    for (const auto& value : {result.mean, result.p50, result.standard_deviation})
+        if (value) any = true, zeros = zeros && value == 0;
+    return any && zeros ? TimeSummary{} : result;
+}
+
+std::map<std::string, std::string> ResultFields::unread() const {
+    std::map<std::string, std::string> result;
+    if (!object_.is_object()) return result;
+    for (const auto& [key, value] : object_.items())
+        if (!asked_.contains(key))
+            if (const auto text = scalar_text(value)) result[one_line(key)] = *text;
+    return result;
 }
 
 }  // namespace servetune

@@ -8,40 +8,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 
 namespace servetune {
 namespace {
 
 using Json = nlohmann::json;
-
-/// The top level of a result; remembers what was asked for, so that the rest can be told.
-class Fields {
-public:
-    explicit Fields(const Json& object) : object_(object) {}
-
-    std::optional<double> figure(const std::string& key, int exponent = 0) {
-        asked_.insert(key);
-        return figure_at(object_, {key}, exponent);
-    }
-    std::string text(const std::string& key) {
-        asked_.insert(key);
-        return text_at(object_, {key});
-    }
-
-    /// Numbers, texts and truth values that nobody asked for: `--metadata`, the load's settings, speculative decoding.
-    [[nodiscard]] std::map<std::string, std::string> unread() const {
-        std::map<std::string, std::string> result;
-        for (const auto& [key, value] : object_.items())
-            if (!asked_.contains(key))
-                if (const auto text = scalar_text(value)) result[one_line(key)] = *text;
-        return result;
-    }
-
-private:
-    const Json& object_;
-    std::set<std::string> asked_;
-};
 
 /// Keys of either tool -> our figures. `request_goodput:` is how vLLM spelled it until 0.9.1.
 constexpr std::array<std::pair<const char*, std::optional<double> BenchmarkResult::*>, 17> keys{{
@@ -63,20 +34,6 @@ constexpr std::array<std::pair<const char*, std::optional<double> BenchmarkResul
     {"total_token_throughput", &BenchmarkResult::total_tokens_per_second},
     {"total_throughput", &BenchmarkResult::total_tokens_per_second},
 }};
-
-/// A family of times. Both tools write 0 for what was not measured (the mean of an empty list): mean, median and
-/// standard deviation of 0 mean that nothing was streamed, nothing succeeded, or every answer had one token.
-TimeSummary serving_times(Fields& fields, const std::string& family) {
-    const auto at = [&](const char* statistic) { return fields.figure(statistic + family + "_ms", -3); };
-    TimeSummary result{at("mean_"), at("median_"), at("p90_"), at("p95_"), at("p99_"), at("std_")};
-    const auto median = at("p50_");  // vLLM writes it beside the median when it is asked for
-    if (!result.p50) result.p50 = median;
-    bool any = false;
-    bool zeros = true;
-    for (const auto& figure : {result.mean, result.p50, result.standard_deviation})
-        if (figure) any = true, zeros = zeros && figure == 0;
-    return any && zeros ? TimeSummary{} : result;
-}
 
 // ------------------------------------------------------------------------------------------------- one entry a request
 
@@ -148,7 +105,7 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
             if (!whole && first && latency_is_sum_of_gaps) latency = (*first)[i] + sum(of_request);
         }
         if (latency) samples.latency.push_back(*latency);
-        if (latency && first && output && (*first)[i] > 0 && (*output)[i] > 1)
+        if (latency && first && output && (*first)[i] > 0 && *latency >= (*first)[i] && (*output)[i] > 1)
             samples.time_per_output_token.push_back((*latency - (*first)[i]) / ((*output)[i] - 1));
     }
     complete(result.time_to_first_token, std::move(samples.time_to_first_token));
@@ -163,15 +120,15 @@ void read_details(const Json& object, bool latency_is_sum_of_gaps, BenchmarkResu
 // formats
 
 PublishedResult read_flat(const Json& object, bool sglang) {
-    Fields fields(object);
+    ResultFields fields(object);
     PublishedResult result;
     BenchmarkResult& figures = result.result;
     for (const auto& [key, figure] : keys)
         if (const auto value = fields.figure(key)) figures.*figure = value;
-    figures.time_to_first_token = serving_times(fields, "ttft");
-    figures.time_per_output_token = serving_times(fields, "tpot");
-    figures.inter_token_latency = serving_times(fields, "itl");
-    figures.latency = serving_times(fields, sglang ? "e2e_latency" : "e2el");
+    figures.time_to_first_token = fields.times("ttft", "_ms", -3);
+    figures.time_per_output_token = fields.times("tpot", "_ms", -3);
+    figures.inter_token_latency = fields.times("itl", "_ms", -3);
+    figures.latency = fields.times(sglang ? "e2e_latency" : "e2el", "_ms", -3);
     read_details(object, !sglang, figures);
     const double completed = figures.successful_requests.value_or(0);
     if (completed > 0) {  // 0 of what a success cannot do without: not counted
@@ -190,8 +147,10 @@ PublishedResult read_flat(const Json& object, bool sglang) {
     if (result.model.empty()) result.model = text_at(object, {"server_info", "model_path"});
     result.dataset = fields.text("dataset_name");
     result.date = fields.text("date");
-    for (const std::string& label : {fields.text("label"), fields.text("tag"), result.dataset})
+    // `vllm bench sweep` adds its settings under the names that they have in its files, and this name of a combination.
+    for (const std::string& label : {fields.text("_benchmark_name"), fields.text("label"), fields.text("tag"), result.dataset})
         if (!label.empty()) result.labels.push_back(label);
+    if (const Json* run = node_at(object, {"run_number"}); run != nullptr && *run == -1) result.labels.emplace_back("warm-up");
     result.arguments_unknown = true;
     if (fields.figure("rtfx") == 0) (void)fields.text("rtfx");
     result.unread = fields.unread();
@@ -200,7 +159,11 @@ PublishedResult read_flat(const Json& object, bool sglang) {
         for (const auto& [key, value] : reported->items())
             if (const auto text = scalar_text(value)) result.server_settings[one_line(key)] = *text;
     } else {
-        result.server_settings = result.unread;
+        for (const auto& [name, text] : result.unread) {
+            std::string spelled = name;  // a sweep's files may spell names as flags
+            std::replace(spelled.begin(), spelled.end(), '-', '_');
+            result.server_settings[spelled] = text;
+        }
         result.server_settings_are_given = true;
     }
     return result;

@@ -3,6 +3,7 @@
 // (`-o json`, `-o jsonl`).
 #include "result_formats.hpp"
 
+#include <cmath>
 #include <set>
 
 namespace servetune {
@@ -12,9 +13,12 @@ using Json = nlohmann::json;
 
 // ------------------------------------------------------------------------------------------------------ inference-perf
 
+/// Its files of what the server counted (`*_prometheus_metrics.json`) have the times without `latency`: those are not
+/// what a client measured, and no results.
 bool is_inference_perf(const Json& value) {
     const Json* count = node_at(value, {"successes", "count"});
-    return count != nullptr && count->is_number() && node_at(value, {"load_summary"}) != nullptr;
+    return count != nullptr && count->is_number() && node_at(value, {"load_summary"}) != nullptr &&
+           node_at(value, {"successes", "latency"}) != nullptr;
 }
 
 TimeSummary lifecycle_times(const Json& value, std::string_view name) {
@@ -30,20 +34,34 @@ std::vector<PublishedResult> read_inference_perf(const Json& value) {
     BenchmarkResult& figures = result.result;
     figures.successful_requests = figure_at(value, {"successes", "count"});
     figures.failed_requests = figure_at(value, {"failures", "count"});
-    figures.requested_rate_per_second = figure_at(value, {"load_summary", "requested_rate"});
+    if (const auto duration = figure_at(value, {"benchmark_time_seconds"}); duration && *duration > 0)  // since 0.5
+        figures.duration_seconds = duration;
     figures.maximum_concurrency = figure_at(value, {"load_summary", "concurrency"});
+    // A stage of a fixed concurrency has its number of requests as the rate, and all of them scheduled for its start.
+    if (!figures.maximum_concurrency) {
+        figures.requested_rate_per_second = figure_at(value, {"load_summary", "requested_rate"});
+        figures.client.send_lag_p50 = figure_at(value, {"load_summary", "schedule_delay", "median"});
+        figures.client.send_lag_p99 = figure_at(value, {"load_summary", "schedule_delay", "p99"});
+    }
     figures.requests_per_second = figure_at(value, {"successes", "throughput", "requests_per_sec"});
+    figures.goodput_requests_per_second = figure_at(value, {"successes", "goodput_metrics", "request_goodput"});
     figures.input_tokens_per_second = figure_at(value, {"successes", "throughput", "input_tokens_per_sec"});
     figures.output_tokens_per_second = figure_at(value, {"successes", "throughput", "output_tokens_per_sec"});
     figures.total_tokens_per_second = figure_at(value, {"successes", "throughput", "total_tokens_per_sec"});
-    // Lengths are given as means; the totals are what was counted.
+    // Lengths are given as means; the totals are what was counted. Since 0.6 there are totals: of prompts, and of
+    // answers as the server counts them. The rates are of the client's count.
     const double requests = figures.successful_requests.value_or(0);
     const auto total = [&](std::string_view name) -> std::optional<double> {
         const auto mean = figure_at(value, {"successes", name, "mean"});
-        return mean && requests > 0 ? std::optional(*mean * requests) : std::nullopt;
+        return mean && requests > 0 && std::isfinite(*mean * requests) ? std::optional(*mean * requests) : std::nullopt;
     };
-    figures.input_tokens = total("prompt_len");
+    figures.input_tokens = figure_at(value, {"successes", "prompt_tokens", "total"});
+    if (!figures.input_tokens) figures.input_tokens = total("prompt_len");
     figures.output_tokens = total("output_len");
+    if (const auto counted = figure_at(value, {"successes", "output_tokens", "total"})) {
+        if (!figures.output_tokens) figures.output_tokens = counted;
+        else if (counted != figures.output_tokens) result.unread["output tokens as the server counts"] = text_of(*counted);
+    }
     figures.time_to_first_token = lifecycle_times(value, "time_to_first_token");
     figures.time_per_output_token = lifecycle_times(value, "time_per_output_token");
     figures.inter_token_latency = lifecycle_times(value, "inter_token_latency");
@@ -52,6 +70,11 @@ std::vector<PublishedResult> read_inference_perf(const Json& value) {
         result.unread["normalized_time_per_output_token mean"] = text_of(*mean);
     for (const std::string_view key : {"send_duration", "achieved_rate"})
         if (const auto number = figure_at(value, {"load_summary", key})) result.unread[std::string(key)] = text_of(*number);
+    for (const std::string_view key : {"goodput_percentage", "token_goodput"})
+        if (const auto number = figure_at(value, {"successes", "goodput_metrics", key})) result.unread[std::string(key)] = text_of(*number);
+    if (const Json* failed = node_at(value, {"failures", "by_label"}); failed != nullptr && failed->is_object())
+        for (const auto& [label, kind] : failed->items())
+            if (const auto count = figure_at(kind, {"count"})) result.unread["failed: " + one_line(label)] = text_of(*count);
     return {result};
 }
 
@@ -84,7 +107,10 @@ PublishedResult read_bench_test(const Json& value) {
     else if (prompt > 0) figures.input_tokens_per_second = rate;
     else figures.output_tokens_per_second = rate;
     const auto number = [](double tokens) { return text_of(Value(static_cast<std::int64_t>(tokens))); };
-    result.labels.push_back((prompt > 0 ? "pp" + number(prompt) : "") + (answer > 0 ? "tg" + number(answer) : ""));
+    std::string label = (prompt > 0 ? "pp" + number(prompt) : "") + (answer > 0 ? "tg" + number(answer) : "");
+    // Behind a context of so many tokens, which are in no rate and no time.
+    if (const auto depth = figure_at(value, {"n_depth"}); depth && *depth > 0) label += " @ d" + number(*depth);
+    result.labels.push_back(label);
     result.arguments_unknown = true;
     const std::set<std::string> read{"n_prompt", "n_gen", "avg_ts", "avg_ns", "model_filename", "test_time", "build_number"};
     for (const auto& [key, field] : value.items())
@@ -103,7 +129,8 @@ std::vector<PublishedResult> read_llama_bench(const Json& value) {
 
 }  // namespace
 
-const ResultFormat inference_perf_format{"inference-perf", "load_summary, successes.count", is_inference_perf, read_inference_perf};
+const ResultFormat inference_perf_format{"inference-perf", "load_summary, successes.count, successes.latency", is_inference_perf,
+                                         read_inference_perf};
 const ResultFormat llama_bench_format{"llama-bench", "avg_ts, n_prompt, n_gen", is_llama_bench, read_llama_bench};
 
 }  // namespace servetune

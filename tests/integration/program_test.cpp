@@ -250,6 +250,40 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(both.err.find("4 documents: 4 result blocks, 4 rows\n") != std::string::npos);
 }
 
+TEST_CASE("import and audit: a sweep of vLLM becomes a study, and files of other tools are audited") {
+    const TemporaryFolder folder;
+    const std::string results = SERVETUNE_SOURCE "/tests/data/results/";
+    // A study: the sweep's files name the server's settings that it changed. Two combinations, one with two runs.
+    Json sweep = Json::parse(read_file(results + "sweep-summary.json"));
+    sweep[2]["max_concurrency"] = 8;
+    folder.write("summary.json", sweep.dump());
+    const Ran wrote = autotune({"import", "summary.json", "--write-study", "sweep.yaml", "--set", "hardware=h100-sxm"}, folder.path());
+    INFO(wrote.err);
+    CHECK(wrote.code == 0);
+    const Ran replayed = autotune({"run", "sweep.yaml", "--quiet", "--json"}, folder.path());
+    INFO(replayed.err);
+    CHECK(replayed.code == 0);
+    CHECK(Json::parse(replayed.out)["trials"] == Json{{"told", 2}, {"failed", 0}, {"unsound", 1}});  // 39 of 40 requests
+    CHECK(read_file(folder.path() / "sweep.yaml").find("max_num_seqs: {choice: [8, 32]") != std::string::npos);
+    // Its table is one of results for the audit too, as other tables are not.
+    const Ran audited = autotune({"audit", results + "sweep-summary.csv", "--json"}, folder.path());
+    const Json runs = Json::parse(audited.out);
+    REQUIRE(runs.size() == 3);
+    CHECK(runs[2]["metrics"]["latency_mean_seconds"] == 0.6925);
+    CHECK(runs[2]["label"].get<std::string>().find("max_num_seqs=32") != std::string::npos);
+    CHECK(read_table(folder.path() / "sweep.csv").rows.size() == 3);
+    // The successes of those that were sent: 40 of 42.
+    for (const char* file : {"evalscope-1.10.json", "aiperf-0.13.json", "inference-perf-0.6.json"}) {
+        INFO(file);
+        const Ran partly = autotune({"audit", results + file, "--json"}, folder.path());
+        const Json one = Json::parse(partly.out);
+        REQUIRE(one.size() == 1);
+        bool complete = false;
+        for (const Json& finding : one[0]["findings"]) complete = complete || finding["id"] == "complete";
+        CHECK(complete);
+    }
+}
+
 TEST_CASE("validate and run look for a model file before an engine is started, and warn of versions nobody checked") {
     const TemporaryFolder folder;
     const auto study = [](const std::string& model, const std::string& more) {

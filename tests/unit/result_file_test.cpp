@@ -23,7 +23,10 @@ namespace {
 
 const std::filesystem::path samples = SERVETUNE_SOURCE "/tests/data/results";
 
-std::vector<PublishedResult> read_all(const std::string& content) { return read_results(content, "f", shipped_catalogue.engines()); }
+std::vector<PublishedResult> read_all(const std::string& content) {
+    static const std::vector<Engine> engines = shipped_catalogue.engines();
+    return read_results(content, "f", engines);
+}
 
 std::vector<PublishedResult> sample(const std::string& name) { return read_all(read_file(samples / name)); }
 
@@ -265,6 +268,10 @@ TEST_CASE("result files of vLLM and SGLang: what only the arrays say, and arrays
     CHECK_FALSE(
         read_all(vllm_result(R"(, "ttfts": [{}, null, "x", -1], "errors": ["", "", "", ""])")).front().result.time_to_first_token.mean);
     CHECK(read_all(vllm_result(R"(, "latencies": [1.0, 2.0, 0.0, 3.0, 4.0])")).front().result.latency.mean == 2.5);
+    // A first token after the end has no time per token.
+    const std::string late = R"(, "ttfts": [0.1, 9.0, 0.1, 0.1], "latencies": [0.2, 0.2, 0.2, 0.2], "output_lens": [2, 2, 2, 2],
+        "errors": ["", "", "", ""])";
+    CHECK(read_all(vllm_result(late)).front().result.time_per_output_token.mean == Approx(0.1));
     const std::string several_turns = R"({"duration": 2.0, "completed": 2, "mean_e2e_latency_ms": 5.0, "total_input_tokens": 0)";
     CHECK(read_all(several_turns + R"(, "input_lens": [7, 8], "errors": ["", ""]})").front().result.input_tokens == 15);
     CHECK_FALSE(read_all(several_turns + "}").front().result.input_tokens);

@@ -11,7 +11,7 @@ struct TimeSummary {
     std::optional<double> mean{}, p50{}, p90{}, p95{}, p99{}, standard_deviation{};
 };
 
-/// How well the load generator itself kept up; other tools do not say.
+/// How well the load generator itself kept up; of other tools inference-perf says its send lag.
 struct ClientHealth {
     std::optional<double> loop_lag_p50{}, loop_lag_p99{}, loop_lag_max{};  ///< seconds that its event loop was late
     std::optional<double> send_lag_p50{}, send_lag_p99{};                  ///< seconds from schedule to sent

@@ -1,0 +1,542 @@
+// SPDX-License-Identifier: Apache-2.0
+// Formats of results that came after the first seven: sweeps of vLLM, AIPerf's configuration of 2026, its records and
+// sweeps, InferenceX, evalscope, the newest of inference-perf, GuideLLM and llama-bench.
+#include "support/figures.hpp"
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/table.hpp"
+#include "servetune/results/result_file.hpp"
+#include "servetune/study_file/import.hpp"
+
+#include <nlohmann/json.hpp>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+using Json = nlohmann::json;
+using Unread = std::map<std::string, std::string>;
+
+std::string sample_text(const std::string& name) { return read_file(std::filesystem::path(SERVETUNE_SOURCE "/tests/data/results") / name); }
+
+std::vector<PublishedResult> results_in(const std::string& content) {
+    static const std::vector<Engine> engines = shipped_catalogue.engines();  // thousands of files below
+    return read_results(content, "f", engines);
+}
+
+std::vector<PublishedResult> sample_results(const std::string& name) { return results_in(sample_text(name)); }
+
+std::string refusal(const std::string& content) {
+    return message_of<ParseError>([&] { (void)results_in(content); });
+}
+
+/// Each figure that is wanted and no other, to nine digits.
+void check_figures(const PublishedResult& result, Figures want) {
+    for (const auto& [name, value] : figures_of(result.result)) {
+        INFO(name << " " << value);
+        REQUIRE(want.contains(name));
+        CHECK(value == Approx(want.at(name)).epsilon(1e-9).margin(0));
+        want.erase(name);
+    }
+    INFO("missing: " << (want.empty() ? "" : want.begin()->first));
+    CHECK(want.empty());
+}
+
+/// A family of times whose p90 and p95 are absent unless they are factors of the mean too.
+void add_times(Figures& into, const std::string& family, double mean, double p90 = 0, double p95 = 0, double deviation = 0.1) {
+    into[family + "_mean_seconds"] = mean;
+    into[family + "_p50_seconds"] = mean * 0.98;
+    if (p90 > 0) into[family + "_p90_seconds"] = mean * p90;
+    if (p95 > 0) into[family + "_p95_seconds"] = mean * p95;
+    into[family + "_p99_seconds"] = mean * 1.3;
+    if (deviation > 0) into[family + "_standard_deviation_seconds"] = mean * deviation;
+}
+
+/// The third run of the sweep: the second combination of flags.
+Figures third_run() {
+    Figures want{{"requested_requests", 40},
+                 {"successful_requests", 39},
+                 {"failed_requests", 1},
+                 {"duration_seconds", 8},
+                 {"maximum_concurrency", 16},
+                 {"peak_concurrent_requests", 16},
+                 {"input_tokens", 3900},
+                 {"output_tokens", 1950},
+                 {"requests_per_second", 4.875},
+                 {"output_tokens_per_second", 243.75},
+                 {"peak_output_tokens_per_second", 292.5},
+                 {"total_tokens_per_second", 731.25}};
+    add_times(want, "time_to_first_token", 0.08);
+    add_times(want, "time_per_output_token", 0.0125);
+    add_times(want, "inter_token_latency", 0.0125);
+    add_times(want, "latency", 0.6925);
+    return want;
+}
+
+}  // namespace
+
+TEST_CASE("result files of a sweep of vLLM: a list of runs, labelled by what they differ in") {
+    const auto runs = sample_results("sweep-summary.json");
+    REQUIRE(runs.size() == 3);
+    check_figures(runs[2], third_run());
+    CHECK(runs[2].tool == "vllm");
+    CHECK(runs[2].model == "example/model-8b");
+    CHECK(runs[2].date == "20260915-100016");
+    CHECK(runs[0].labels == std::vector<std::string>{"enable_prefix_caching=false, max_concurrency=8, max_num_seqs=8"});
+    CHECK(runs[1].labels == runs[0].labels);
+    CHECK(runs[0].sections == runs[0].labels);
+    CHECK(runs[2].labels.front() == "enable_prefix_caching=true, max_concurrency=16, max_num_seqs=32");
+    CHECK(runs[1].unread.at("run_number") == "1");
+    CHECK(runs[2].unread.at("max_num_seqs") == "32");
+    // The settings are the server's: a study can be made of them. Names may be spelled as flags.
+    CHECK(runs[2].server_settings.at("max_num_seqs") == "32");
+    CHECK(runs[2].server_settings_are_given);
+    CHECK(runs[2].index == 2);
+    Json spelled = Json::parse(sample_text("sweep-summary.json"));
+    spelled[0]["max-num-batched-tokens"] = 2048;
+    CHECK(results_in(spelled.dump())[0].server_settings.at("max_num_batched_tokens") == "2048");
+    // A run's own file, and the one before the measurement.
+    Json one = spelled[0];
+    one["_benchmark_name"] = "small";
+    CHECK(results_in(one.dump()).front().labels == std::vector<std::string>{"small"});
+    one["run_number"] = -1;
+    CHECK(results_in(one.dump()).front().labels == std::vector<std::string>{"small", "warm-up"});
+}
+
+TEST_CASE("result files of a sweep of vLLM: the table that pandas writes") {
+    const std::string table = sample_text("sweep-summary.csv");
+    const auto runs = results_in(table);
+    REQUIRE(runs.size() == 3);
+    check_figures(runs[2], third_run());
+    CHECK(is_result_table(table));
+    CHECK(runs[0].labels == std::vector<std::string>{"default", "enable_prefix_caching=false, max_concurrency=8"});
+    CHECK_FALSE(runs[0].unread.contains("max_num_seqs"));
+    CHECK(runs[1].unread.at("max_num_seqs") == "8");  // 8.0 in the file
+    CHECK(runs[1].unread.at("enable_prefix_caching") == "false");
+    CHECK(runs[0].result.latency.mean == Approx(0.54));  // the two `latencies` are of something else
+    CHECK(runs[2].index == 2);
+    const std::string header = "duration,completed,request_throughput,model_id,latencies\n";
+    CHECK(results_in("\xEF\xBB\xBF" + header + "2.0,2,1.0,7e5,\"[0.5, 0.25]\"\r\n").front().result.latency.mean == 0.375);
+    CHECK(results_in(header + "2.0,2,1.0,7e5,\n").front().model == "7e5");
+    CHECK(refusal(header + "2.0,2,1.0\n") == "f:2: 5 cells wanted, got 3");
+    CHECK(refusal(header + "2.0,x,1.0,m,\n").starts_with("f:2: no run: numbers wanted in duration, completed"));
+    CHECK(refusal(header) == "f: a table of `vllm bench sweep` without a row");
+    CHECK(refusal(header + "2.0,2,1.0,\"m,\n").find("f:2:") == 0);
+    CHECK_FALSE(is_result_table("index,duration,completed\n"));
+    CHECK_FALSE(is_result_table(csv_of(runs)));
+}
+
+TEST_CASE("result files of AIPerf 0.10 to 0.13: the load and the model of the new configuration, what was in flight") {
+    const PublishedResult result = sample_results("aiperf-0.13.json").front();
+    Figures want{{"requested_requests", 42},      {"successful_requests", 40},     {"failed_requests", 2},
+                 {"duration_seconds", 10},        {"maximum_concurrency", 8},      {"requested_rate_per_second", 4.2},
+                 {"mean_concurrency", 2.2},       {"peak_concurrent_requests", 5}, {"input_tokens", 4000},
+                 {"output_tokens", 2000},         {"requests_per_second", 4},      {"output_tokens_per_second", 200},
+                 {"total_tokens_per_second", 600}};
+    add_times(want, "time_to_first_token", 0.05, 1.15, 1.2);
+    add_times(want, "time_per_output_token", 0.01, 1.15, 1.2);
+    add_times(want, "inter_token_latency", 0.01, 1.15, 1.2);
+    add_times(want, "latency", 0.54, 1.15, 1.2);
+    check_figures(result, want);
+    CHECK(result.model == "example/model-8b");
+    CHECK(result.tool_version == "0.13.0");
+    CHECK(result.unread ==
+          Unread{{"input_sequence_length", "100 tokens"}, {"output_sequence_length", "50 tokens"}, {"time_to_second_token", "10 ms"}});
+    // Of two measured phases neither is the run's load; a schema from the future is read with a note.
+    Json changed = Json::parse(sample_text("aiperf-0.13.json"));
+    changed["input_config"]["phases"].push_back({{"name", "peak"}, {"kind", "profiling"}, {"concurrency", 64}});
+    changed["schema_version"] = "2.0";
+    const PublishedResult two = results_in(changed.dump()).front();
+    CHECK_FALSE(two.result.maximum_concurrency);
+    CHECK_FALSE(two.result.requested_rate_per_second);
+    CHECK(two.unread.at("schema_version") == "2.0: newer than 1.5, read as 1.5");
+    // Where every request failed the count of successes is left out.
+    const auto failed = results_in(R"({"schema_version": "1.5", "error_request_count": {"unit": "requests", "avg": 9},
+        "request_error_rate": {"unit": "%", "avg": 100.0}})");
+    check_figures(failed.front(), {{"successful_requests", 0}, {"failed_requests", 9}, {"requested_requests", 9}});
+}
+
+TEST_CASE("result files of AIPerf: one record a request make one result") {
+    const auto results = sample_results("aiperf-records.jsonl");
+    REQUIRE(results.size() == 1);
+    const double duration = 0.65, gaps = 16;  // 1000 ms to 1650 ms; 4 + 2 + 10 gaps
+    check_figures(results.front(), {{"requested_requests", 4},
+                                    {"successful_requests", 3},
+                                    {"failed_requests", 1},
+                                    {"duration_seconds", duration},
+                                    {"input_tokens", 300},
+                                    {"output_tokens", 19},
+                                    {"requests_per_second", 3 / duration},
+                                    {"output_tokens_per_second", 19 / duration},
+                                    {"total_tokens_per_second", 319 / duration},
+                                    {"time_to_first_token_mean_seconds", 0.06},
+                                    {"time_to_first_token_p50_seconds", 0.06},
+                                    {"time_to_first_token_p90_seconds", 0.068},
+                                    {"time_to_first_token_p95_seconds", 0.069},
+                                    {"time_to_first_token_p99_seconds", 0.0698},
+                                    {"time_to_first_token_standard_deviation_seconds", 0.00816496580927726},
+                                    {"time_per_output_token_mean_seconds", 0.034 / 3},
+                                    {"time_per_output_token_p50_seconds", 0.01},
+                                    {"time_per_output_token_p90_seconds", 0.014},
+                                    {"time_per_output_token_p95_seconds", 0.0145},
+                                    {"time_per_output_token_p99_seconds", 0.0149},
+                                    {"time_per_output_token_standard_deviation_seconds", 0.0026246692913372703},
+                                    {"inter_token_latency_mean_seconds", 0.16 / gaps},
+                                    {"inter_token_latency_p50_seconds", 0.009},
+                                    {"inter_token_latency_p90_seconds", 0.011},
+                                    {"inter_token_latency_p95_seconds", 0.014},
+                                    {"inter_token_latency_p99_seconds", 0.0188},
+                                    {"inter_token_latency_standard_deviation_seconds", 0.002715695122800054},
+                                    {"latency_mean_seconds", 0.34 / 3},
+                                    {"latency_p50_seconds", 0.1},
+                                    {"latency_p90_seconds", 0.14},
+                                    {"latency_p95_seconds", 0.145},
+                                    {"latency_p99_seconds", 0.149},
+                                    {"latency_standard_deviation_seconds", 0.026246692913372703}});
+    CHECK(results.front().tool == "aiperf");
+    CHECK(results.front().unread == Unread{{"cancelled requests", "1 of the failed"}, {"warm-up requests", "1"}});
+    // A request whose tokens nobody counted leaves no total; a time without a known unit is none.
+    const std::string lines = sample_text("aiperf-records.jsonl");
+    const auto record = [](const std::string& metrics) {
+        return R"({"metadata": {"request_start_ns": 1, "request_end_ns": 2000000001}, "metrics": {)" + metrics + "}}\n";
+    };
+    const auto mixed = results_in(lines + record("") + "\n").front().result;
+    CHECK(mixed.successful_requests == 4);
+    CHECK_FALSE(mixed.output_tokens);
+    CHECK_FALSE(mixed.output_tokens_per_second);
+    CHECK_FALSE(results_in(record(R"("request_latency": {"value": 5.0, "unit": "fortnights"})")).front().result.latency.mean);
+    CHECK(results_in(record(R"("request_latency": {"value": 5000000.0, "unit": "ns"})")).front().result.latency.mean == 0.005);
+    CHECK(results_in(record("")).front().result.requests_per_second == 0.5);
+    // Only warm-up, huge stamps, and records among other results.
+    const std::string warm_up = lines.substr(0, lines.find('\n'));
+    CHECK(refusal("\n" + warm_up) == "f:2:1: records of AIPerf, all of them of its warm-up: those of the measurement wanted");
+    CHECK(refusal(R"({"metadata": {"request_start_ns": 1, "request_end_ns": 18446744073709551615}, "metrics": {}})")
+              .find("no benchmark's result") != std::string::npos);
+    CHECK(results_in(lines + sample_text("vllm-0.9.json")).size() == 2);
+}
+
+TEST_CASE("result files of AIPerf: means over the runs of a sweep, and of one combination") {
+    const auto combinations = sample_results("aiperf-sweep.json");
+    REQUIRE(combinations.size() == 2);
+    check_figures(combinations[1], {{"successful_requests", 40},
+                                    {"duration_seconds", 6.4},
+                                    {"maximum_concurrency", 8},
+                                    {"requests_per_second", 6.25},
+                                    {"output_tokens_per_second", 312.5},
+                                    {"time_to_first_token_mean_seconds", 0.08},
+                                    {"time_to_first_token_p50_seconds", 0.0784},
+                                    {"time_to_first_token_p99_seconds", 0.104},
+                                    {"time_per_output_token_mean_seconds", 0.01},
+                                    {"latency_mean_seconds", 0.54}});
+    CHECK(combinations[1].labels == std::vector<std::string>{"concurrency=8"});
+    CHECK(combinations[1].tool == "aiperf");
+    CHECK(combinations[0].unread == Unread{{"figures", "means over runs"}, {"phases.profiling.concurrency", "4"}});
+    const auto runs = results_in(R"({"schema_version": "1.0", "aiperf_version": "0.13.0", "metadata": {"aggregation_type": "confidence",
+        "num_profile_runs": 3, "num_successful_runs": 2}, "metrics": {"request_latency_p99": {"mean": 12.5, "unit": "ms"},
+        "request_throughput": {"mean": 3.0, "unit": "requests/sec"}, "time_to_first_token_p50": {"mean": 1.0}, "x": 5}})");
+    REQUIRE(runs.size() == 1);
+    check_figures(runs.front(), {{"latency_p99_seconds", 0.0125}, {"requests_per_second", 3}});
+    CHECK(runs.front().tool_version == "0.13.0");
+    CHECK(runs.front().unread.at("num_successful_runs") == "2");
+    CHECK(refusal(R"({"aggregation_type": "sweep", "per_combination_metrics": []})") == "f:1:1: a file of aiperf without a result");
+}
+
+TEST_CASE("result files of InferenceX: rates of all GPUs, times in seconds, a deployment of two phases, an agent") {
+    const auto rows = sample_results("inferencex.json");
+    REQUIRE(rows.size() == 3);
+    Figures one{{"maximum_concurrency", 64},
+                {"total_tokens_per_second", 6000},
+                {"input_tokens_per_second", 3000},
+                {"output_tokens_per_second", 3000}};
+    Figures two{{"maximum_concurrency", 512},
+                {"total_tokens_per_second", 252000},
+                {"input_tokens_per_second", 224000},
+                {"output_tokens_per_second", 28000}};
+    add_times(one, "time_to_first_token", 0.25, 1.15);
+    add_times(one, "time_per_output_token", 0.02, 1.15);
+    add_times(one, "inter_token_latency", 0.02, 1.15);
+    add_times(one, "latency", 20.71, 1.15);
+    add_times(two, "time_to_first_token", 0.5, 1.15);
+    add_times(two, "time_per_output_token", 0.04, 1.15);
+    add_times(two, "inter_token_latency", 0.04, 1.15);
+    add_times(two, "latency", 41.42, 1.15);
+    check_figures(rows[0], one);
+    check_figures(rows[1], two);
+    check_figures(rows[2], {{"requested_requests", 100},
+                            {"successful_requests", 96},
+                            {"failed_requests", 4},  // of 14 dropped 10 were of the warm-up, one of those with an error
+                            {"duration_seconds", 48},
+                            {"input_tokens", 1920048},
+                            {"output_tokens", 38400},
+                            {"input_tokens_per_second", 40001},
+                            {"output_tokens_per_second", 800},
+                            {"total_tokens_per_second", 40801},
+                            {"time_to_first_token_mean_seconds", 0.4},
+                            {"time_to_first_token_p50_seconds", 0.3},
+                            {"time_to_first_token_p90_seconds", 0.8},
+                            {"time_to_first_token_p95_seconds", 1.1},
+                            {"time_to_first_token_standard_deviation_seconds", 0.2},
+                            {"time_per_output_token_mean_seconds", 0.01},
+                            {"time_per_output_token_p50_seconds", 0.0098},
+                            {"time_per_output_token_p90_seconds", 0.012},
+                            {"time_per_output_token_p95_seconds", 0.013},
+                            {"time_per_output_token_standard_deviation_seconds", 0.001},
+                            {"latency_mean_seconds", 4.39},
+                            {"latency_p50_seconds", 4.1},
+                            {"latency_p90_seconds", 6},
+                            {"latency_p95_seconds", 7},
+                            {"latency_standard_deviation_seconds", 1.5}});
+    CHECK(rows[0].tool == "inferencex");
+    CHECK(rows[0].model == "example/model-8b");
+    CHECK(rows[0].engine == "vllm");
+    CHECK(rows[1].engine.empty());
+    CHECK(rows[0].labels == std::vector<std::string>{"h200 vllm fp8 isl=1024 osl=1024 conc=64"});
+    CHECK(rows[0].arguments_unknown);
+    CHECK(rows[0].unread.at("isl") == "1024");
+    CHECK(rows[0].unread.at("tp") == "8");
+    CHECK_FALSE(rows[0].unread.contains("mean_intvty"));
+    CHECK(rows[2].unread.at("conc") == "16");
+    CHECK(rows[2].unread.at("gpu_cache_hit_rate") == "0.85");
+    CHECK(rows[2].unread.at("warm-up requests") == "10");
+}
+
+TEST_CASE("result files of InferenceX: old rows, GPUs that are not there, rates that do not add up") {
+    const auto row = [](const std::string& more) { return R"({"hw": "h100", "conc": 4, "model": "m")" + more + "}"; };
+    const PublishedResult oldest = results_in(row(R"(, "tp": 2, "tput_per_gpu": 100.0, "mean_ttft": 0.5)")).front();
+    check_figures(oldest, {{"maximum_concurrency", 4}, {"total_tokens_per_second", 200}, {"time_to_first_token_mean_seconds", 0.5}});
+    const PublishedResult wider = results_in(row(R"(, "tp": 2, "pp": 2, "pcp_size": 2, "dcp_size": 4, "tput_per_gpu": 100.0)")).front();
+    CHECK(wider.result.total_tokens_per_second == 800);
+    const PublishedResult without = results_in(row(R"(, "is_multinode": true, "tp": 2, "tput_per_gpu": 100.0)")).front();
+    check_figures(without, {{"maximum_concurrency", 4}});
+    CHECK(without.unread.at("tput_per_gpu") == "100");
+    const PublishedResult apart =
+        results_in(row(R"(, "tp": 4, "tput_per_gpu": 100.0, "output_tput_per_gpu": 90.0, "input_tput_per_gpu": 60.0)")).front();
+    check_figures(apart, {{"maximum_concurrency", 4}, {"total_tokens_per_second", 400}});
+    CHECK(apart.unread.at("output_tput_per_gpu") == "90");
+    // Both phases on the GPUs of one.
+    const PublishedResult shared = results_in(row(R"(, "is_multinode": true, "num_prefill_gpu": 8, "num_decode_gpu": 0,
+        "tput_per_gpu": 100.0, "output_tput_per_gpu": 40.0, "input_tput_per_gpu": 60.0)"))
+                                       .front();
+    CHECK(shared.result.output_tokens_per_second == 320);
+    CHECK(refusal("[" + row(R"(, "tput_per_gpu": 1)") + ", {\"task\": \"gsm8k\"}]")
+              .starts_with("f:1:1: value 2 of the list is no row of InferenceX: hw, conc and tput_per_gpu or request_metrics wanted"));
+}
+
+TEST_CASE("result files of evalscope: milliseconds of 1.10, seconds before 1.7, times that meant something else") {
+    const PublishedResult newest = sample_results("evalscope-1.10.json").front();
+    check_figures(newest, {{"requested_requests", 42},
+                           {"successful_requests", 40},
+                           {"failed_requests", 2},
+                           {"duration_seconds", 10},
+                           {"maximum_concurrency", 8},
+                           {"input_tokens", 4001},
+                           {"output_tokens", 2000},
+                           {"requests_per_second", 4},
+                           {"output_tokens_per_second", 200},
+                           {"total_tokens_per_second", 600.1},
+                           {"time_to_first_token_mean_seconds", 0.05},
+                           {"time_per_output_token_mean_seconds", 0.01},
+                           {"inter_token_latency_mean_seconds", 0.01002},
+                           {"latency_mean_seconds", 0.54}});
+    CHECK(newest.tool == "evalscope");
+    CHECK(newest.unread == Unread{{"KV Cache Hit Rate (%)", "12.5"},
+                                  {"Non-Stream Requests", "0"},
+                                  {"Stream Requests", "42"},
+                                  {"version", "not in the file; 1.10 or later by its keys"}});
+    const auto seconds = [](const std::string& more) {
+        return R"_({"Time taken for tests (s)": 5.0, "Number of concurrency": 4, "Total requests": 10, "Succeed requests": 10,
+            "Failed requests": 0, "Request throughput (req/s)": 2.0, "Output token throughput (tok/s)": 100.0,
+            "Average latency (s)": 1.5, "Average time to first token (s)": 0.2, "Average time per output token (s)": 0.025,
+            "Average input tokens per request": 20.0, "Average output tokens per request": 50.0)_" +
+               more + "}";
+    };
+    const PublishedResult middle =
+        results_in(seconds(R"_(, "Average inter-token latency (s)": 0.0251, "Request rate (req/s)": 2)_")).front();
+    check_figures(middle, {{"requested_requests", 10},
+                           {"successful_requests", 10},
+                           {"failed_requests", 0},
+                           {"duration_seconds", 5},
+                           {"maximum_concurrency", 4},
+                           {"requested_rate_per_second", 2},
+                           {"input_tokens", 200},
+                           {"output_tokens", 500},
+                           {"requests_per_second", 2},
+                           {"output_tokens_per_second", 100},
+                           {"time_to_first_token_mean_seconds", 0.2},
+                           {"time_per_output_token_mean_seconds", 0.025},
+                           {"inter_token_latency_mean_seconds", 0.0251},
+                           {"latency_mean_seconds", 1.5}});
+    const PublishedResult old = results_in(seconds(R"_(, "Average package latency (s)": 0.025)_")).front();
+    CHECK_FALSE(old.result.time_per_output_token.mean);
+    CHECK(old.result.time_to_first_token.mean == 0.2);
+    CHECK(old.unread.at("time per output token") == "0.025 s, not (latency - first) / (tokens - 1)");
+    CHECK(old.unread.at("version") == "not in the file; before 0.17.1 by its keys");
+    // Not streamed: the first token is the whole answer's time.
+    Json changed = Json::parse(sample_text("evalscope-1.10.json"));
+    changed["Avg TTFT (ms)"] = 540.0;
+    changed["Avg TPOT (ms)"] = changed["Avg ITL (ms)"] = 0.0;
+    changed["Concurrency"] = -1;
+    const BenchmarkResult whole = results_in(changed.dump()).front().result;
+    CHECK_FALSE(whole.time_to_first_token.mean);
+    CHECK_FALSE(whole.time_per_output_token.mean);
+    CHECK_FALSE(whole.inter_token_latency.mean);
+    CHECK_FALSE(whole.maximum_concurrency);
+    CHECK(whole.latency.mean == 0.54);
+    // Nothing succeeded.
+    for (const char* key : {"Avg Latency (s)", "Avg TTFT (ms)", "Avg TPOT (ms)", "Avg Input Tokens"}) changed[key] = -1;
+    changed["Success Requests"] = 0;
+    const BenchmarkResult failed = results_in(changed.dump()).front().result;
+    CHECK(failed.successful_requests == 0);
+    CHECK_FALSE(failed.latency.mean);
+    CHECK_FALSE(failed.input_tokens);
+}
+
+TEST_CASE("result files of evalscope: the table of percentiles") {
+    const PublishedResult result = sample_results("evalscope-percentiles.json").front();
+    check_figures(result, {{"latency_p50_seconds", 0.53},
+                           {"latency_p90_seconds", 0.6},
+                           {"latency_p95_seconds", 0.65},
+                           {"latency_p99_seconds", 0.7},
+                           {"time_to_first_token_p50_seconds", 0.049},
+                           {"time_to_first_token_p90_seconds", 0.055},
+                           {"time_to_first_token_p95_seconds", 0.06},
+                           {"time_to_first_token_p99_seconds", 0.07},
+                           {"time_per_output_token_p50_seconds", 0.0099},
+                           {"time_per_output_token_p90_seconds", 0.0105},
+                           {"time_per_output_token_p95_seconds", 0.011},
+                           {"time_per_output_token_p99_seconds", 0.012},
+                           {"inter_token_latency_p50_seconds", 0.0099},
+                           {"inter_token_latency_p90_seconds", 0.0105},
+                           {"inter_token_latency_p95_seconds", 0.011},
+                           {"inter_token_latency_p99_seconds", 0.012}});
+    CHECK(result.unread.at("Decode (tok/s) 99%") == "100");
+    const std::string seconds = R"_([{"Percentiles": "50%", "Latency (s)": 1.5, "TTFT (s)": 0.25, "ITL (s)": 0.02, "TPOT (s)": 0.025}])_";
+    const PublishedResult old = results_in(seconds).front();
+    check_figures(old,
+                  {{"latency_p50_seconds", 1.5}, {"time_to_first_token_p50_seconds", 0.25}, {"inter_token_latency_p50_seconds", 0.02}});
+    CHECK(old.unread.at("TPOT (s) 50%") == "0.025");
+    const std::string whole = R"_([{"Percentiles": "50%", "Latency (s)": 1.5, "TTFT (s)": 1.5, "ITL (s)": NaN, "TPOT (s)": 0.0}])_";
+    check_figures(results_in(whole).front(), {{"latency_p50_seconds", 1.5}});
+    CHECK(refusal(R"_([{"Percentiles": "10%", "Latency (s)": 1.5}])_") == "f:1:1: a file of evalscope without a result");
+}
+
+TEST_CASE("result files of inference-perf 0.6: duration, totals, goodput, how late requests were sent") {
+    const PublishedResult result = sample_results("inference-perf-0.6.json").front();
+    const auto times = [](Figures& into, const std::string& family, double mean) {
+        into[family + "_mean_seconds"] = mean;
+        into[family + "_p50_seconds"] = mean * 0.98;
+        into[family + "_p90_seconds"] = mean * 1.2;
+        into[family + "_p99_seconds"] = mean * 1.4;
+    };
+    Figures want{{"requested_requests", 42},
+                 {"successful_requests", 40},
+                 {"failed_requests", 2},
+                 {"duration_seconds", 10},
+                 {"requested_rate_per_second", 4.2},
+                 {"input_tokens", 4000},
+                 {"output_tokens", 2000},
+                 {"requests_per_second", 4},
+                 {"goodput_requests_per_second", 3},
+                 {"input_tokens_per_second", 400},
+                 {"output_tokens_per_second", 200},
+                 {"total_tokens_per_second", 600},
+                 {"client_send_lag_p50_seconds", 0.0015},
+                 {"client_send_lag_p99_seconds", 0.012}};
+    times(want, "time_to_first_token", 0.05);
+    times(want, "time_per_output_token", 0.01);
+    times(want, "inter_token_latency", 0.01);
+    times(want, "latency", 0.54);
+    check_figures(result, want);
+    CHECK(result.unread == Unread{{"achieved_rate", "4.42"},
+                                  {"failed: 504 - Gateway Timeout", "2"},
+                                  {"goodput_percentage", "75"},
+                                  {"normalized_time_per_output_token mean", "0.0108"},
+                                  {"output tokens as the server counts", "2040"},
+                                  {"send_duration", "9.5"},
+                                  {"token_goodput", "450"}});
+    // A fixed concurrency: the "rate" is the number of requests, and each waits for its turn.
+    Json changed = Json::parse(sample_text("inference-perf-0.6.json"));
+    changed["load_summary"]["concurrency"] = 8;
+    changed["load_summary"]["requested_rate"] = 42;
+    const BenchmarkResult fixed = results_in(changed.dump()).front().result;
+    CHECK(fixed.maximum_concurrency == 8);
+    CHECK_FALSE(fixed.requested_rate_per_second);
+    CHECK_FALSE(fixed.client.send_lag_p99);
+    // The server's own counters.
+    CHECK(refusal(R"({"benchmark_time_seconds": 0.0, "load_summary": {}, "successes": {"count": 5, "request_latency": {"mean": 1.0}},
+        "failures": {}})")
+              .find("no benchmark's result") != std::string::npos);
+}
+
+TEST_CASE("result files of GuideLLM and llama-bench: what their newest versions add") {
+    const std::string times = R"({"successful": {"mean": 20.0, "median": 19.0, "count": 2}})";
+    const auto report = [&](const std::string& metadata, const std::string& more) {
+        return results_in(R"({"metadata": )" + metadata + R"(, "benchmarks": [{"config": {"strategy": {"type_": "trace"}}, "metrics":
+            {"request_latency": )" +
+                          times + R"(, "time_to_first_token_ms": )" + times + more + "}}]}")
+            .front();
+    };
+    const PublishedResult reasoning = report(R"({"version": 2, "guidellm_version": "0.7.3"})",
+                                             R"(, "time_to_first_output_token_ms": {"successful": {"mean": 900.0, "count": 2}})");
+    CHECK(reasoning.unread == Unread{{"time_to_first_output_token mean", "0.9 s"}});
+    CHECK(reasoning.labels == std::vector<std::string>{"trace"});
+    CHECK(reasoning.tool_version == "0.7.3");
+    CHECK(report(R"({"version": 3})", R"(, "time_to_first_output_token_ms": )" + times).unread ==
+          Unread{{"metadata.version", "3: newer than 2, read as 2"}});
+    const auto depth = results_in(R"({"avg_ts": 5, "n_prompt": 0, "n_gen": 128, "n_depth": 4096})").front();
+    CHECK(depth.labels == std::vector<std::string>{"tg128 @ d4096"});
+}
+
+TEST_CASE("result files: hostile ones of every later format end with our errors") {
+    const std::vector<Json> others{
+        Json(), Json("x"), Json("1e999"), Json(-1), Json(1e308), Json(true), Json::array({1, {}}), Json{{"avg", 1e308}}, Json(9.3e18)};
+    const auto survives = [](const std::string& content) {
+        try {
+            for (const PublishedResult& result : results_in(content)) {
+                for (const auto& [name, value] : figures_of(result.result)) {
+                    INFO(name);
+                    CHECK((std::isfinite(value) && value >= 0));
+                }
+                (void)csv_of({result});
+            }
+        } catch (const Error&) {
+            return;
+        }
+    };
+    for (const char* file : {"sweep-summary.json", "aiperf-0.13.json", "aiperf-sweep.json", "inferencex.json", "evalscope-1.10.json",
+                             "evalscope-percentiles.json", "inference-perf-0.6.json", "llama-bench.json"}) {
+        INFO(file);
+        const std::string whole = sample_text(file);
+        for (std::size_t length = 1; length < whole.size(); length += 41) survives(whole.substr(0, length));
+        const Json json = Json::parse(whole);
+        // Every value, at any depth: missing, or of another kind.
+        const Json flat = json.flatten();
+        for (const auto& [path, value] : flat.items()) {
+            Json::json_pointer pointer(path);
+            for (const Json& other : others) {
+                Json changed = json;
+                changed[pointer] = other;
+                survives(changed.dump());
+            }
+            Json changed = json;
+            Json& parent = changed[pointer.parent_pointer()];
+            if (parent.is_object()) parent.erase(pointer.back());
+            else parent.clear();
+            survives(changed.dump());
+        }
+    }
+    for (const char* file : {"sweep-summary.csv", "aiperf-records.jsonl"}) {
+        const std::string whole = sample_text(file);
+        for (std::size_t at = 1; at < whole.size(); at += 5) {
+            survives(whole.substr(0, at));
+            std::string changed = whole;
+            changed[at] = whole[(at * 7919) % whole.size()];
+            survives(changed);
+        }
+    }
+    survives("duration,completed,request_throughput,x\n1e308,1e308,1e308,\"[[[[[[\"\n");
+}
