@@ -144,7 +144,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
-    for (std::string& text : missing_data(setup.file)) problems.push_back(std::move(text));
+    for (const auto& missing : {missing_data(setup.file), missing_power(setup.file)})
+        problems.insert(problems.end(), missing.begin(), missing.end());
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json) put_json(OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});
