@@ -287,7 +287,7 @@ TEST_CASE("deploy: what the machine disturbs is measured once more, then flagged
     const auto fake = [](const fs::path& file, const std::string& slowdown) {
         write_file(file,
                    "#!/bin/sh\ncase \"$*\" in\n*compute-apps*) exit 0;;\n"
-                   "*) echo '0, GPU-1, 100, 80000, 1200, 1980, 85, " +
+                   "*) echo '0, GPU-1, 100, 80000, 1200, 1980, 85, 350.00, " +
                        slowdown + "';;\nesac\n");
         fs::permissions(file, fs::perms::owner_all);
     };
