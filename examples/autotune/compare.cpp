@@ -45,7 +45,8 @@ struct Measured {
     bool open() {
         hooks.say = [](const std::string& line) { put_text(stderr, line + "\n"); };
         StudyFile file = arguments.load();
-        if (const auto missing = missing_models(file); !missing.empty()) throw UsageError(missing.front());
+        for (const auto& missing : {missing_models(file), missing_power(file)})
+            if (!missing.empty()) throw UsageError(missing.front());
         if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
         setup = set_up(std::move(file), folder, hooks);
         if (!setup.problem->replicates_inform)

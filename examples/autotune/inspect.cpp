@@ -8,6 +8,7 @@
 #include "servetune/engine/help.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/machine/topology.hpp"
 #include "servetune/report/beside.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/space/neighbours.hpp"
@@ -118,22 +119,28 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
     return result;
 }
 
+/// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
+std::string topology_text(const StudyFile& file) { return file.machine_found.empty() ? "" : find_topology().text(); }
+
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
     std::string text = file.hardware;
     if (file.devices)
         text += (text.empty() ? "" : ", ") + fmt::format("a trial may take {} device{}", *file.devices, *file.devices == 1 ? "" : "s");
     if (!file.machine_found.empty()) text += (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine_found);
+    if (const std::string joined = topology_text(file); !joined.empty()) text += (text.empty() ? "" : "; ") + joined;
     if (file.usd_per_device_hour)
         text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ", *file.usd_per_device_hour);
     return text;
 }
 
 OrderedJson machine_json(const StudyFile& file) {
-    OrderedJson object{{"device", nullptr}, {"count", nullptr}, {"found", nullptr}, {"usd_per_device_hour", nullptr}};
+    OrderedJson object{
+        {"device", nullptr}, {"count", nullptr}, {"found", nullptr}, {"topology", nullptr}, {"usd_per_device_hour", nullptr}};
     if (!file.hardware.empty()) object["device"] = file.hardware;
     if (file.devices) object["count"] = *file.devices;
     if (!file.machine_found.empty()) object["found"] = file.machine_found;
+    if (const std::string joined = topology_text(file); !joined.empty()) object["topology"] = joined;
     if (file.usd_per_device_hour) object["usd_per_device_hour"] = *file.usd_per_device_hour;
     return object;
 }
@@ -145,7 +152,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
-    for (std::string& text : missing_data(setup.file)) problems.push_back(std::move(text));
+    for (const auto& missing : {missing_data(setup.file), missing_power(setup.file)})
+        problems.insert(problems.end(), missing.begin(), missing.end());
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
         if (json) put_json(OrderedJson{{"valid", false}, {"error", problems.front()}, {"problems", problems}});

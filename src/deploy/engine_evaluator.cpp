@@ -2,6 +2,7 @@
 #include "servetune/deploy/engine_evaluator.hpp"
 
 #include "../engine/command_texts.hpp"
+#include "../machine/nvidia_smi.hpp"
 #include "../process/process_table.hpp"
 #include "replicas.hpp"
 #include "server_measurement.hpp"
@@ -34,7 +35,8 @@ void require_machine(std::uint64_t trial) {
 /// An engine that serves, or did not get so far.
 struct EngineEvaluator::Running {
     Running(const Engine& its_engine, Configuration its_configuration, const Composition& composition, const std::string& model,
-            const DeployOptions& options, const std::vector<std::string>& gpus, const std::stop_token& stop)
+            const DeployOptions& options, const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores,
+            const std::stop_token& stop)
         : engine(its_engine),
           configuration(std::move(its_configuration)),
           host(options.launcher ? options.launcher->listen_address() : "127.0.0.1"),
@@ -45,7 +47,7 @@ struct EngineEvaluator::Running {
               [&](int port) {
                   return composition.render(configuration, {model, host, port});
               },
-              served_name(), options, gpus, stop) {}
+              served_name(), options, gpus, cores, stop) {}
 
     /// What the command's model is called; the audit's physics ask for it.
     [[nodiscard]] std::string model() const { return model_word(engine, command.argv); }
@@ -156,7 +158,7 @@ private:
         e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
         try {
             e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
-                                                    e_.composition_, e_.model_, options, gpus, context_.stop);
+                                                    e_.composition_, e_.model_, options, gpus, e_.cores_for(gpus), context_.stop);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);
             throw;
@@ -220,7 +222,10 @@ std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configur
             return {""};
         }
     }
-    if (!found_) found_ = find_devices(options_.deploy.nvidia_smi);
+    if (!found_) {
+        found_ = find_devices(options_.deploy.nvidia_smi);
+        if (found_->all.size() > 1) topology_ = find_topology(options_.deploy.nvidia_smi);
+    }
     const auto named = options_.deploy.environment.find("CUDA_VISIBLE_DEVICES");
     const std::string& allowed =
         options_.deploy.gpus.empty() && named != options_.deploy.environment.end() ? named->second : options_.deploy.gpus;
@@ -232,7 +237,7 @@ std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configur
         return {all};
     }
     std::vector<std::string> result;
-    for (const auto& group : groups_of_devices(allowed, *found_, composition_.devices_of(configuration))) {
+    for (const auto& group : groups_of_devices(allowed, *found_, composition_.devices_of(configuration), topology_)) {
         result.emplace_back();
         for (const std::string& device : group) result.back() += (result.back().empty() ? "" : ",") + device;
         const auto given = static_cast<std::int64_t>(result.size() * group.size());
@@ -249,6 +254,16 @@ std::vector<std::string> EngineEvaluator::gpus_for(const Configuration& configur
 std::int64_t EngineEvaluator::devices_to_ask_for(const Configuration& configuration) const {
     const bool by_flags = !composition_.engine_of(configuration).devices.empty();
     return by_flags ? composition_.devices_of(configuration) : options_.most_devices.value_or(0);
+}
+
+/// Of each copy; empty: any. An engine that has the machine to itself may use all of it.
+std::vector<std::vector<int>> EngineEvaluator::cores_for(const std::vector<std::string>& gpus) const {
+    std::vector<std::vector<int>> result;
+    if (!options_.deploy.cores.empty() || (gpus.size() < 2 && !options_.several_at_once)) return result;
+    if (options_.deploy.launcher && !options_.deploy.launcher->on_this_machine()) return result;  // its cores are not ours
+    for (const std::string& devices : gpus)
+        result.push_back(cores_near(named_gpus(devices).value_or(std::vector<std::string>{}), *found_, topology_, options_.numa_nodes));
+    return result;
 }
 
 Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -25,6 +26,17 @@ std::string all_devices(const std::vector<std::string>& gpus) {
     return result;
 }
 
+/// Those of every copy; any where one may run on any.
+std::vector<int> all_cores(const std::vector<std::vector<int>>& cores, const std::vector<int>& otherwise) {
+    if (cores.empty()) return otherwise;
+    std::set<int> result;
+    for (const std::vector<int>& one : cores) {
+        if (one.empty()) return {};
+        result.insert(one.begin(), one.end());
+    }
+    return {result.begin(), result.end()};
+}
+
 /// What ended the others is none: they were stopped for it.
 bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
     return !than || (than->kind == FailureKind::cancelled && failure.kind != FailureKind::cancelled);
@@ -33,9 +45,9 @@ bool is_worse(const Failure& failure, const std::optional<Failure>& than) {
 }  // namespace
 
 Replicas::Replicas(const Engine& engine, const Render& render, const std::string& served_model, const DeployOptions& options,
-                   const std::vector<std::string>& gpus, const std::stop_token& stop)
+                   const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores, const std::stop_token& stop)
     : mark_(options.mark),
-      cores_(options.cores),
+      cores_(all_cores(cores, options.cores)),
       gpus_(all_devices(gpus)),
       watched_(!options.launcher || options.launcher->on_this_machine()) {
     if (gpus.size() > 1 && watched_) memory_before_ = GpuMemory(gpus_, options.nvidia_smi).used();
@@ -47,6 +59,7 @@ Replicas::Replicas(const Engine& engine, const Render& render, const std::string
         try {
             DeployOptions mine = options;
             if (!gpus.empty()) mine.gpus = gpus[i];
+            if (!cores.empty()) mine.cores = cores[i];
             if (i > 0) {
                 mine.folder /= "replica-" + std::to_string(i);
                 mine.waits = {};  // the first one speaks for all

@@ -19,10 +19,10 @@ class Replicas : public Server {
 public:
     using Render = std::function<Command(int port)>;
 
-    /// One for each entry of `gpus`, at least one; an entry is as `DeployOptions::gpus`. Throws what Deployment throws,
-    /// after all have ended.
+    /// One for each entry of `gpus`, at least one; an entry is as `DeployOptions::gpus`. `cores`: of each, in place of
+    /// the options'; empty: the options'. Throws what Deployment throws, after all have ended.
     Replicas(const Engine& engine, const Render& render, const std::string& served_model, const DeployOptions& options,
-             const std::vector<std::string>& gpus, const std::stop_token& stop);
+             const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores, const std::stop_token& stop);
     ~Replicas() override;
     Replicas(const Replicas&) = delete;
     Replicas& operator=(const Replicas&) = delete;
@@ -49,7 +49,7 @@ private:
     std::vector<std::unique_ptr<One>> all_;
     DeploymentStart started_{};
     const std::string mark_;
-    const std::vector<int> cores_;
+    const std::vector<int> cores_;               ///< of all; empty: any
     const std::string gpus_;                     ///< of all
     const bool watched_;                         ///< they run on this machine
     std::vector<GpuMemoryUse> memory_before_{};  ///< of all, where there are several

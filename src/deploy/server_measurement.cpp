@@ -247,7 +247,20 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
         if (failure) return server.changed().value_or(*failure);
     say(called + " measured in " + seconds_text(result.run.duration_seconds));
-    return Measurement{metrics_of(result.statistics), result.validity};
+    Measurement measured{metrics_of(result.statistics), result.validity};
+    add_power_of(result.run, called, measured.metrics);
+    return measured;
+}
+
+void ServerMeasurement::add_power_of(const LoadRun& run, const std::string& called, Metrics& metrics) const {
+    if (!machine_) return;
+    double begin = run.records.front().scheduled;
+    for (const RequestRecord& record : run.records) begin = std::min(begin, record.scheduled);
+    begin += run.started_at_monotonic_seconds;
+    const auto power = machine_->power(begin, begin + run.duration_seconds);
+    if (const auto* use = std::get_if<PowerUse>(&power)) add_power(metrics, *use);
+    else if (const std::string& why = std::get<std::string>(power); !why.empty() && context_.trial == 0 && run_ == 0)
+        say(called + ": power and energy are not known: " + why);
 }
 
 /// What the last workload of a trial has to reach so that the trial is not surely worse than the best so far by
@@ -300,11 +313,11 @@ Outcome ServerMeasurement::at_capacity(Server& server, Watch& watch, const std::
 std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Server& server, Watch& watch, const std::string& model,
                                                                            const Calibration& calibration) {
     Measured measured;
-    std::unique_ptr<MachineWatch> machine;
+    machine_.reset();
     if (options_.watch) {
         MachineWatchOptions watched = *options_.watch;
         if (context_.trial == 0 && run_ == 0) watched.say = [this](const std::string& line) { say(line); };  // the same for all trials
-        machine = server.watch(std::move(watched));
+        machine_ = server.watch(std::move(watched));
     }
     for (const Workload& workload : workloads_) {
         Outcome outcome = workload.arrival.searched()
@@ -315,7 +328,7 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
         measured.parts.push_back({workload.name, workload.weight, std::move(measurement.metrics)});
         add(measured.validity, measurement.validity);
     }
-    if (machine) measured.disturbed = machine->findings();
+    if (machine_) measured.disturbed = machine_->findings();
     return measured;
 }
 

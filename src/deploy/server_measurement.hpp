@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -60,6 +61,7 @@ private:
     Outcome loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload,
                    const std::string& called, const std::optional<RateToReach>& to_reach = {});
     Outcome at_capacity(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload);
+    void add_power_of(const LoadRun& run, const std::string& called, Metrics& metrics) const;
     std::variant<Measured, Failure> once(Server& server, Watch& watch, const std::string& model, const Calibration& calibration);
     [[nodiscard]] std::optional<Failure> interrupted(const Server& server, const Watch& watch) const;
 
@@ -73,6 +75,7 @@ private:
     Handshake handshake_{};  ///< of the warm-up
     Metrics costs_{};
     double devices_ = 1;
+    std::unique_ptr<MachineWatch> machine_{};  ///< over one round of workloads
 };
 
 /// Tries again what is the machine's fault and not the configuration's (Failure{infrastructure} and IoError), after 1

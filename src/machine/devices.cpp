@@ -88,23 +88,4 @@ FoundDevices find_devices(const std::string& nvidia_smi, std::chrono::millisecon
     return result;
 }
 
-std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus, const FoundDevices& found, std::int64_t count) {
-    std::vector<std::string> known;
-    if (const auto named = named_gpus(gpus)) known = *named;
-    else
-        for (const Device& device : found.visible) known.push_back(std::to_string(device.index));
-    if (known.empty()) return {};
-    const auto wanted = static_cast<std::size_t>(std::max<std::int64_t>(count, 1));
-    if (known.size() < wanted)
-        throw IoError("the configuration takes " + std::to_string(wanted) + " devices, and there are " + std::to_string(known.size()));
-    std::vector<std::vector<std::string>> result(known.size() / wanted);
-    for (std::size_t i = 0; i < result.size() * wanted; ++i) result[i / wanted].push_back(known[i]);
-    return result;
-}
-
-std::vector<std::string> first_devices(const std::string& gpus, const FoundDevices& found, std::int64_t count) {
-    const auto groups = groups_of_devices(gpus, found, count);
-    return groups.empty() ? std::vector<std::string>{} : groups.front();
-}
-
 }  // namespace servetune

@@ -5,6 +5,8 @@
 #include "../process/process_checks.hpp"
 #include "cpu_use.hpp"
 #include "nvidia_smi.hpp"
+#include "power_log.hpp"
+#include "power_tool.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 
@@ -84,11 +86,16 @@ struct MachineWatch::State {
         at_begin.look();
         at_end = at_begin;
         const bool no_gpu = names && (names->empty() || names->front() == "-1");
-        if (smi.present() && !no_gpu) sampler = std::jthread([this](const std::stop_token& over) { run(over); });
+        if (no_gpu) return;
+        if (!smi.present()) power_tool = PowerTool::find({options.amd_smi, options.rocm_smi, options.tegrastats});
+        if (smi.present() || power_tool) sampler = std::jthread([this](const std::stop_token& over) { run(over); });
     }
 
     void run(const std::stop_token& over);
     bool sample();
+    bool look_at_gpus(std::vector<GpuState>& now);
+    bool sample_power();
+    void note_power(const std::vector<GpuState>& now);
     void look_for_others(const std::vector<GpuProcess>& processes);
     void stop();
     [[nodiscard]] bool is_ours(const SeenGpu& gpu) const { return names || gpu.runs_ours || !any_known; }
@@ -102,9 +109,14 @@ struct MachineWatch::State {
     // The sampler's, until it has ended.
     NvidiaSmi smi;
     OurProcesses on_gpus;
-    std::map<std::string, SeenGpu> gpus{};  ///< by UUID
-    bool any_known = false;                 ///< nvidia-smi told of a process that is in this machine's table
-    std::vector<std::string> notes{};       ///< what could not be watched
+    std::map<std::string, SeenGpu> gpus{};            ///< by UUID
+    bool any_known = false;                           ///< nvidia-smi told of a process that is in this machine's table
+    std::vector<std::string> notes{};                 ///< what could not be watched
+    std::optional<PowerTool> power_tool{};            ///< where nvidia-smi tells no power
+    bool power_looked_for = false;                    ///< nvidia-smi has answered once
+    std::chrono::steady_clock::time_point told_at{};  ///< when it answered last
+
+    PowerLog power{};  ///< anybody's
 
     OurProcesses at_begin, at_end{at_begin};
     std::optional<CpuTimes> cpu_begin, cpu_end{};
@@ -113,16 +125,59 @@ struct MachineWatch::State {
 };
 
 void MachineWatch::State::run(const std::stop_token& over) {
-    const auto pause = std::chrono::duration<double>(std::max(options.every_seconds, 0.01));
+    using Seconds = std::chrono::duration<double>;
+    bool asks_smi = smi.present();
     for (bool last = false; !last;) {
         last = over.stop_requested();
-        if (!sample()) return;
+        Seconds pause(std::max(options.every_seconds, 0.01));
+        if (asks_smi) asks_smi = sample();
+        const auto begin = std::chrono::steady_clock::now();
+        if (power_tool && !sample_power()) power_tool.reset();
+        // AMD's are programs in Python that compute all the while: at most a fifth of a core for them.
+        if (power_tool && !power_tool->one_device()) pause = std::max(pause, 4 * Seconds(std::chrono::steady_clock::now() - begin));
+        if (!asks_smi && !power_tool) return;
         if (!last) (void)wait_or_stop(pause, over);
     }
 }
 
+/// False: there is no use in asking again. Numbers in `names` are the tool's own.
+bool MachineWatch::State::sample_power() {
+    auto told = power_tool->read(std::chrono::milliseconds(std::llround(options.nvidia_smi_within_seconds * 1000)));
+    const auto now = std::chrono::steady_clock::now();
+    if (!told) {
+        notes.push_back("the power cannot be measured: " + power_tool->name() + ": " + power_tool->trouble());
+        return false;
+    }
+    std::set<std::string> ours;
+    if (names && !power_tool->one_device()) ours.insert(names->begin(), names->end());
+    else
+        for (const auto& [device, watts] : *told) ours.insert(device);
+    power.add(now, std::move(*told), std::move(ours));
+    return true;
+}
+
+/// Once it is known which GPUs are the engine's. Boards whose nvidia-smi tells no power may have another tool.
+void MachineWatch::State::note_power(const std::vector<GpuState>& now) {
+    DeviceWatts told;
+    for (const GpuState& one : now) told[one.uuid] = one.watts;
+    const bool any = std::any_of(told.begin(), told.end(), [](const auto& one) { return one.second.has_value(); });
+    if (!std::exchange(power_looked_for, true) && !any) power_tool = PowerTool::find({"", "", options.tegrastats});
+    if (power_tool) return;
+    std::set<std::string> ours;
+    for (const auto& [uuid, gpu] : gpus)
+        if (is_ours(gpu)) ours.insert(uuid);
+    power.add(told_at, std::move(told), std::move(ours));
+}
+
 /// False: there is no use in asking again.
 bool MachineWatch::State::sample() {
+    std::vector<GpuState> now;
+    const bool again = look_at_gpus(now);
+    if (!now.empty()) note_power(now);
+    return again;
+}
+
+bool MachineWatch::State::look_at_gpus(std::vector<GpuState>& now) {
     const auto note = [&](const SmiTrouble& trouble) {
         const std::string line = "the GPUs cannot be watched: nvidia-smi: " + trouble.words;
         if (std::find(notes.begin(), notes.end(), line) == notes.end()) notes.push_back(line);
@@ -131,8 +186,9 @@ bool MachineWatch::State::sample() {
     };
     on_gpus.look();  // before and after: who comes or goes meanwhile is known all the same
     const auto states = smi.gpus();
+    told_at = std::chrono::steady_clock::now();
     if (states.rows.empty() && states.trouble.kind != SmiTrouble::Kind::lost) return note(states.trouble);
-    const std::vector<GpuState> now = only_named(names, states.rows);
+    now = only_named(names, states.rows);
     bool loses = false;
     for (auto& [uuid, gpu] : gpus) {
         const bool there =
@@ -273,6 +329,31 @@ MachineWatch::MachineWatch(const WatchedProcesses& ours, MachineWatchOptions opt
 MachineWatch::~MachineWatch() = default;
 
 void MachineWatch::stop() { state_->stop(); }
+
+std::variant<PowerUse, std::string> MachineWatch::power(double begin_seconds, double end_seconds) const {
+    const std::vector<PowerSample> samples = state_->power.samples();
+    if (samples.empty()) return std::string();
+    return power_between(samples, begin_seconds, end_seconds);
+}
+
+std::string why_no_power(const MachineWatchOptions& options) {
+    const auto within = std::chrono::milliseconds(std::llround(options.nvidia_smi_within_seconds * 1000));
+    NvidiaSmi smi(options.nvidia_smi, within);
+    std::string why = "there is no nvidia-smi, amd-smi, rocm-smi or tegrastats on the PATH";
+    auto tool = PowerTool::find({smi.present() ? "" : options.amd_smi, smi.present() ? "" : options.rocm_smi, options.tegrastats});
+    if (smi.present()) {
+        const auto states = smi.gpus();
+        const std::vector<GpuState> ours = only_named(named_gpus(options.gpus), states.rows);
+        if (std::any_of(ours.begin(), ours.end(), [](const GpuState& gpu) { return gpu.watts.has_value(); })) return {};
+        why = "nvidia-smi " + (states.trouble.words.empty() ? "tells the power of no GPU that this study may use ([N/A])"
+                                                            : "says: " + states.trouble.words);
+    }
+    if (!tool) return why;
+    const auto told = tool->read(within);
+    const bool any = told && std::any_of(told->begin(), told->end(), [](const auto& one) { return one.second.has_value(); });
+    if (any) return {};
+    return (smi.present() ? why + "; " : "") + tool->name() + " tells no power" + (told ? "" : ": " + tool->trouble());
+}
 
 std::vector<Finding> MachineWatch::findings() {
     State& state = *state_;

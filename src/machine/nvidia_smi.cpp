@@ -42,11 +42,11 @@ std::optional<std::uint64_t> mask(std::string_view text) {
 }
 
 std::optional<GpuState> gpu_of(const CsvFields& fields) {
-    if (fields.size() != 8) return std::nullopt;
+    if (fields.size() != 9) return std::nullopt;
     const auto index = number_from<int>(fields[0]);
     if (!index || fields[1].empty()) return std::nullopt;
     const auto real = [&](std::size_t at) { return number_from<double>(fields[at]); };
-    return GpuState{*index, std::string(fields[1]), real(2), real(3), real(4), real(5), real(6), mask(fields[7])};
+    return GpuState{*index, std::string(fields[1]), real(2), real(3), real(4), real(5), real(6), real(7), mask(fields[8])};
 }
 
 std::optional<GpuProcess> process_of(const CsvFields& fields) {
@@ -94,10 +94,11 @@ NvidiaSmi::NvidiaSmi(const std::string& program, std::chrono::milliseconds withi
 
 SmiAnswer<GpuState> NvidiaSmi::gpus() {
     // nvidia-smi --help-query-gpu; drivers up to 525 call clocks_event_reasons clocks_throttle_reasons (NVML references
-    // R525 and R550).
+    // R525 and R550). All have power.draw; power.draw.average and power.draw.instant, which newer ones have beside it,
+    // are absent in older ones, and the average on a GA100.
     const auto ask = [&] {
         return ran({file_.string(),
-                    std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,") +
+                    std::string("--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,power.draw,") +
                         (old_name_ ? "clocks_throttle_reasons" : "clocks_event_reasons") + ".active",
                     "--format=csv,noheader,nounits"},
                    within_);

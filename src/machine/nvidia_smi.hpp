@@ -15,6 +15,7 @@ struct GpuState {
     int index = 0;
     std::string uuid{};
     std::optional<double> used_mib{}, total_mib{}, sm_mhz{}, max_sm_mhz{}, celsius{};
+    std::optional<double> watts{};           ///< of the board; a GPU decides whether now or over the last second
     std::optional<std::uint64_t> reasons{};  ///< NVML's clocks event reasons: why its clocks are where they are
 };
 

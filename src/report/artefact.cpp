@@ -185,32 +185,41 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
     return parts;
 }
 
-/// Where nothing says otherwise an engine takes every GPU that it sees; one that was measured on the first ones gets
+std::string list_of(const std::vector<std::string>& devices) {
+    std::string list;
+    for (const std::string& device : devices) list += (list.empty() ? "" : ",") + device;
+    return list;
+}
+
+/// The devices of each engine that takes `each`, as the trials' engines got them: of those that are named, else of the
+/// first `all` by number.
+std::vector<std::vector<std::string>> shares_of_devices(std::vector<std::string> names, std::int64_t all, std::int64_t each,
+                                                        const DeviceTopology& topology) {
+    for (auto i = static_cast<std::int64_t>(names.size()); i < all; ++i) names.push_back(std::to_string(i));
+    return groups_of_devices(list_of(names), {}, each, topology);
+}
+
+/// Where nothing says otherwise an engine takes every GPU that it sees; one that was measured on some of them gets
 /// these.
-void add_visible_devices(ServingParts& parts, const StudySetup& setup) {
+void add_visible_devices(ServingParts& parts, const StudySetup& setup, const DeviceTopology& topology) {
     const bool known = setup.file.devices.has_value() && parts.gpus > 0 && parts.gpus < *setup.file.devices;
     if (!known || parts.environment.contains("CUDA_VISIBLE_DEVICES")) return;
-    std::string list;
-    for (std::int64_t i = 0; i < parts.gpus; ++i) list += (i == 0 ? "" : ",") + std::to_string(i);
-    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
+    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(shares_of_devices({}, *setup.file.devices, parts.gpus, topology).front())}};
 }
 
 /// The replica's share of the devices that all of them were measured on: of those that the study lists, else the first
 /// ones.
-void add_share(ServingParts& parts, const StudySetup& setup, std::int64_t replica) {
+void add_share(ServingParts& parts, const StudySetup& setup, const ArtefactOptions& options, std::int64_t replica) {
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);
     std::string listed = deploy != nullptr ? deploy->options.deploy.gpus : "";
     if (const auto named = parts.environment.find("CUDA_VISIBLE_DEVICES"); listed.empty() && named != parts.environment.end())
         listed = named->second.empty() ? "" : named->second.front().text;
     std::vector<std::string> names;  // not those of whoever writes the artefact
     if (!listed.empty()) names = named_gpus(listed).value_or(names);
-    std::string list;
-    for (std::int64_t i = replica * parts.gpus; i < (replica + 1) * parts.gpus; ++i) {
-        const auto place = static_cast<std::size_t>(i);
-        parts.devices.push_back(place < names.size() ? names[place] : std::to_string(i));
-        list += (list.empty() ? "" : ",") + parts.devices.back();
-    }
-    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list}};
+    if (parts.gpus > 0)
+        parts.devices = shares_of_devices(std::move(names), options.replicas * parts.gpus, parts.gpus,
+                                          options.topology)[static_cast<std::size_t>(replica)];
+    parts.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(parts.devices)}};
 }
 
 std::string title_line(const ServingParts& parts) { return parts.title.empty() ? "" : "# " + parts.title + "\n"; }
@@ -407,9 +416,9 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         if (!whole_container) of_one.port += static_cast<int>(i);
         all.push_back(parts_of(setup, configuration, of_one, whole_container, kind == ArtefactKind::systemd));
         all.back().port = options.port + static_cast<int>(i);
-        if (replicas > 1 && kind != ArtefactKind::kubernetes) add_share(all.back(), setup, i);
+        if (replicas > 1 && kind != ArtefactKind::kubernetes) add_share(all.back(), setup, options, i);
         if (replicas > 1 && whole_container) all.back().environment.erase("CUDA_VISIBLE_DEVICES");  // it has no others
-        if (replicas == 1 && !whole_container) add_visible_devices(all.back(), setup);
+        if (replicas == 1 && !whole_container) add_visible_devices(all.back(), setup, options.topology);
         for (const Word& word : all.back().argv) refuse_bytes(word, "", "file");
     }
     const ServingParts& parts = all.front();

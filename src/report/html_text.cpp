@@ -62,8 +62,7 @@ bool less_is_better(const Objective& objective, std::string_view metric) {
         if (goal.metric == metric) return goal.direction == Direction::minimize;
     for (const Limit& limit : objective.limits)
         if (limit.metric == metric) return !limit.at_least;
-    const std::string_view name = metric.substr(0, metric.find('@'));
-    return name.ends_with("_seconds") || name.ends_with("_drop") || name.starts_with("usd_") || name.starts_with("failed_");
+    return less_is_better(metric);
 }
 
 }  // namespace servetune

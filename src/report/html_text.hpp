@@ -19,8 +19,7 @@ std::string html_json(std::string_view json);
 /// `@` stays.
 std::string metric_title(std::string_view metric);
 
-/// Whether less of a metric is better: as the objective says of its goals and limits, else as far as its name tells
-/// (times, drops, prices and failures).
+/// Whether less of a metric is better: as the objective says of its goals and limits, else as far as its name tells.
 bool less_is_better(const Objective& objective, std::string_view metric);
 
 }  // namespace servetune

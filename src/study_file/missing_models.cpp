@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What can be said before an engine is started: models that are not there, versions that nobody has checked.
+// What can be said before an engine is started: models that are not there, power that nothing measures, versions that
+// nobody has checked.
 #include "measuring/kind.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/study_file/flag_facts.hpp"
@@ -44,6 +45,21 @@ std::vector<std::string> missing_images(const StudySetup& setup) {
     for (const std::string& image : images)
         if (std::string why = launcher->trouble(image); !why.empty()) result.push_back(setup.file.file.string() + ": " + why);
     return result;
+}
+
+std::vector<std::string> missing_power(const StudyFile& file) {
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    std::string named;
+    for (const Goal& goal : file.objective.goals)
+        if (is_power_metric(goal.metric)) named = goal.metric;
+    for (const Limit& limit : file.objective.limits)
+        if (is_power_metric(limit.metric)) named = limit.metric;
+    if (deploy == nullptr || !deploy->options.measure.watch || named.empty()) return {};
+    MachineWatchOptions options = *deploy->options.measure.watch;
+    options.gpus = deploy->options.deploy.gpus;
+    const std::string why = why_no_power(options);
+    if (why.empty()) return {};
+    return {file.file.string() + ": the objective names " + named + ", and nothing here measures power: " + why};
 }
 
 std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue) {

@@ -129,7 +129,7 @@ Objective read_objective(const Yaml& node, bool words) {
         if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
         for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
             const std::string metric = goal_metric(item.text(), direction, words);
-            if (words && direction == Direction::maximize && metric.substr(0, metric.find('@')).ends_with("_seconds"))
+            if (words && direction == Direction::maximize && less_is_better(metric))
                 item.fail("less of '" + metric + "' is better: write it under `minimize`");
             if (std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == metric; }))
                 item.fail("'" + metric + "' is a goal already");

@@ -48,6 +48,36 @@ ScriptRun accept(const TemporaryFolder& folder, const std::string& engine, const
 }
 
 bool passes(const std::string& out, int step) { return out.find("step " + std::to_string(step) + "  PASS ") != std::string::npos; }
+bool not_here(const std::string& out, int step, const std::string& why) {
+    return out.find("step " + std::to_string(step) + "  NOT HERE  " + why) != std::string::npos;
+}
+
+/// Two GPUs of so many watts, and a podman whose containers are processes of this machine.
+void add_stand_ins(const TemporaryFolder& folder, const std::string& watts, int gpus = 2) {
+    fs::create_directories(folder.path() / "bin");
+    std::string names, states, numbers;
+    for (int i = 0; i < gpus; ++i) {
+        const std::string number = std::to_string(i);
+        numbers += "echo " + number + "\n";
+        names += "echo '" + number + ", GPU-" + number + "a, NVIDIA H100 80GB HBM3, 81559'\n";
+        states += "echo '" + number + ", GPU-" + number + "a, 500, 81559, 1755, 1980, 64, " + watts + ", 0x0000000000000000'\n";
+    }
+    folder.write("bin/nvidia-smi",
+                 "#!/bin/sh\ncase \"$*\" in\n*=index,uuid,name*)\n" + names + ";;\n*=index,uuid,memory*)\n" + states +
+                     ";;\n*=index\\ *)\n" + numbers +
+                     ";;\n*=memory.used*) echo 500;;\n*=name*) echo 'NVIDIA H100 80GB HBM3, 580.00, 81559 MiB';;\n"
+                     "'topo -m') printf '\\tGPU0\\tGPU1\\tCPU Affinity\\nGPU0\\t X \\tNV18\\t0\\nGPU1\\tNV18\\t X \\t0\\n';;\n"
+                     "esac\n");
+    folder.write(
+        "bin/podman",
+        "#!/bin/sh\ncase \"$1 $2\" in\n"
+        "'image inspect') [ \"$3\" = localhost/none:1 ] && { echo 'Error: no such image'; exit 125; }\n"
+        "  echo 'servetune: sha256:1234 [\"localhost/engine@sha256:5678\"]';;\n"
+        "'container inspect') echo 'servetune: false 0';;\n"
+        "run\\ *) while [ \"$1\" != sha256:1234 ]; do case \"$1\" in --entrypoint=*) engine=${1#--entrypoint=};; esac; shift; done\n"
+        "  shift; exec \"$engine\" \"$@\";;\nesac\n");
+    for (const char* name : {"nvidia-smi", "podman"}) fs::permissions(folder.path() / "bin" / name, fs::perms::owner_all);
+}
 bool fails(const std::string& out, int step) { return out.find("step " + std::to_string(step) + "  FAIL ") != std::string::npos; }
 
 }  // namespace
@@ -63,6 +93,9 @@ TEST_CASE("acceptance: every step passes on an engine that does as it should, an
         INFO("step " << step);
         CHECK(passes(ended.out, step));
     }
+    CHECK(not_here(ended.out, 7, "there is no nvidia-smi, amd-smi, rocm-smi or tegrastats on the PATH"));
+    CHECK(ended.out.find("step 8  NOT HERE  ") != std::string::npos);  // with a podman or without
+    CHECK(not_here(ended.out, 9, "0 GPU(s) seen, two wanted"));
     CHECK(ended.out.find("every token counted and by the server's own count") != std::string::npos);
     CHECK(ended.out.find("No available memory for the cache blocks") != std::string::npos);
     CHECK(ended.out.find("unrecognized arguments: --no-such-flag") != std::string::npos);
@@ -94,6 +127,44 @@ TEST_CASE("acceptance: an engine that is broken fails the step that finds it, wi
     CHECK(fails(nothing_to_kill.out, 5));
 }
 
+TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in stand-ins") {
+    const TemporaryFolder folder;
+    add_stand_ins(folder, "350.00");
+    const ScriptRun ended =
+        accept(folder, "vllm", "", {"--requests", "40", "--step", "7", "--step", "8", "--step", "9", "--image", "localhost/engine:1"});
+    INFO(ended.out);
+    INFO(ended.err);
+    CHECK(ended.code == 0);
+    for (int step = 7; step <= 9; ++step) {
+        INFO("step " << step);
+        CHECK(passes(ended.out, step));
+    }
+    CHECK(ended.out.find("350 W on average, 350 W at most, ") != std::string::npos);
+    CHECK(ended.out.find("localhost/engine:1 by podman: ") != std::string::npos);
+    CHECK(ended.out.find("NVLink joins 0,1") != std::string::npos);
+    CHECK(read_file(folder.path() / "acceptance/8-container/results/report.md").find("container of podman") != std::string::npos);
+}
+
+TEST_CASE("acceptance: what a machine does not have is not here, with the reason, and a power that cannot be fails") {
+    const TemporaryFolder folder;
+    add_stand_ins(folder, "[N/A]", 1);
+    const ScriptRun absent =
+        accept(folder, "vllm", "", {"--requests", "40", "--step", "7", "--step", "8", "--step", "9", "--image", "localhost/none:1"});
+    INFO(absent.out);
+    INFO(absent.err);
+    CHECK(absent.code == 0);
+    CHECK(not_here(absent.out, 7, "nvidia-smi tells the power of no GPU that this study may use ([N/A])"));
+    CHECK(not_here(absent.out, 8, "podman does not have the image localhost/none:1; run podman pull localhost/none:1"));
+    CHECK(not_here(absent.out, 9, "1 GPU(s) seen, two wanted"));
+
+    add_stand_ins(folder, "5.00");
+    const ScriptRun impossible = accept(folder, "vllm", "", {"--requests", "40", "--step", "7"});
+    INFO(impossible.out);
+    CHECK(impossible.code == 1);
+    CHECK(fails(impossible.out, 7));
+    CHECK(impossible.out.find("a mean power of 5 W for 1 GPU(s), 20 to 2000 W each wanted") != std::string::npos);
+}
+
 TEST_CASE("acceptance: the other engines' studies say the flags that those engines have") {
     const TemporaryFolder folder;
     for (const auto& [engine, program] :
@@ -113,7 +184,7 @@ TEST_CASE("acceptance: the other engines' studies say the flags that those engin
 
 TEST_CASE("acceptance: wrong words are told, and nothing is run") {
     const TemporaryFolder folder;
-    CHECK(accept(folder, "vllm", "", {"--step", "9"}).code == 2);
+    CHECK(accept(folder, "vllm", "", {"--step", "10"}).code == 2);
     CHECK(accept(folder, "vllm", "", {"--runs", "1"}).code == 2);
     CHECK(accept(folder, "vllm", "", {"--requests", "many"}).code == 2);
     CHECK(accept(folder, "no-such-engine", "", {}).code == 2);

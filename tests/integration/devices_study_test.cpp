@@ -26,14 +26,18 @@ namespace {
 namespace fs = std::filesystem;
 
 struct GpuMachine {
-    explicit GpuMachine(int count) {
+    explicit GpuMachine(int count, const std::string& watts = "300.00") {
         fs::create_directories(folder.path() / "bin");
         fs::create_directories(folder.path() / "gpus");
         fs::create_symlink(SIMENGINE_PROGRAM, folder.path() / "bin/vllm");
         std::string script = "#!/bin/sh\ncase \"$1\" in\n--query-gpu=index,uuid,name,*)\n";
         for (int i = 0; i < count; ++i)
             script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, NVIDIA H100 80GB HBM3, 81559'\n";
-        script += ";;\nesac\n";
+        script += ";;\n--query-gpu=index,uuid,memory.used,*)\n";
+        for (int i = 0; i < count; ++i)
+            script += "echo '" + std::to_string(i) + ", GPU-" + std::to_string(i) + "a, 500, 81559, 1755, 1980, 64, " + watts +
+                      ", 0x0000000000000000'\n";
+        script += ";;\ntopo) cat topology 2>/dev/null;;\nesac\n";
         folder.write("bin/nvidia-smi", script);
         fs::permissions(folder.path() / "bin/nvidia-smi", fs::perms::owner_all);
     }
@@ -194,6 +198,86 @@ TEST_CASE("devices: replicas take no more devices than the study says, and none 
     const Ran blind = none.run("run", moe_study("machine: {count: 2}\n", fill, "total_tokens_per_second", rest));
     CHECK(blind.code == 3);
     CHECK((blind.out + blind.err).find("`replicas: fill` needs to know the devices of this machine") != std::string::npos);
+}
+
+TEST_CASE("devices: an engine's power is measured, per token too, and both are goals and limits") {
+    const GpuMachine four(4);
+    const auto study = [](const std::string& requests, const std::string& arrival, const std::string& objective,
+                          const std::string& deploy = "warm_up: 1") {
+        return "study: power\nmodel: Qwen/Qwen3-8B\nengine: vllm\nworkloads: [{workload: w, dataset: {kind: random, input_tokens: 64, "
+               "output_tokens: 16}, requests: " +
+               requests + ", ignore_eos: true, arrival: {" + arrival + "}}]\nobjective: {" + objective + "}\nevaluator: {deploy: {" +
+               deploy +
+               "}}\nspace: {tensor_parallel_size: 2}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\ndefault_again: 0\n";
+    };
+    const std::string goal = "minimize: joules_per_output_token, limits: [\"power_mean_watts <= 700\"]";
+    const Ran tuned = four.run("run", study("48", "rate: 4", goal));  // twelve seconds
+    INFO(tuned.out << tuned.err);
+    const auto trials = SqliteJournal::read(four.folder.path() / "power").trials();
+    REQUIRE(!trials.empty());
+    REQUIRE(trials.front().measurement() != nullptr);
+    const Metrics& metrics = trials.front().measurement()->metrics;
+    REQUIRE(metrics.contains("power_mean_watts"));
+    CHECK(metrics.at("power_mean_watts").value == Approx(600));  // of the two that the layout takes
+    CHECK(metrics.at("power_peak_watts").value == Approx(600));
+    CHECK(metrics.at("joules_per_output_token").value == Approx(600 / metrics.at("output_tokens_per_second").value));
+    CHECK(metrics.at("joules_per_total_token").value == Approx(600 / metrics.at("total_tokens_per_second").value));
+    CHECK(read_file(four.folder.path() / "power/report.md").find("joules_per_output_token") != std::string::npos);
+
+    // A load test that is over at once has no figure, and says why.
+    fs::remove_all(four.folder.path() / "power");
+    const Ran brief = four.run("run", study("8", "concurrency: 8", "maximize: output_tokens_per_second"));
+    INFO(brief.out << brief.err);
+    CHECK(brief.err.find("w: power and energy are not known: ") != std::string::npos);
+    const auto brief_trials = SqliteJournal::read(four.folder.path() / "power").trials();
+    REQUIRE(brief_trials.front().measurement() != nullptr);
+    CHECK_FALSE(brief_trials.front().measurement()->metrics.contains("power_mean_watts"));
+
+    const GpuMachine blind(2, "[N/A]");
+    for (const char* command : {"validate", "run"}) {
+        const Ran refused = blind.run(command, study("48", "rate: 4", goal));
+        INFO(refused.out << refused.err);
+        CHECK(refused.code != 0);
+        CHECK(refused.err.find("study.yaml: the objective names power_mean_watts, and nothing here measures power: nvidia-smi tells the "
+                               "power of no GPU that this study may use ([N/A])") != std::string::npos);
+    }
+    CHECK(four.run("validate", study("48", "rate: 4", goal)).code == 0);
+}
+
+TEST_CASE("devices: engines and workers get devices that NVLink joins, and validate shows how they are joined") {
+    const GpuMachine four(4);
+    four.folder.write("topology",
+                      "\tGPU0\tGPU1\tGPU2\tGPU3\tCPU Affinity\tNUMA Affinity\n"
+                      "GPU0\t X \tSYS\tNV4\tSYS\t0-23\t0\nGPU1\tSYS\t X \tSYS\tNV4\t0-23\t0\n"
+                      "GPU2\tNV4\tSYS\t X \tSYS\t24-47\t1\nGPU3\tSYS\tNV4\tSYS\t X \t24-47\t1\n");
+    const std::string pairs =
+        "space: {tensor_parallel_size: 2}\nothers: default\nstrategy: exhaustive\nbudget: {trials: 1}\ndefault_again: 0\n";
+    const std::string filled = moe_study("", "{deploy: {watch: off, warm_up: 1, replicas: fill}}", "total_tokens_per_second", pairs);
+    CHECK(four.run("validate", filled).out.find("NVLink joins 0,2; NVLink joins 1,3; NUMA node 0: 0,1; NUMA node 1: 2,3") !=
+          std::string::npos);
+    CHECK(nlohmann::json::parse(four.run("validate", filled, {"--json"}).out)["machine"]["topology"] ==
+          "NVLink joins 0,2; NVLink joins 1,3; NUMA node 0: 0,1; NUMA node 1: 2,3");
+    const Ran tuned = four.run("run", filled);
+    INFO(tuned.out << tuned.err);
+    std::vector<std::string> claims = four.claims();
+    std::sort(claims.begin(), claims.end());
+    CHECK(claims == std::vector<std::string>{"2 of 2: 0,2", "2 of 2: 1,3"});
+    const std::string script = four.run("recommend", filled, {"--as", "shell"}).out;
+    INFO(script);
+    CHECK(script.find("\nCUDA_VISIBLE_DEVICES=0,2 vllm serve ") != std::string::npos);
+    CHECK(script.find("\nCUDA_VISIBLE_DEVICES=1,3 vllm serve ") != std::string::npos);
+
+    fs::remove(four.folder.path() / "gpus/claims");
+    fs::remove_all(four.folder.path() / "layouts");
+    const Ran workers =
+        four.run("run", moe_study("", "{deploy: {watch: off, warm_up: 1, gpus: \"0,1,2,3\", workers: 2}}", "total_tokens_per_second",
+                                  "space: {tensor_parallel_size: 2, max_num_seqs: {choice: [8, 16, 32, 64]}}\nothers: "
+                                  "default\nstrategy: exhaustive\nbudget: {trials: 4}\ndefault_again: 0\n"));
+    INFO(workers.out << workers.err);
+    claims = four.claims();
+    CHECK(claims.size() >= 4);
+    for (const std::string& claim : claims) CHECK((claim == "2 of 2: 0,2" || claim == "2 of 2: 1,3"));
+    CHECK(std::count(claims.begin(), claims.end(), "2 of 2: 1,3") >= 1);
 }
 
 TEST_CASE("devices: where one replica cannot start, all end, and the trial fails with that one's words") {

@@ -27,8 +27,8 @@ TEST_CASE("machine watch: a GPU of one's own at its power limit is undisturbed")
     CHECK(scene.found().empty());
     CHECK(scene.said.empty());
     const Words gpus = scene.smi.calls("query-gpu");
-    CHECK(gpus.front() == "--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu," + event_reasons +
-                              " --format=csv,noheader,nounits");
+    CHECK(gpus.front() == "--query-gpu=index,uuid,memory.used,memory.total,clocks.sm,clocks.max.sm,temperature.gpu,power.draw," +
+                              event_reasons + " --format=csv,noheader,nounits");
     CHECK(scene.smi.calls("query-compute").front() == "--query-compute-apps=pid,gpu_uuid,used_memory --format=csv,noheader,nounits");
 }
 
@@ -173,7 +173,7 @@ TEST_CASE("machine watch: what a board does not tell is no finding") {
     for (const char* nothing : {"[N/A]", "[Not Supported]", "N/A", "[Unknown Error]"}) {
         Scene scene;
         scene.smi.say("gpus", "0, " + uuid(0) + ", " + nothing + ", " + nothing + ", " + nothing + ", " + nothing + ", " + nothing + ", " +
-                                  nothing + "\n");
+                                  nothing + ", " + nothing + "\n");
         scene.smi.say("apps", std::string(nothing) + ", " + nothing + ", " + nothing + "\n");
         INFO(nothing);
         CHECK(scene.found().empty());
@@ -242,8 +242,8 @@ TEST_CASE("machine watch: a GPU that the driver loses meanwhile is found, one th
 
 TEST_CASE("machine watch: nonsense is said and no finding, without an nvidia-smi nothing is asked") {
     Scene scene;
-    for (const std::string& garbage : {std::string("\x01\xff,,,\n,,,,,,,\nNVIDIA-SMI has failed because it couldn't communicate\n"),
-                                       std::string("1e99, a, b, c, d, e, f, g\n"), std::string(3'000'000, 'x')}) {
+    for (const std::string& garbage : {std::string("\x01\xff,,,\n,,,,,,,,\nNVIDIA-SMI has failed because it couldn't communicate\n"),
+                                       std::string("1e99, a, b, c, d, e, f, g, h\n"), std::string(3'000'000, 'x')}) {
         scene.said.clear();
         MachineWatch machine = scene.watch();
         REQUIRE(scene.smi.asked(1));

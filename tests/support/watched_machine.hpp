@@ -30,13 +30,14 @@ struct Gpu {
     std::string reasons = "0x0000000000000004";  // its own power limit, as under any load
     std::string sm_mhz = "1755";
     std::string celsius = "64";
+    std::string watts = "412.50";
 };
 
 inline std::string uuid(int index) { return "GPU-" + std::to_string(index) + "a571b1-79ee-1016-8ea3-c1fff3f1c1d2"; }
 
 inline std::string row(const Gpu& gpu) {
     return std::to_string(gpu.index) + ", " + uuid(gpu.index) + ", " + gpu.used + ", 81559, " + gpu.sm_mhz + ", 1980, " + gpu.celsius +
-           ", " + gpu.reasons + "\n";
+           ", " + gpu.watts + ", " + gpu.reasons + "\n";
 }
 
 inline std::string app(int process, int gpu, const std::string& mib) {
@@ -144,6 +145,7 @@ struct Scene {
 
     Scene() {
         options.nvidia_smi = smi.program();
+        options.amd_smi = options.rocm_smi = options.tegrastats = "no-such-tool";
         options.every_seconds = 0.01;
         options.nvidia_smi_within_seconds = 30;
         options.proc = proc.path();

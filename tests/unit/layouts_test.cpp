@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which layouts of several devices can be: as many devices as there are, heads and experts that can be shared out.
 #include "servetune/base/error.hpp"
-#include "servetune/machine/devices.hpp"
+#include "servetune/machine/topology.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "support/shipped.hpp"
@@ -136,16 +136,16 @@ TEST_CASE("devices: those that nvidia-smi lists are counted and named, and CUDA_
     CHECK(found.text() == "2 x NVIDIA H100 80GB HBM3, 80 GiB each + 1 x NVIDIA L4");
     CHECK(found.all.size() == 3);
     CHECK(found.trouble.empty());
-    CHECK(first_devices("", found, 2) == std::vector<std::string>{"0", "1"});
-    CHECK(first_devices("2,0", found, 1) == std::vector<std::string>{"2"});
-    CHECK(message_of<IoError>([&] { (void)first_devices("", found, 4); }) == "the configuration takes 4 devices, and there are 3");
-    CHECK(first_devices("", {}, 4).empty());  // nobody says which there are
+    CHECK(groups_of_devices("", found, 2).front() == std::vector<std::string>{"0", "1"});
+    CHECK(groups_of_devices("2,0", found, 1).front() == std::vector<std::string>{"2"});
+    CHECK(message_of<IoError>([&] { (void)groups_of_devices("", found, 4); }) == "the configuration takes 4 devices, and there are 3");
+    CHECK(groups_of_devices("", {}, 4).empty());  // nobody says which there are
 
     setenv("CUDA_VISIBLE_DEVICES", "GPU-ccc,0", 1);
     const FoundDevices allowed = find_devices(smi_that_says(folder, two + "2, GPU-ccc, NVIDIA L4, 23034\n"));
     CHECK(allowed.all.size() == 3);
     CHECK(allowed.text() == "1 x NVIDIA L4, 22 GiB each + 1 x NVIDIA H100 80GB HBM3, 80 GiB each");
-    CHECK(first_devices("", allowed, 1) == std::vector<std::string>{"GPU-ccc"});
+    CHECK(groups_of_devices("", allowed, 1).front() == std::vector<std::string>{"GPU-ccc"});
     unsetenv("CUDA_VISIBLE_DEVICES");
 
     CHECK(find_devices("no-such-nvidia-smi").trouble.empty());

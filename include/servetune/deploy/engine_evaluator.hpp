@@ -6,7 +6,7 @@
 #include "servetune/deploy/quality_gate.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/evaluate/evaluator.hpp"
-#include "servetune/machine/devices.hpp"
+#include "servetune/machine/topology.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -31,8 +31,10 @@ class TrialFolders;
 /// machine's fault and not the configuration's (FailureKind::infrastructure) is tried again with a back-off and never
 /// told of the configuration: where it stays, `evaluate` throws IoError and the trial stays open.
 ///
-/// An engine gets exactly the devices that its layout takes: the first ones of `gpus`, of CUDA_VISIBLE_DEVICES, or of
-/// those that nvidia-smi finds. A trial that takes more than there are throws IoError.
+/// An engine gets exactly the devices that its layout takes, of `gpus`, of CUDA_VISIBLE_DEVICES, or of those that
+/// nvidia-smi finds: those that NVLink joins, or a NUMA node (`groups_of_devices`). A trial that takes more than there
+/// are throws IoError. Where several engines run at once and `cores` names none, each keeps to the cores near its
+/// devices (`cores_near`).
 ///
 /// With `fill_devices` as many copies of the engine are started as the devices hold, each on devices of its own and on
 /// a port of its own, and requests go to the one with the fewest in flight: layouts of different size then use the same
@@ -54,6 +56,8 @@ public:
         std::optional<double> usd_per_device_hour{};    ///< for what a million tokens costs
         bool fill_devices = false;                      ///< as many copies of the engine as the devices hold, loaded as one server
         std::optional<std::int64_t> most_devices{};     ///< for all copies together; nothing: all that there are
+        bool several_at_once = false;                 ///< other trials run on this machine meanwhile
+        std::filesystem::path numa_nodes = "/sys/devices/system/node";  ///< another one in tests
         std::size_t all_logs_bytes = 1UL << 30UL;       ///< of all trials together; over it the oldest go
         std::shared_ptr<TrialFolders> trial_folders{};  ///< of the study, where several evaluators measure it at once
 
@@ -72,12 +76,14 @@ private:
     class OneTrial;
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
     [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
+    [[nodiscard]] std::vector<std::vector<int>> cores_for(const std::vector<std::string>& gpus) const;
     const Composition& composition_;
     std::string model_;
     StudyWorkloads workloads_;
     Options options_;
     bool has_load_levels_;
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
+    DeviceTopology topology_{};            ///< the same
     std::optional<QualityGate> quality_{};
     std::unique_ptr<Running> running_;
 };

@@ -30,14 +30,4 @@ struct FoundDevices {
 [[nodiscard]] FoundDevices find_devices(const std::string& nvidia_smi = "nvidia-smi",
                                         std::chrono::milliseconds within = std::chrono::seconds(10));
 
-/// The devices for one engine that takes `count` of them: the first ones of `gpus` (a list as in CUDA_VISIBLE_DEVICES),
-/// else of this process's own CUDA_VISIBLE_DEVICES, else of those that were found. Empty where none of these says which
-/// there are. Throws IoError where there are fewer.
-[[nodiscard]] std::vector<std::string> first_devices(const std::string& gpus, const FoundDevices& found, std::int64_t count);
-
-/// The devices in as many groups of `count` as there are, those of one group neighbours in the list; what is left over
-/// is in none. Otherwise as `first_devices`, whose devices are the first group.
-[[nodiscard]] std::vector<std::vector<std::string>> groups_of_devices(const std::string& gpus, const FoundDevices& found,
-                                                                      std::int64_t count);
-
 }  // namespace servetune

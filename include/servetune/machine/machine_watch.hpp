@@ -2,12 +2,14 @@
 #pragma once
 
 #include "servetune/machine/gpu_memory.hpp"
+#include "servetune/machine/power.hpp"
 #include "servetune/trial/outcome.hpp"
 
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace servetune {
@@ -21,6 +23,8 @@ struct MachineWatchOptions {
     /// Between samples of the GPUs, each of which starts nvidia-smi twice: a load test of half a minute has 15, of
     /// which one is less than the share below. More often costs CPU that the measurement is to have.
     double every_seconds = 2;
+    /// Asked for power, the first one that is there, where nvidia-smi is not; where it tells no power, tegrastats.
+    std::string amd_smi = "amd-smi", rocm_smi = "rocm-smi", tegrastats = "tegrastats";
     /// The engine's, as CUDA_VISIBLE_DEVICES has them: `0,1`, UUIDs or beginnings of them; `-1`: none. Empty: as this
     /// process's own CUDA_VISIBLE_DEVICES has them; without one, those on which a process of the engine is seen, or all
     /// where nvidia-smi tells of no process. Numbers are nvidia-smi's: on a machine with GPUs of several kinds they are
@@ -89,10 +93,16 @@ public:
     /// - `cpu_stolen`: the hypervisor gave cores to others while they had work.
     /// - `cpu_shared`: hardly a core was free, and other processes had a notable part of them.
     std::vector<Finding> findings();
+    /// What the engine's GPUs drew together between two moments of CLOCK_MONOTONIC, from the samples so far; or why
+    /// that is not known, empty where nothing tells the power at all. At any time.
+    [[nodiscard]] std::variant<PowerUse, std::string> power(double begin_seconds, double end_seconds) const;
 
 private:
     struct State;
     std::unique_ptr<State> state_;
 };
+
+/// Why a watch with these options would not measure power, found by asking once; empty: it would.
+[[nodiscard]] std::string why_no_power(const MachineWatchOptions& options);
 
 }  // namespace servetune

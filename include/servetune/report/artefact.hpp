@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/machine/topology.hpp"
 #include "servetune/study_file/study_file.hpp"
 
 #include <array>
@@ -29,6 +30,7 @@ struct ArtefactOptions {
     std::optional<std::int64_t> gpus{};  ///< in place of those that the layout takes; 0: none are asked for
     std::string title{};                 ///< a line of comment, such as the verdict
     std::int64_t replicas = 1;           ///< copies of the engine, as the configuration was measured (`deploy: {replicas: fill}`)
+    DeviceTopology topology{};           ///< of the machine: engines get the devices that the trials' got (`groups_of_devices`)
 };
 
 /// A file to write, and files that have to lie beside it.

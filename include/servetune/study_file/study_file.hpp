@@ -133,6 +133,8 @@ StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalog
 std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
 /// What keeps the study from running on this machine, each with what was looked for: models whose path leads nowhere.
 std::vector<std::string> missing_models(const StudyFile& file);
+/// The same of an objective that names power or energy where nothing measures it. Asks a tool only then.
+std::vector<std::string> missing_power(const StudyFile& file);
 
 /// A study file made ready to run: its table read, its space counted.
 struct StudySetup {

@@ -67,6 +67,14 @@ inline std::string metric_of_word(std::string_view word) {
     return std::string(word);
 }
 
+/// Whether less of a metric of load tests is better, as its name tells: times, power, energy, prices, failures and
+/// drops in quality. Of a workload (`name@workload`) too.
+inline bool less_is_better(std::string_view metric) {
+    const std::string_view name = metric.substr(0, metric.find('@'));
+    return name.ends_with("_seconds") || name.ends_with("_drop") || name.ends_with("_watts") || name.starts_with("joules_per_") ||
+           name.starts_with("usd_") || name.starts_with("failed_");
+}
+
 /// The bound of a metric, in the metric's own unit: `500ms`, `2 s`, `1.5min` of a metric in seconds, `99%` of a ratio,
 /// share or drop, or a plain number, which is in milliseconds where `in_milliseconds`. Nothing for what is none, and
 /// for a unit that the metric does not have.

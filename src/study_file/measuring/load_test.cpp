@@ -10,6 +10,7 @@
 #include "servetune/engine/per_device.hpp"
 #include "servetune/io/secrets.hpp"
 #include "servetune/load/capacity.hpp"
+#include "servetune/machine/power.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
 
 #include <algorithm>
@@ -35,6 +36,17 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
     if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
 }
 
+namespace {
+
+/// Why a study of this kind never measures power, whatever the machine is; empty: it may.
+std::string never_measures_power(const StudyFile& file) {
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy == nullptr) return "power is measured where the engine is started: `evaluator: {deploy: ...}`";
+    return deploy->options.measure.watch ? "" : "power is measured while the machine is watched: leave out `watch: off`";
+}
+
+}  // namespace
+
 void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) {
     AllErrors errors;
     const auto fail = [&](const std::string& under, const Yaml* at, const std::string& message) {
@@ -57,6 +69,14 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
     if (all_look_for(Arrival::Kind::largest_concurrency)) known.emplace_back(sustained_concurrency);
     const BenchmarkResult none;
     for_each_figure(none, [&](const std::string& name, const std::optional<double>&) { known.push_back(name); });
+    const std::string no_power = never_measures_power(file);
+    if (no_power.empty())
+        for (std::string& name : power_metrics()) known.push_back(std::move(name));
+    const auto unknown = [&](const std::string& metric, const char* key, const Yaml* at) {
+        const std::string name = metric.substr(0, metric.find('@'));
+        if (is_power_metric(name)) fail(key, at, "'" + metric + "' cannot be had: " + no_power);
+        fail(key, at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
+    };
     const auto check_workload = [&](const std::string& metric, const char* key, const Yaml* where) {
         const auto at = metric.find('@');
         if (at == std::string::npos) return;
@@ -69,8 +89,7 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
     for (const Goal& goal : file.objective.goals) {
         check_workload(goal.metric, "objective", objective);
         const std::string name = goal.metric.substr(0, goal.metric.find('@'));
-        if (std::find(known.begin(), known.end(), name) == known.end())
-            fail("objective", objective, "a load test has no metric '" + goal.metric + "'; it has: " + listed(nearest_first(name, known)));
+        if (std::find(known.begin(), known.end(), name) == known.end()) unknown(goal.metric, "objective", objective);
     }
     if (file.quality) known.emplace_back(quality_drop);
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i) {  // one that is never there would never be broken
@@ -79,7 +98,7 @@ void check_objective_of_load_test(const StudyFile& file, const Yaml* objective) 
         const Yaml* at = limits == nullptr ? nullptr : limits->is_sequence() ? &limits->items()[i] : limits;
         check_workload(metric, "objective.limits", at);
         if (std::find(known.begin(), known.end(), name) != known.end() || name.starts_with("trial_")) continue;
-        fail("objective.limits", at, "a load test has no metric '" + metric + "'; it has: " + listed(nearest_first(name, known)));
+        unknown(metric, "objective.limits", at);
     }
     errors.throw_any();
 }
