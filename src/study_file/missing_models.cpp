@@ -57,7 +57,8 @@ std::vector<std::string> missing_power(const StudyFile& file) {
     if (deploy == nullptr || !deploy->options.measure.watch || named.empty()) return {};
     MachineWatchOptions options = *deploy->options.measure.watch;
     options.gpus = deploy->options.deploy.gpus;
-    const std::string why = why_no_power(options);
+    const bool elsewhere = deploy->ssh || deploy->slurm;
+    const std::string why = elsewhere ? "the engine runs on another machine, which is not watched" : why_no_power(options);
     if (why.empty()) return {};
     return {file.file.string() + ": the objective names " + named + ", and nothing here measures power: " + why};
 }
