@@ -131,6 +131,7 @@ TEST_CASE("power: an nvidia-smi or a GPU that dies meanwhile leaves no figure of
         const MachineWatch machine = scene.watch();
         const double begin = monotonic_now();
         REQUIRE(scene.smi.asked(12));
+        CHECK(power_when_covered(machine, begin) == "600 W, 600 W at most");
         const double died = monotonic_now();
         scene.smi.say("gpus",
                       dies ? "" : many_rows({"250.00"}) + "Unable to determine the device handle for GPU 0000:02:00.0: GPU is lost.\n");
