@@ -7,6 +7,7 @@
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/comparison.hpp"
 #include "servetune/study/study.hpp"
@@ -205,9 +206,39 @@ void print_comparison(const Ending& verdict, const Comparison& comparison, const
                          {"b", side(b)}});
 }
 
+/// Whether all settings are of parameters, and values, that the study knows.
+bool study_knows(const StudySetup& setup, const std::vector<std::string>& settings) {
+    try {
+        const SearchSpace& space = setup.problem->space;
+        const Assignment known = settings_of(setup.file, space, settings);
+        return std::all_of(known.begin(), known.end(), [&](const auto& one) { return space.at(one.first).contains(one.second); });
+    } catch (const SpaceError&) {
+        return false;
+    }
+}
+
+/// B as a study of its own that starts from A, for flags that A does not search: written into the comparison's folder.
+std::filesystem::path study_with(const CompareArguments& arguments, const std::filesystem::path& folder, const std::string& name) {
+    std::string text =
+        "# written by `autotune compare`: A with --set\nuse: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
+        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
+    for (const std::string& setting : arguments.settings) {
+        const auto equals = setting.find('=');
+        if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
+        const Value value = servetune::value_of(setting.substr(equals + 1));
+        const auto* words = std::get_if<std::string>(&value);
+        text += "  " + OrderedJson(setting.substr(0, equals)).dump() + ": " +
+                (words != nullptr ? OrderedJson(*words).dump() : text_of(value)) + "\n";
+    }
+    std::filesystem::create_directories(folder);
+    write_file(folder / "b.yaml", text);
+    return folder / "b.yaml";
+}
+
 }  // namespace
 
-int compare(const CompareArguments& arguments) {
+int compare(const CompareArguments& given) {
+    CompareArguments arguments = given;
     if (arguments.settings.empty() == !arguments.other)
         throw UsageError("compare wants two studies, or one and --set name=value for what B changes");
     StopSignals signals("the measurement that is running will be repeated by the next run", true);
@@ -218,7 +249,12 @@ int compare(const CompareArguments& arguments) {
     const std::filesystem::path folder = arguments.directory.value_or("comparison");
     first.folder = folder / "a";
     second.folder = folder / "b";
-    if (!first.open() || (arguments.other && !second.open())) return environment_error;
+    if (!first.open()) return environment_error;
+    if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
+        arguments.other = study_with(arguments, folder, first.setup.file.name);
+        second.arguments.study = *arguments.other;
+    }
+    if (arguments.other && !second.open()) return environment_error;
     Side a{"A", &first, first.setup.problem->space.default_configuration()};
     Side b{"B", arguments.other ? &second : &first};
     if (arguments.other) {

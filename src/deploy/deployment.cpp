@@ -248,8 +248,8 @@ Failure Deployment::State::ended_at_start() const {
     return failure(FailureKind::other, what + last);
 }
 
-/// What was done to an engine on another machine: a job that is preempted gets TERM, and then the engine prints whatever
-/// it prints when it breaks. Nothing: nothing is known, or it runs here.
+/// What was done to an engine on another machine: a job that is preempted gets TERM, and then the engine prints
+/// whatever it prints when it breaks. Nothing: nothing is known, or it runs here.
 std::optional<Failure> Deployment::State::machines_fault() const {
     const Launcher& launcher = launcher_of(options);
     if (launcher.on_this_machine()) return std::nullopt;

@@ -110,7 +110,8 @@ std::optional<Failure> of_machine(const std::string& job, std::string_view state
 }
 
 /// `env` and what it takes away: a client of Slurm takes options from its environment too, and inside of a job srun
-/// would only start a step of that job. Slurm's own programs are looked for in this program's PATH, not in the engine's.
+/// would only start a step of that job. Slurm's own programs are looked for in this program's PATH, not in the
+/// engine's.
 std::vector<std::string> client(const std::string& program) {
     const auto file = find_program(program);
     const auto env = find_program("env");

@@ -101,7 +101,7 @@ public:
         for (const auto& [file, content] : request.command.files) told += lines_of_file(file, content);
         std::string cores;
         for (const int core : request.cores) cores += (cores.empty() ? "" : ",") + std::to_string(core);
-        if (!cores.empty()) told += item('w', "taskset") + item('w', "-c") + item('w', cores);
+        if (!cores.empty()) told += item('w', "taskset") + item('w', "--cpu-list") + item('w', cores);
         for (const std::string& word : request.command.argv) told += item('w', word);
         told += "\n";
         return result;
@@ -143,9 +143,9 @@ private:
     [[nodiscard]] std::vector<std::string> words(const std::vector<std::string>& command, const std::vector<std::string>& more = {}) const {
         std::vector<std::string> result = options_.program.empty() ? std::vector<std::string>{"ssh"} : options_.program;
         // A connection of its own, without a terminal, an agent or questions; nothing is said but errors.
-        std::vector<std::string> always{"-T", "-x", "-a", "-S", "none"};
+        std::vector<std::string> always{"-T", "-x", "-S", "none"};
         for (const char* option : {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=3", "LogLevel=ERROR",
-                                   "RemoteCommand=none", "SendEnv=-*"})
+                                   "RemoteCommand=none", "ForwardAgent=no", "SendEnv=-*"})
             always.insert(always.end(), {"-o", option});
         result.insert(result.end(), always.begin(), always.end());
         result.insert(result.end(), more.begin(), more.end());

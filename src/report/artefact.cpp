@@ -271,8 +271,8 @@ std::string slurm_text(const AllParts& all) {
     for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it: sbatch --export=ALL}\"\n";
     result += exports_text(parts, count == 1);
     if (count == 1) return result + "exec srun " + words_of(parts.argv, " ", shell_word) + "\n";
-    // A step sees the devices that it was given as 0, 1, ... Without --mem=0 the first would have the memory of all, and
-    // the others would wait for its end (tried with Slurm 22.05).
+    // A step sees the devices that it was given as 0, 1, ... Without --mem=0 the first would have the memory of all,
+    // and the others would wait for its end (tried with Slurm 22.05).
     for (const ServingParts& one : all)
         result += fmt::format("srun --exact --mem=0 --ntasks=1 --gres=gpu:{} ", one.gpus) + words_of(one.argv, " ", shell_word) + " &\n";
     return result + "wait\n";

@@ -51,7 +51,7 @@ InBoth found_in_both(const ReportView& a, const ReportView& b) {
     return result;
 }
 
-std::string figure_of(const ReportView& view, const Configuration& configuration) {
+std::string passing_figure(const ReportView& view, const Configuration& configuration) {
     const Standing* standing = view.standings.find(configuration);
     const Goal& goal = view.setup.problem->objective.leading();
     if (standing == nullptr || !standing->passes()) return "does not pass, or was not measured";
@@ -154,17 +154,17 @@ std::string markdown_beside(const StudyTrials& a, const StudyTrials& b) {
     const Headline of_other = headline_of(other);
     const auto recommended = [](const ReportView& view, const Headline& headline) {
         return headline.conclusion == Conclusion::nothing_passes ? std::string("nothing")
-                                                                 : figure_of(view, view.recommendation.recommended);
+                                                                 : passing_figure(view, view.recommendation.recommended);
     };
     std::string result = "# Two studies side by side\n\n";
-    result += table_of(
-        "", left, right,
-        {{"verdict", {of_one.title, of_other.title}},
-         {"objective", {a.setup.problem->objective.goals_text(), b.setup.problem->objective.goals_text()}},
-         {"trials", {counted_trials(one), counted_trials(other)}},
-         {"the default",
-          {figure_of(one, one.recommendation.default_configuration), figure_of(other, other.recommendation.default_configuration)}},
-         {"recommended", {recommended(one, of_one), recommended(other, of_other)}}});
+    result += table_of("", left, right,
+                       {{"verdict", {of_one.title, of_other.title}},
+                        {"objective", {a.setup.problem->objective.goals_text(), b.setup.problem->objective.goals_text()}},
+                        {"trials", {counted_trials(one), counted_trials(other)}},
+                        {"the default",
+                         {passing_figure(one, one.recommendation.default_configuration),
+                          passing_figure(other, other.recommendation.default_configuration)}},
+                        {"recommended", {recommended(one, of_one), recommended(other, of_other)}}});
     for (const auto& [name, headline] : {std::pair(&left, &of_one), std::pair(&right, &of_other)})
         if (!headline->command.empty()) result += "\n" + *name + "\n\n" + markdown_block("sh", headline->command);
     const Pairs settings = different_settings(one, other);

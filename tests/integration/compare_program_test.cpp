@@ -53,6 +53,24 @@ TEST_CASE("compare: what is worse, better or the same is called so, with an exit
     CHECK(has(better.err, "pair 1: A "));
 }
 
+TEST_CASE("compare: --set takes flags that the study does not search") {
+    const TemporaryFolder folder;
+    const std::string a = folder.write("a.yaml", compared_study(levels)).string();
+    const Ran other =
+        autotune({"compare", a, "--set", "max_num_batched_tokens=256", "--set", "kv_cache_dtype=fp8", "--directory", "out"}, folder.path());
+    INFO(other.out << other.err);
+    CHECK((other.code == 0 || other.code == 1 || other.code == 6));
+    CHECK(has(other.err, "--max-num-batched-tokens=256"));
+    CHECK(has(other.err, "--kv-cache-dtype=fp8"));
+    CHECK(std::filesystem::exists(folder.path() / "out/b.yaml"));
+    const Ran unknown = autotune({"compare", a, "--set", "no_such_flag=1", "--directory", "none"}, folder.path());
+    CHECK(unknown.code == 2);
+    CHECK(has(unknown.err, "no_such_flag"));
+    const Ran beyond = autotune({"compare", a, "--set", "max_num_seqs=77", "--directory", "beyond"}, folder.path());
+    INFO(beyond.err);
+    CHECK(has(beyond.err, "--max-num-seqs=77"));  // not one of the study's own levels
+}
+
 TEST_CASE("compare: goes on where it stopped, and says what it cannot compare") {
     const TemporaryFolder folder;
     const std::string a = folder.write("a.yaml", compared_study(levels, "10%")).string();

@@ -160,7 +160,7 @@ TEST_CASE("remote: what ssh and srun are asked for") {
     CHECK(says(by_ssh.told, "\nu30\np20\n"));
     CHECK(says(by_ssh.told,
                "eCUDA_DEVICE_ORDER=PCI_BUS_ID\neCUDA_VISIBLE_DEVICES=2,5\neHF_TOKEN=hf_123456\nfdeep/options.yaml\nla: 1\n"
-               "l  b: \\2\nwtaskset\nw-c\nw0,1\nwvllm\nwserve\nw/models/m\nw--json={\"a\":\nc 1}\nw$(id)\n\n"));
+               "l  b: \\2\nwtaskset\nw--cpu-list\nw0,1\nwvllm\nwserve\nw/models/m\nw--json={\"a\":\nc 1}\nw$(id)\n\n"));
     for (const std::string& word : words) CHECK_FALSE(says(word, "hf_123456"));
     options.address = "10.0.0.5";
     CHECK_FALSE(says(
@@ -219,7 +219,7 @@ TEST_CASE("remote: ssh keeps the launchers' contract") {
     check_launcher({ssh_launcher(ssh_world().launching())});
 }
 
-TEST_CASE("remote: an engine behind ssh is measured through the connection and directly; what cannot be reached is said") {
+TEST_CASE("remote: an engine behind ssh is measured through the connection and directly") {
     if (!ssh_world().works()) return;
     for (const std::string& address : {std::string(), ssh_world().address()}) {
         SshOptions options = ssh_world().launching();
@@ -239,7 +239,7 @@ TEST_CASE("remote: an engine behind ssh is measured through the connection and d
     CHECK(says(message_of<IoError>([&] { (void)engine.measure(); }), "Permission denied"));
 }
 
-TEST_CASE("remote: a connection that is cut under load is the machine's fault, and the engine there ends by itself") {
+TEST_CASE("remote: a connection that is cut under load is the machine's fault, and its engine ends") {
     if (!ssh_world().works()) return;
     const auto launcher = ssh_launcher(ssh_world().launching());
     RemoteEngine engine(launcher, 4000);
@@ -263,7 +263,7 @@ TEST_CASE("remote: jobs of Slurm keep the launchers' contract") {
     check_launcher({slurm_launcher(in_jobs())});
 }
 
-TEST_CASE("remote: a job's time in the queue is not its start, and a controller that is killed changes nothing") {
+TEST_CASE("remote: a job's time in the queue is not its start, and a killed controller changes nothing") {
     SlurmWorld world(1);
     if (!world.works()) return;
     const TemporaryFolder folder;

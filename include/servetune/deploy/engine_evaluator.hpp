@@ -52,14 +52,14 @@ public:
         std::filesystem::path folder{};  ///< of the study; a trial's log is `trials/ID/engine.log` below it
         DeployOptions deploy{};          ///< its folder is the trial's own
         MeasureOptions measure{};
-        std::optional<QualityOptions> quality{};        ///< asked before the load test of each configuration; nothing: not asked
-        std::optional<double> usd_per_device_hour{};    ///< for what a million tokens costs
-        bool fill_devices = false;                      ///< as many copies of the engine as the devices hold, loaded as one server
-        std::optional<std::int64_t> most_devices{};     ///< for all copies together; nothing: all that there are
+        std::optional<QualityOptions> quality{};      ///< asked before the load test of each configuration; nothing: not asked
+        std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
+        bool fill_devices = false;                    ///< as many copies of the engine as the devices hold, loaded as one server
+        std::optional<std::int64_t> most_devices{};   ///< for all copies together; nothing: all that there are
         bool several_at_once = false;                 ///< other trials run on this machine meanwhile
         std::filesystem::path numa_nodes = "/sys/devices/system/node";  ///< another one in tests
-        std::size_t all_logs_bytes = 1UL << 30UL;       ///< of all trials together; over it the oldest go
-        std::shared_ptr<TrialFolders> trial_folders{};  ///< of the study, where several evaluators measure it at once
+        std::size_t all_logs_bytes = 1UL << 30UL;                       ///< of all trials together; over it the oldest go
+        std::shared_ptr<TrialFolders> trial_folders{};                  ///< of the study, where several evaluators measure it at once
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;

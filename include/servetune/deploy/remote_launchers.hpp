@@ -33,8 +33,8 @@ struct SshOptions {
 /// KillWait. Preemption, a time limit and a node that is gone are the machine's fault. The nodes must see the programs
 /// and the model under the same paths; a job's environment is this program's own and the study's.
 struct SlurmOptions {
-    /// The address of the node that the engine listens on: 0.0.0.0 for all, since nobody knows the node before. The load
-    /// test goes to the node's NodeAddr.
+    /// The address of the node that the engine listens on: 0.0.0.0 for all, since nobody knows the node before. The
+    /// load test goes to the node's NodeAddr.
     std::string listen{};
     std::vector<std::string> options{};  ///< further words of `srun`: --partition=gpu, --cpus-per-task=16, --mem=200G, --time=4:00:00
     std::string gres = "gpu";            ///< the name of the devices, such as gpu:h100; empty: none are asked for
