@@ -239,11 +239,11 @@ TEST_CASE("launcher: names that would be read as options, and volumes that are n
                                            deploy + "}}\n");
         return message_of<Error>([&] { (void)load_study(file, Catalogue(fs::path(SERVETUNE_SOURCE) / "search_spaces")); });
     };
-    CHECK(holds(refusal("launcher: podman"), "`launcher: podman` needs a `container` with its image"));
+    CHECK(holds(refusal("launcher: podman"), "`launcher: podman` needs `container`"));
     CHECK(holds(refusal("container: {image: a}"), "is for `launcher: podman` and `launcher: docker`"));
     CHECK(holds(refusal("launcher: docker, container: {image: \"--privileged\"}"), "image: a name such as"));
     CHECK(holds(refusal("launcher: docker, container: {}"), "image"));
-    CHECK(holds(refusal("launcher: lxc"), "local, podman or docker"));
+    CHECK(holds(refusal("launcher: lxc"), "local, podman, docker, ssh or slurm"));
     CHECK(refusal("launcher: docker, container: {image: [a:1, b:2]}").empty());
 }
 
