@@ -28,7 +28,7 @@ struct LaunchRequest {
     std::filesystem::path folder{};                    ///< of the trial; absolute
     std::string mark{};                                ///< of the study
     std::string gpus{};                                ///< as in CUDA_VISIBLE_DEVICES; empty: none are named
-    std::int64_t devices = 0;                          ///< so many are needed, for who gives them out; 0: it does not say
+    std::int64_t devices = 0;                          ///< how many it takes, for a launcher that gives them out; 0: not known
     std::vector<int> cores{};                          ///< empty: any
     int port = 0;                                      ///< that the engine listens on; 0: it does not
     double stop_within_seconds = 20;                   ///< for the engine to end by itself once it was told

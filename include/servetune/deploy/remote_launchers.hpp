@@ -36,7 +36,7 @@ struct SlurmOptions {
     /// The address of the node that the engine listens on: 0.0.0.0 for all, since nobody knows the node before. The
     /// load test goes to the node's NodeAddr.
     std::string listen{};
-    std::vector<std::string> options{};  ///< further words of `srun`: --partition=gpu, --cpus-per-task=16, --mem=200G, --time=4:00:00
+    std::vector<std::string> options{};  ///< further words of `srun`, such as --partition=gpu and --time=4:00:00
     std::string gres = "gpu";            ///< the name of the devices, such as gpu:h100; empty: none are asked for
 
     /// What cannot be in these options, for a person; empty: nothing.
