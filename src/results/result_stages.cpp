@@ -2,6 +2,7 @@
 // Summaries of inference-perf (summary_lifecycle_metrics.json, or one of a stage), and the tests of llama-bench
 // (`-o json`, `-o jsonl`).
 #include "result_formats.hpp"
+#include "servetune/base/number_text.hpp"
 
 #include <cmath>
 #include <set>
@@ -106,7 +107,7 @@ PublishedResult read_bench_test(const Json& value) {
     if (prompt > 0 && answer > 0) figures.total_tokens_per_second = rate;
     else if (prompt > 0) figures.input_tokens_per_second = rate;
     else figures.output_tokens_per_second = rate;
-    const auto number = [](double tokens) { return text_of(Value(static_cast<std::int64_t>(tokens))); };
+    const auto number = [](double tokens) { return short_number_text(tokens); };  // a file may say 1e308
     std::string label = (prompt > 0 ? "pp" + number(prompt) : "") + (answer > 0 ? "tg" + number(answer) : "");
     // Behind a context of so many tokens, which are in no rate and no time.
     if (const auto depth = figure_at(value, {"n_depth"}); depth && *depth > 0) label += " @ d" + number(*depth);
