@@ -6,10 +6,12 @@
 #include "plan.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/yaml.hpp"
+#include "servetune/io/yaml_text.hpp"
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/trial/objective.hpp"
 
@@ -54,11 +56,6 @@ InitFound look_around(const Catalogue& catalogue) {
     return found;
 }
 
-std::string lower_case(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-}
-
 /// Asks on the terminal; nobody there: `otherwise`. An empty answer is `otherwise` too.
 class Questions {
 public:
@@ -94,18 +91,6 @@ private:
 
     bool ask_;
 };
-
-/// A scalar of YAML that is this text and nothing else.
-std::string yaml_text(const std::string& text) {
-    std::string literal;
-    for (std::size_t i = 0; i < text.size(); ++i) literal += text.compare(i, 2, "${") == 0 ? "$$" : std::string(1, text[i]);
-    const bool plain =
-        !literal.empty() && std::holds_alternative<std::string>(value_of(literal)) &&
-        std::isalpha(static_cast<unsigned char>(literal.front())) != 0 && std::all_of(literal.begin(), literal.end(), [](char c) {
-            return std::isalnum(static_cast<unsigned char>(c)) != 0 || std::string_view("._/-+").find(c) != std::string_view::npos;
-        });
-    return plain ? literal : nlohmann::json(literal).dump();
-}
 
 /// `512x128`: tokens in and out.
 std::optional<std::pair<std::int64_t, std::int64_t>> lengths_in(const std::string& text) {

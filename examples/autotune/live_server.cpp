@@ -2,6 +2,7 @@
 #include "live_server.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/space/value.hpp"
@@ -61,9 +62,7 @@ bool same_secret(std::string_view given, std::string_view known) {
 
 /// The name of a `Host` header, without its port.
 std::string host_in(std::string_view header) {
-    std::string name(header.substr(0, header.starts_with('[') ? header.find(']') + 1 : header.find(':')));
-    std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return name;
+    return servetune::lower_case(std::string(header.substr(0, header.starts_with('[') ? header.find(']') + 1 : header.find(':'))));
 }
 
 bool names_this_machine(std::string_view host) {

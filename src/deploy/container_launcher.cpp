@@ -6,11 +6,11 @@
 #include "../process/start_program.hpp"
 #include "launch_clients.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/base/option_check.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <sstream>
 #include <utility>
 
@@ -239,8 +239,7 @@ std::string ContainerLauncher::remove_container(const std::string& name) const {
     try {
         const RanCommand command = ask(words);
         if (command.exit_code == 0) return {};
-        std::string said = command.output;
-        std::transform(said.begin(), said.end(), said.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        const std::string said = lower_case(command.output);
         if (said.find("no such container") != std::string::npos || said.find("no container with") != std::string::npos) return {};
         return "the container " + name + " would not go: " + complaint_in(command);
     } catch (const IoError& error) {

@@ -1,34 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command back to the parameters it sets.
+#include "servetune/base/lower_case.hpp"
 #include "servetune/engine/composition.hpp"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cctype>
 
 namespace servetune {
 namespace {
-
-std::string in_lower_case(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return result;
-}
 
 /// Whether a served name is a copy of that checkpoint on a disk: a path, or a cache of downloads
 /// (`models--owner--name/snapshots/...`), or its name without the owner.
 bool is_copy_of(const std::string& served, const std::string& checkpoint) {
     const auto slash = checkpoint.rfind('/');
-    std::string cached = in_lower_case(checkpoint);
+    std::string cached = lower_case(checkpoint);
     if (slash != std::string::npos) cached.replace(cached.rfind('/'), 1, "--");
-    const std::string low = in_lower_case(served);
+    const std::string low = lower_case(served);
     if (low.find("models--" + cached + "/") != std::string::npos || low.ends_with("models--" + cached)) return true;
     std::string path = low;
     while (path.size() > 1 && path.back() == '/') path.pop_back();
     const bool local = path.find('/') == std::string::npos || path.starts_with('/') || path.starts_with('.') || path.starts_with('~') ||
                        std::count(path.begin(), path.end(), '/') > 1;
-    return local && path.substr(path.rfind('/') + 1) == in_lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
+    return local && path.substr(path.rfind('/') + 1) == lower_case(checkpoint).substr(slash == std::string::npos ? 0 : slash + 1);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "serving_command.hpp"
 
 #include "../base/text.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
 
 #include <algorithm>
@@ -136,12 +137,6 @@ std::string filled_in(const std::string& word, const std::map<std::string, std::
         result += known->second;
         i = end - (braces ? 0 : 1);
     }
-    return result;
-}
-
-std::string lower_case(std::string_view text) {
-    std::string result(text);
-    for (char& c : result) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return result;
 }
 
@@ -447,7 +442,7 @@ std::string ServingCommands::failure_in(std::string_view line) const {
     const std::string text(line);
     for (const Engine& engine : engines_)
         if (const auto decisive = decisive_line(engine, std::span(&text, 1))) return std::string(name_in(failure_kinds, decisive->kind));
-    const std::string low = lower_case(text.substr(0, 400));
+    const std::string low = lower_case(std::string(text.substr(0, 400)));
     if (low.starts_with("oom") || low.starts_with("out of memory") || low.starts_with("crash") || low.starts_with("failed to start")) {
         if (low.find("oom") != std::string::npos || low.find("out of memory") != std::string::npos) return "out_of_memory";
         return low.find("not supported") != std::string::npos || low.find("unsupported") != std::string::npos ? "unsupported"

@@ -2,12 +2,12 @@
 #include "servetune/study_file/import.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/base/printable.hpp"
 #include "servetune/io/table.hpp"
 #include "workload_groups.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -89,11 +89,6 @@ std::string note_of(const PublishedResult& result) {
     return joined(notes, "; ");
 }
 
-std::string without_capitals(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-}
-
 /// A title's word for the weights, where the command leaves them as they are: a value of the composition's parameter.
 std::string take_quantization(const std::string& named, const Composition& composition, Composition::Parsed& parsed) {
     const std::string why_not = "the title says " + named + ", which the command does not";
@@ -120,7 +115,7 @@ ReadCommand read_command(const PublishedResult& result, const Composition& compo
     bool found = false;
     std::vector<std::string> fitting;  // engines that know all of the flags
     for (const Engine& engine : composition.engines()) {
-        if (!result.engine.empty() && result.engine != without_capitals(engine.name)) continue;
+        if (!result.engine.empty() && result.engine != lower_case(engine.name)) continue;
         const Composition::Parsed parsed = composition.parse(commands.spelled_out(words, engine.name), model);
         if (parsed.engine != nullptr && parsed.unknown.empty()) fitting.push_back(parsed.engine->name);
         if (!found || (parsed.unknown.empty() && !best.parsed.unknown.empty())) best.parsed = parsed;

@@ -3,10 +3,12 @@
 
 #include "seen_flags.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/yaml_text.hpp"
 #include "servetune/study_file/audit_context.hpp"
 #include "workload_groups.hpp"
 
@@ -19,30 +21,9 @@
 namespace servetune {
 namespace {
 
-std::string small_letters(std::string text) {
-    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return text;
-}
-
 /// A value as YAML reads it back.
-std::string yaml_word(const std::string& text) {
-    const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-' || c == '/';
-    });
-    static const std::set<std::string> words{"on", "off", "yes", "no", "y", "n", "null", "true", "false"};
-    const bool number = real_of(text).has_value();
-    if (plain && std::isalnum(static_cast<unsigned char>(text.front())) != 0 && !words.contains(small_letters(text)) && !number)
-        return text;
-    std::string quoted = "\"";
-    for (const char c : text) {
-        if (c == '"' || c == '\\') quoted += '\\';
-        if (static_cast<unsigned char>(c) < 0x20) quoted += ' ';
-        else quoted += c;
-    }
-    return quoted + "\"";
-}
 std::string yaml_value(const Value& value) {
-    return std::holds_alternative<std::string>(value) ? yaml_word(text_of(value)) : text_of(value);
+    return std::holds_alternative<std::string>(value) ? yaml_text(text_of(value)) : text_of(value);
 }
 
 std::string name_behind_slash(const std::string& path) {
@@ -52,7 +33,7 @@ std::string name_behind_slash(const std::string& path) {
 
 /// What is left of a checkpoint's name behind the model's: `FP8` of `Qwen3-14B-FP8`; nothing where it is another model.
 std::optional<std::string> suffix_of(const std::string& checkpoint, const std::string& model) {
-    const std::string name = small_letters(name_behind_slash(checkpoint)), base = small_letters(name_behind_slash(model));
+    const std::string name = lower_case(name_behind_slash(checkpoint)), base = lower_case(name_behind_slash(model));
     if (name == base) return "";
     if (!name.starts_with(base) || name.size() <= base.size() + 1 ||
         (name[base.size()] != '-' && name[base.size()] != '_' && name[base.size()] != '.'))
@@ -67,7 +48,7 @@ std::optional<std::string> suffix_of(const std::string& checkpoint, const std::s
 /// The version that a text prints behind an engine's name: `vLLM: v0.11.0`.
 std::string version_in(const std::vector<std::string>& texts, const Engine& engine) {
     for (const std::string& text : texts) {
-        const std::string low = small_letters(text), name = small_letters(engine.name);
+        const std::string low = lower_case(text), name = lower_case(engine.name);
         for (auto at = low.find(name); at != std::string::npos; at = low.find(name, at + 1)) {
             std::size_t begin = at + name.size();
             while (begin < low.size() && (low[begin] == ' ' || low[begin] == ':' || low[begin] == '*' || low[begin] == 'v')) ++begin;
@@ -135,7 +116,7 @@ private:
     }
     [[nodiscard]] const Engine* engine_called(const std::string& name) const {
         for (const Engine& engine : engines_)
-            if (small_letters(engine.name) == small_letters(name)) return &engine;
+            if (lower_case(engine.name) == lower_case(name)) return &engine;
         return nullptr;
     }
     [[nodiscard]] std::string version_of(const Engine& engine) const {
@@ -172,7 +153,7 @@ private:
             const bool is_switch = std::holds_alternative<BoolDomain>(declared->parameter.domain);
             std::string word;
             if (is_switch) {
-                const std::string said = small_letters(text);
+                const std::string said = lower_case(text);
                 const bool on = said == "true" || said == "on" || said == "yes" || said == "1";
                 if (!on && said != "false" && said != "off" && said != "no" && said != "0")
                     throw SpaceError("--set " + name + ": true or false wanted, got '" + text + "'");
@@ -203,7 +184,7 @@ private:
             if (!given.empty() && engine == nullptr) throw SpaceError("--set engine=" + given + ": no such engine");
             if (from_settings && engine != nullptr && (says_settings(*engine, result) || !by_hand.empty() || !given.empty())) {
                 result.arguments_unknown = false;
-                result.engine = small_letters(engine->name);
+                result.engine = lower_case(engine->name);
                 add_flags(result.arguments, *engine, changing_settings(*engine, result));
             }
             if (!by_hand.empty() && engine != nullptr && result.not_recognised.empty()) add_flags(result.arguments, *engine, by_hand);
@@ -225,7 +206,7 @@ private:
             SeenRow row{i, engine, seen_flags(*engine, commands_.spelled_out(words, engine->name), version_of(*engine))};
             if (row.flags.model.empty()) row.flags.model = fact(i, "model");
             if (row.flags.model.empty()) row.flags.model = result.model;
-            result.engine = small_letters(engine->name);
+            result.engine = lower_case(engine->name);
             if (!row.flags.unread.empty()) {
                 left_out_.push_back({result, "not understood: " + row.flags.unread.front()});
                 continue;
@@ -357,7 +338,7 @@ private:
             requests = std::max(requests, sent);
         }
         if (!agree) remarks_.push_back("workload " + group.name + ": its results have different numbers of requests, so none is written");
-        std::string known_as = small_letters(group.name + " " + first.dataset);
+        std::string known_as = lower_case(group.name + " " + first.dataset);
         const bool conversations = known_as.find("sharegpt") != std::string::npos;
         const bool equal = work.output_tokens && *work.output_tokens == std::floor(*work.output_tokens);
         std::string text = "{workload: " + group.name;
@@ -374,7 +355,7 @@ private:
         else if (work.rate && *work.rate > 0) text += ", arrival: {rate: " + text_of(Value(*work.rate)) + "}";
         text += ", ignore_eos: false, printed_as: [" + group.name;
         for (const std::string& label : group.labels)
-            if (label != group.name) text += ", " + yaml_word(label);
+            if (label != group.name) text += ", " + yaml_text(label);
         for (const std::size_t i : group.blocks) {
             results_[i].labels.insert(results_[i].labels.begin(), group.name);
             results_[i].sections = source_.results[i].sections;
@@ -426,10 +407,10 @@ private:
         }
         if (quantizations.size() > 1) {
             text += "  quantization:\n    choice: [";
-            for (std::size_t i = 0; i < quantizations.size(); ++i) text += (i > 0 ? ", " : "") + yaml_word(quantizations[i]);
+            for (std::size_t i = 0; i < quantizations.size(); ++i) text += (i > 0 ? ", " : "") + yaml_text(quantizations[i]);
             text += "]\n";
             if (!checkpoints_.empty()) text += "    checkpoints:\n";
-            for (const auto& [variant, served] : checkpoints_) text += "      " + yaml_word(variant) + ": " + yaml_word(served) + "\n";
+            for (const auto& [variant, served] : checkpoints_) text += "      " + yaml_text(variant) + ": " + yaml_text(served) + "\n";
         }
         for (const Engine* engine : used) {
             std::vector<const SeenRow*> rows;
@@ -468,7 +449,7 @@ private:
                     if (const auto found = row->flags.unknown_flags.find(name); found != row->flags.unknown_flags.end())
                         flag = found->second;
                 text += "  " + prefix + name + ": {" +
-                        (flag.flag.empty() ? "env: " + yaml_word(flag.environment) : "flag: \"" + flag.flag + "\"");
+                        (flag.flag.empty() ? "env: " + yaml_text(flag.environment) : "flag: \"" + flag.flag + "\"");
                 if (flag.is_switch) text += std::string(", bool: {}, default: ") + (levels.missing ? "false" : "true") + "}\n";
                 else text += ", choice: [" + choice_text(levels, "engine") + "]}\n";
                 remarks_.push_back(engine->name + ": " + (flag.flag.empty() ? flag.environment : flag.flag) +
@@ -485,21 +466,21 @@ private:
             if (std::find(used.begin(), used.end(), row.engine) == used.end()) used.push_back(row.engine);
         std::string text =
             "# SPDX-License-Identifier: Apache-2.0\n# Written by `autotune import --write-study` from results that others measured.\n";
-        text += "study: " + yaml_word(name_) + "\nmodel: " + yaml_word(model_) + "\n";
+        text += "study: " + yaml_text(name_) + "\nmodel: " + yaml_text(model_) + "\n";
         std::string hardware;
         for (const GivenFact& given : request_.facts)
             if (given.name == "hardware") hardware = given.value;
         const std::vector<HardwareSpec> known = catalogue_.all_hardware();
         for (const std::string& source_text : source_.texts)
             if (const auto found = hardware.empty() ? hardware_in(source_text, known) : std::nullopt) hardware = found->name;
-        if (!hardware.empty()) text += "hardware: " + yaml_word(hardware) + "\n";
+        if (!hardware.empty()) text += "hardware: " + yaml_text(hardware) + "\n";
         else remarks_.emplace_back("the hardware is not known, so physics is not checked (--set hardware=NAME)");
         text += used.size() == 1 ? "engine: " + used.front()->name + "\n" : "engines: [";
         for (std::size_t i = 0; i < used.size() && used.size() > 1; ++i)
             text += (i > 0 ? ", " : "") + used[i]->name + (i + 1 == used.size() ? "]\n" : "");
         for (const Engine* engine : used)
             if (const std::string version = version_of(*engine); !version.empty())
-                versions.push_back(engine->name + ": " + yaml_word(version));
+                versions.push_back(engine->name + ": " + yaml_text(version));
         if (!versions.empty()) {
             text += "engine_versions: {";
             for (std::size_t i = 0; i < versions.size(); ++i) text += (i > 0 ? ", " : "") + versions[i];
@@ -517,7 +498,7 @@ private:
         const std::string space = space_yaml(used);
         text += space.empty() ? "space: {}\n" : "space:\n" + space;
         text += "others: default\nstrategy: exhaustive\ndecision: significant\naudit: enforce\n";
-        text += "evaluator: {replay: {table: " + yaml_word(name_ + ".csv") + ", unmeasured: exclude}}\n";
+        text += "evaluator: {replay: {table: " + yaml_text(name_ + ".csv") + ", unmeasured: exclude}}\n";
         return text;
     }
 
