@@ -9,6 +9,7 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
+#include <tuple>
 
 namespace simengine {
 namespace {
@@ -25,7 +26,7 @@ std::optional<std::vector<std::string>> visible_devices() {
 
 }  // namespace
 
-std::string ClaimedDevices::take(const std::filesystem::path& folder, std::size_t count) {
+std::string ClaimedDevices::take(const std::filesystem::path& folder, std::size_t count, Part part) {
     std::vector<std::string> names;
     if (const auto visible = visible_devices()) names = *visible;
     else
@@ -36,15 +37,19 @@ std::string ClaimedDevices::take(const std::filesystem::path& folder, std::size_
     std::string taken;
     for (std::size_t i = 0; i < count; ++i) {
         if (names[i].find('/') != std::string::npos) return "CUDA error: invalid device ordinal: " + names[i];
-        const int file = open((folder / ("gpu-" + names[i])).c_str(), O_CREAT | O_RDWR, 0666);  // open until the process ends
-        if (file < 0) return "CUDA error: no device " + names[i] + " in " + folder.string();
-        if (flock(file, LOCK_EX | LOCK_NB) != 0) {
-            close(file);
-            return "torch.OutOfMemoryError: CUDA out of memory. GPU " + names[i] + " is another engine's.";
+        for (const auto& [wanted, called, whose] :
+             {std::tuple(engine, "gpu-", "another engine's"), std::tuple(weights, "weights-of-gpu-", "full of a daemon's weights")}) {
+            if ((part & wanted) == 0) continue;
+            const int file = open((folder / (called + names[i])).c_str(), O_CREAT | O_RDWR, 0666);  // open until the process ends
+            if (file < 0) return "CUDA error: no device " + names[i] + " in " + folder.string();
+            if (flock(file, LOCK_EX | LOCK_NB) != 0) {
+                close(file);
+                return "torch.OutOfMemoryError: CUDA out of memory. GPU " + names[i] + " is " + whose + ".";
+            }
         }
         taken += (i == 0 ? "" : ",") + names[i];
     }
-    std::ofstream(folder / "claims", std::ios::app) << count << " of " << names.size() << ": " << taken << "\n";
+    if (part != weights) std::ofstream(folder / "claims", std::ios::app) << count << " of " << names.size() << ": " << taken << "\n";
     return {};
 }
 

@@ -128,6 +128,7 @@ Recognized recognized(const std::vector<std::string>& words) {
     const std::string program = base_name(words[0]);
     const auto word = [&](std::size_t at) { return at < words.size() ? std::string_view(words[at]) : std::string_view(); };
     if (program == "vllm" && word(1) == "serve") return {&dialect_of(EngineKind::vllm), 2};
+    if (program == "vllm" && word(1) == "preload") return {&dialect_of(EngineKind::vllm), 2, true};
     if (is_python(program) && word(1) == "-m" && word(2) == "sglang.launch_server") return {&dialect_of(EngineKind::sglang), 3};
     if (program == "trtllm-serve") return {&dialect_of(EngineKind::tensorrt_llm), word(1) == "serve" ? 2U : 1U};
     if (program == "llama-server") return {&dialect_of(EngineKind::llama_cpp), 1};

@@ -41,6 +41,7 @@ const Dialect& dialect_of(EngineKind kind);
 struct Recognized {
     const Dialect* dialect = nullptr;  ///< null: no engine's command
     std::size_t words = 0;
+    bool holds_weights = false;  ///< vllm preload: no engine, but a daemon that keeps weights for engines
 };
 Recognized recognized(const std::vector<std::string>& words);
 

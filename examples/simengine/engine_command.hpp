@@ -31,6 +31,7 @@ struct EngineCommand {
     std::map<std::string, std::vector<std::string>> flags{};  ///< by its usual name: the values, in order; of a switch "true" or "false"
     servetune::Command modelled{};                            ///< the model and what else the engine's file knows: for ServingReader
     bool wants_help = false;
+    std::string folder{};  ///< of a weight cache daemon's sockets; empty: it is an engine
 
     [[nodiscard]] bool is_on(const std::string& flag) const;
     /// The last value given.

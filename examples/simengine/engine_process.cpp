@@ -4,6 +4,7 @@
 #include "claimed_devices.hpp"
 #include "server.hpp"
 #include "service.hpp"
+#include "weight_cache.hpp"
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/present.hpp"
@@ -100,6 +101,7 @@ private:
     Server server_;                       ///< ends before the service, which it tells of clients that leave
     bool bound_ = false, listening_ = false, ready_ = false, stopping_ = false;
     TimePoint answers_from_{};  ///< 503 before it
+    WeightsTaken weights_{};
     std::size_t flooded_ = 0;
     int exit_code_ = 0;
 };
@@ -158,9 +160,15 @@ int Life::run() {
         say({"RuntimeError: simengine was told to end at once"});
         return *options_.vices.exit_at_once;
     }
+    weights_ = take_weights(setup_);
+    if (weights_.fails) {
+        say(weights_.log);
+        return 1;
+    }
     if (!options_.devices.empty()) {
         const auto count = static_cast<std::size_t>(servetune::present(setup_.cost).settings().devices());
-        const std::string why = ClaimedDevices::take(options_.devices, count);
+        const std::string why =
+            ClaimedDevices::take(options_.devices, count, weights_.taken ? ClaimedDevices::engine : ClaimedDevices::all);
         if (!why.empty()) {
             say({why});
             return 1;
@@ -189,7 +197,9 @@ bool Life::take_port() {
 }
 
 void Life::begin_start() {
-    const double seconds = setup_.start.seconds / options_.start_scale + options_.vices.slow_start_seconds;
+    const double all = std::max(0.0, setup_.start.seconds - (weights_.taken ? seconds_of_weights(setup_) : 0));
+    const double seconds = all / options_.start_scale + options_.vices.slow_start_seconds;
+    say(weights_.log);
     if (!setup_.not_modelled.empty() && !options_.quiet)
         say({fmt::format("simengine: set, and without an effect here: {}", fmt::join(setup_.not_modelled, ", "))});
     const std::vector<std::string>& lines = setup_.start.log;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine_setup.hpp"
 
+#include "weight_cache.hpp"
+
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
@@ -74,7 +76,9 @@ EngineSetup set_up(const Options& options) {
     setup.version = versions.back().version;
     const std::vector<std::string> words(options.engine_words.begin() + static_cast<std::ptrdiff_t>(known.words),
                                          options.engine_words.end());
-    setup.command = read_engine_command(*known.dialect, words, versions.back(), setup.engine);
+    const PreloadWords preload = known.holds_weights ? read_preload(words) : PreloadWords{words, ""};
+    setup.command = read_engine_command(*known.dialect, preload.engine_words, versions.back(), setup.engine);
+    setup.command.folder = preload.folder;
     if (setup.command.wants_help) {
         setup.help = help_text(*known.dialect, versions.back());
         return setup;

@@ -3,6 +3,7 @@
 #include "command_line.hpp"
 #include "engine_process.hpp"
 #include "engine_setup.hpp"
+#include "weight_cache.hpp"
 
 #include "servetune/base/error.hpp"
 
@@ -21,6 +22,7 @@ int main(int argc, char** argv) {
         const auto options = simengine::read_command_line(argc, argv, environment, exit_code);
         if (!options) return exit_code;
         const simengine::EngineSetup setup = simengine::set_up(*options);
+        if (setup.help.empty() && !setup.command.folder.empty()) return simengine::hold_weights(setup, *options);
         if (setup.help.empty()) return simengine::live(setup, *options);
         fmt::print("{}", setup.help);
         return 0;

@@ -3,6 +3,7 @@
 
 #include "../engine/command_texts.hpp"
 #include "../machine/nvidia_smi.hpp"
+#include "../process/elapsed.hpp"
 #include "../process/process_table.hpp"
 #include "replicas.hpp"
 #include "server_measurement.hpp"
@@ -12,8 +13,12 @@
 #include "servetune/engine/load_level.hpp"
 #include "servetune/engine/per_device.hpp"
 #include "trial_folders.hpp"
+#include "weight_cache.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
 #include <utility>
 
 namespace servetune {
@@ -36,16 +41,22 @@ void require_machine(std::uint64_t trial) {
 struct EngineEvaluator::Running {
     Running(const Engine& its_engine, Configuration its_configuration, const Composition& composition, const std::string& model,
             const DeployOptions& options, const std::vector<std::string>& gpus, const std::vector<std::vector<int>>& cores,
-            const std::stop_token& stop)
+            std::optional<WeightCacheCommands> its_cache, const std::stop_token& stop)
         : engine(its_engine),
           configuration(std::move(its_configuration)),
           host(options.launcher ? options.launcher->listen_address() : "127.0.0.1"),
           command(composition.render(configuration, {model, host, 0})),
           log(options.folder / "engine.log"),
+          cache(std::move(its_cache)),
           deployment(
               engine,
               [&](int port) {
-                  return composition.render(configuration, {model, host, port});
+                  Command result = composition.render(configuration, {model, host, port});
+                  if (cache) {
+                      result.argv.insert(result.argv.end(), cache->engine_adds.argv.begin(), cache->engine_adds.argv.end());
+                      result.environment.insert(cache->engine_adds.environment.begin(), cache->engine_adds.environment.end());
+                  }
+                  return result;
               },
               served_name(), options, gpus, cores, stop) {}
 
@@ -64,6 +75,7 @@ struct EngineEvaluator::Running {
     const std::string host;             ///< that it listens on
     const Command command;              ///< for a port that is chosen later
     const std::filesystem::path log;
+    const std::optional<WeightCacheCommands> cache;  ///< that it takes its weights from
     Replicas deployment;
     std::optional<Calibration> calibration{};
     Configuration last{};  ///< what was measured on it
@@ -72,10 +84,12 @@ struct EngineEvaluator::Running {
 /// What happens in one attempt of a trial.
 class EngineEvaluator::OneTrial {
 public:
-    OneTrial(EngineEvaluator& evaluator, const Configuration& configuration, const EvaluationContext& context, std::size_t attempt)
+    OneTrial(EngineEvaluator& evaluator, const Configuration& configuration, const EvaluationContext& context, std::size_t attempt,
+             bool cold)
         : e_(evaluator),
           configuration_(configuration),
           context_(context),
+          cold_(cold || context.trial == 0 || context.again || !context.workload.empty()),
           measurement_(e_.options_.measure, e_.workloads_, configuration, context, attempt) {}
 
     Outcome run() {
@@ -84,7 +98,14 @@ public:
         if (e_.quality_ && context_.workload.empty() && e_.quality_->lacks_default(configuration_)) stop_seconds += ask_default();
         if (!usable()) {
             stop_seconds += stop();
-            start(configuration_, e_.options_.folder / "trials" / std::to_string(context_.trial));
+            const std::filesystem::path folder = e_.options_.folder / "trials" / std::to_string(context_.trial);
+            start(configuration_, folder);
+            if (took_no_weights()) {
+                e_.weight_cache_->give_up("the engine served without saying that it took them");
+                cold_ = true;
+                stop_seconds += stop();
+                start(configuration_, folder);
+            }
             start_seconds = e_.running_->deployment.started().seconds;
         }
         Running& running = *e_.running_;
@@ -106,9 +127,15 @@ public:
             add_per_device(measurement->metrics, copies * e_.composition_.devices_of(configuration_), e_.options_.usd_per_device_hour);
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
+            if (e_.weight_cache_) {
+                measurement->metrics["weight_cache"] = {from_cache_ ? 1.0 : 0.0};
+                measurement->metrics["trial_weight_cache_seconds"] = {cache_seconds_};
+            }
         }
         return outcome;
     }
+    [[nodiscard]] bool from_cache() const { return from_cache_; }
+    void say(const std::string& line) const { measurement_.say(line); }
 
 private:
     /// What its answers are worth comes before how fast they are.
@@ -127,7 +154,15 @@ private:
     /// Whether the engine that runs is what this configuration needs. A replicate is a new start: starts differ.
     [[nodiscard]] bool usable() const {
         return e_.running_ && e_.running_->configuration == without_load_level(configuration_) && e_.running_->last != configuration_ &&
-               !e_.running_->deployment.changed();
+               !(cold_ && e_.running_->cache) && !e_.running_->deployment.changed();
+    }
+    /// Whether its weights were to come from the cache, and it serves with its own: two copies leave less memory.
+    [[nodiscard]] bool took_no_weights() const {
+        const Running& running = *e_.running_;
+        if (!running.cache || running.deployment.started().failure) return false;
+        std::ifstream log(running.log, std::ios::binary);
+        const std::string text((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+        return text.find(running.cache->used) == std::string::npos;
     }
 
     /// The quality gate compares with the default, and has no answers of it: its trial failed, or was before the gate
@@ -157,18 +192,42 @@ private:
         }
         e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
         try {
-            e_.running_ = std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration),
-                                                    e_.composition_, e_.model_, options, gpus, e_.cores_for(gpus), context_.stop);
+            auto cache = weights_for(configuration, gpus, options.folder);
+            from_cache_ = cache.has_value();
+            e_.running_ =
+                std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration), e_.composition_,
+                                          e_.model_, options, gpus, e_.cores_for(gpus), std::move(cache), context_.stop);
         } catch (...) {
             e_.options_.trial_folders->end(options.folder);
             throw;
         }
         const double queued = e_.running_->deployment.started().queued_seconds;
-        measurement_.queued(queued);
+        measurement_.waited(queued);
         if (queued >= 1) measurement_.say("waited " + seconds_text(queued) + " in the queue");
         if (!e_.running_->deployment.started().failure)
             measurement_.say((gpus.size() > 1 ? std::to_string(gpus.size()) + " replicas serve after " : "serves after ") +
                              seconds_text(e_.running_->deployment.started().seconds));
+    }
+
+    /// Nothing: it loads them itself, with the devices to itself.
+    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration, const std::vector<std::string>& gpus,
+                                                   const std::filesystem::path& folder) {
+        if (!e_.weight_cache_) return std::nullopt;
+        const auto begin = std::chrono::steady_clock::now();
+        std::optional<WeightCacheCommands> result;
+        if (cold_) e_.weight_cache_->release();
+        else {
+            measurement_.phase("loading the weights into the cache");
+            result = e_.weight_cache_->hold(e_.composition_, configuration, e_.model_, gpus, folder, context_.stop);
+            const std::string& why = e_.weight_cache_->why_not();
+            if (!context_.stop.stop_requested() && why != std::exchange(e_.why_no_cache_, why) && !why.empty())
+                measurement_.say("loads its weights itself, not from the cache: " + why);
+            measurement_.phase("starting the engine");
+        }
+        const double seconds = seconds_since(begin);
+        cache_seconds_ += seconds;
+        measurement_.waited(seconds);
+        return result;
     }
 
     double stop() {
@@ -186,6 +245,9 @@ private:
     EngineEvaluator& e_;
     const Configuration& configuration_;
     const EvaluationContext& context_;
+    bool cold_;                ///< weights do not come from the cache
+    bool from_cache_ = false;  ///< those of the engine that was started last did
+    double cache_seconds_ = 0;
     ServerMeasurement measurement_;
 };
 
@@ -200,6 +262,11 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
     check_options("deploying", workloads_.why_invalid());
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
+    const DeployOptions& deploy = options_.deploy;
+    if (options_.weight_cache)
+        weight_cache_ =
+            std::make_unique<WeightCache>(WeightCache::Options{deploy.environment, deploy.mark, deploy.cores, deploy.watchdog,
+                                                               deploy.stop_within_seconds, deploy.log_bytes, deploy.nvidia_smi});
 }
 
 EngineEvaluator::~EngineEvaluator() = default;
@@ -266,11 +333,28 @@ std::vector<std::vector<int>> EngineEvaluator::cores_for(const std::vector<std::
     return result;
 }
 
+/// Whether a failure with weights of the cache may be the cache's. Memory is counted otherwise with it, so that one
+/// always; of the others a few that failed without it too are evidence enough, for each such start costs minutes.
+bool EngineEvaluator::doubts(const Outcome& outcome) const {
+    constexpr int enough = 3;
+    const auto* failure = std::get_if<Failure>(&outcome);
+    if (failure == nullptr || failure->kind == FailureKind::cancelled || failure->kind == FailureKind::infrastructure) return false;
+    return failure->kind == FailureKind::out_of_memory || failures_without_it_too_ < enough;
+}
+
 Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
     require_machine(context.trial);
     Outcome outcome = with_retries(options_.measure, context, [&](std::size_t attempt) {
         try {
-            return OneTrial(*this, configuration, context, attempt).run();
+            OneTrial trial(*this, configuration, context, attempt, false);
+            Outcome first = trial.run();
+            if (!trial.from_cache() || !doubts(first)) return first;
+            const Failure& failed = std::get<Failure>(first);
+            trial.say("failed with weights of the cache (" + failed.message + "): once more from a cold start");
+            Outcome cold = OneTrial(*this, configuration, context, attempt, true).run();
+            if (std::holds_alternative<Failure>(cold)) ++failures_without_it_too_;
+            else weight_cache_->give_up("an engine failed with them and not without: " + failed.message);
+            return cold;
         } catch (...) {
             if (running_) options_.trial_folders->end(running_->log.parent_path());
             running_.reset();  // whatever it was, no engine is left behind
@@ -287,6 +371,8 @@ std::string EngineEvaluator::Options::why_invalid() const {
     OptionCheck check;
     check.part("deploy", deploy.why_invalid()).part("measure", measure.why_invalid());
     if (quality) check.part("quality", quality->why_invalid());
+    check.that(!weight_cache || !deploy.launcher || (deploy.launcher->on_this_machine() && !deploy.launcher->in_containers()),
+               "weight_cache", "an engine that is a process of this machine", "a launcher");
     return check.text();
 }
 

@@ -35,8 +35,8 @@ public:
     /// `trial_warm_up_seconds` and `trial_measure_seconds`, as far as it got; `trial_saved_seconds` of a load test that
     /// was ended early.
     [[nodiscard]] const Metrics& costs() const { return costs_; }
-    /// So long the engine stood in a queue: no time of the trial.
-    void queued(double seconds) { deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
+    /// So long the engine stood in a queue, or waited for its weight cache: no time of the trial.
+    void waited(double seconds) { deadline_ += std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds)); }
     /// One line with the trial's number.
     void say(const std::string& what) const;
     /// What the trial does now, for a status line.

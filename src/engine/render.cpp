@@ -2,7 +2,9 @@
 // From a configuration to a command.
 #include "../space/value_json.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/version.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -31,6 +33,16 @@ void flatten(const OrderedJson& object, const std::string& path, std::map<std::s
     }
 }
 
+/// `{name}` in a word, replaced by its text.
+std::string with_texts(std::string word, const std::vector<std::pair<std::string, std::string>>& texts) {
+    for (const auto& [name, text] : texts) {
+        const std::string place = "{" + name + "}";
+        for (auto at = word.find(place); at != std::string::npos; at = word.find(place, at + text.size()))
+            word.replace(at, place.size(), text);
+    }
+    return word;
+}
+
 }  // namespace
 
 const Engine& Composition::engine_of(const Configuration& configuration) const {
@@ -55,47 +67,43 @@ Value Composition::value_of_local(const Engine& engine, std::string_view name, c
     return value != nullptr ? *value : local.parameter->parameter.default_value;
 }
 
-Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
-    const Engine& engine = engine_of(configuration);
-    Command command;
-    std::vector<std::string> flags;
+Composition::Words Composition::words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
+                                         const std::vector<std::string>* only) const {
+    Words result{model};
     OrderedJson options;
-    std::string model = target.model;
+    const auto wanted = [&](const std::string& name) {
+        return only == nullptr || std::find(only->begin(), only->end(), name) != only->end();
+    };
     const auto add = [&](const std::string& flag, const std::string& value) {
-        if (engine.flag_style == Engine::FlagStyle::equals) flags.push_back(flag + "=" + value);
-        else flags.insert(flags.end(), {flag, value});
+        if (engine.flag_style == Engine::FlagStyle::equals) result.flags.push_back(flag + "=" + value);
+        else result.flags.insert(result.flags.end(), {flag, value});
     };
     for (const EngineParameter& declared : engine.parameters) {
         bool active = false;
         const Value value = value_of_local(engine, declared.parameter.name, configuration, active);
         const auto& checkpoints = names_.at(engine.name).locals.at(declared.parameter.name).checkpoints;
         if (const auto checkpoint = checkpoints.find(text_of(value)); active && checkpoint != checkpoints.end()) {
-            model = checkpoint->second;
+            result.model = checkpoint->second;
             continue;
         }
-        if (!active || is_unset(value) || value == declared.parameter.default_value) continue;
+        if (!active || is_unset(value) || value == declared.parameter.default_value || !wanted(declared.parameter.name)) continue;
         const Destination& to = destination_of(engine, declared);
-        if (!to.environment.empty()) command.environment[to.environment] = text_of(value);
+        if (!to.environment.empty()) result.environment[to.environment] = text_of(value);
         if (!to.option.empty()) set_option(options, to.option, value);
         if (to.flag.empty()) continue;
         if (const bool* on = std::get_if<bool>(&value)) {
             const std::string& word = *on ? to.flag : to.off_flag;
-            if (!word.empty()) flags.push_back(word);
+            if (!word.empty()) result.flags.push_back(word);
         } else add(to.flag, text_of(value));
     }
     if (!options.is_null()) {
         constexpr const char* options_file = "options.yaml";  // JSON, which is YAML
-        command.files[options_file] = options.dump(2) + "\n";
+        result.files[options_file] = options.dump(2) + "\n";
         add(engine.options_flag, options_file);
     }
     for (const JsonFlag& group : engine.json_flags) {
-        bool wanted = true;
-        for (const Condition& condition : group.when) {
-            bool active = false;
-            const Value value = value_of_local(engine, condition.parent, configuration, active);
-            wanted = wanted && active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
-        }
-        if (!wanted) continue;
+        const bool any = std::any_of(group.fields.begin(), group.fields.end(), [&](const auto& field) { return wanted(field.second); });
+        if (!any || !conditions_hold(engine, group.when, configuration, false)) continue;
         OrderedJson object;
         for (const auto& [key, name] : group.fields) {
             bool active = false;
@@ -105,22 +113,71 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
         }
         add(group.flag, object.dump());
     }
-    const auto substitute = [](std::string word, const std::string& key, const std::string& value) {
-        for (auto at = word.find(key); at != std::string::npos; at = word.find(key, at + value.size())) word.replace(at, key.size(), value);
-        return word;
-    };
+    if (const auto always = description_.arguments.find(engine.name); always != description_.arguments.end())
+        result.flags.insert(result.flags.end(), always->second.begin(), always->second.end());
+    return result;
+}
+
+Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
+    const Engine& engine = engine_of(configuration);
+    Words words = words_of(engine, configuration, target.model, nullptr);
+    Command command{{}, std::move(words.environment), std::move(words.files)};
     for (const std::string& word : engine.launch) {
         if (target.host.empty() && (word.find("{host}") != std::string::npos || word.find("{port}") != std::string::npos)) {
             if (!command.argv.empty() && command.argv.back().starts_with("-")) command.argv.pop_back();
             continue;
         }
-        command.argv.push_back(
-            substitute(substitute(substitute(word, "{model}", model), "{host}", target.host), "{port}", std::to_string(target.port)));
+        command.argv.push_back(with_texts(word, {{"model", words.model}, {"host", target.host}, {"port", std::to_string(target.port)}}));
     }
-    command.argv.insert(command.argv.end(), flags.begin(), flags.end());
-    if (const auto always = description_.arguments.find(engine.name); always != description_.arguments.end())
-        command.argv.insert(command.argv.end(), always->second.begin(), always->second.end());
+    command.argv.insert(command.argv.end(), words.flags.begin(), words.flags.end());
     return command;
+}
+
+bool Composition::conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
+                                  bool where_unset) const {
+    return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& condition) {
+        bool active = false;
+        const Value value = value_of_local(engine, condition.parent, configuration, active);
+        if (where_unset && (!active || is_unset(value))) return true;
+        return active && std::find(condition.values.begin(), condition.values.end(), value) != condition.values.end();
+    });
+}
+
+std::string Composition::why_no_weight_cache(const Engine& engine) const {
+    if (!engine.weight_cache) return engine.name + " has none";
+    const std::string version = version_of(engine);
+    if (version_within(version, engine.weight_cache->since, "")) return {};
+    return engine.name + " has one from " + engine.weight_cache->since + ", and the study is for " + version;
+}
+
+std::string Composition::why_no_weight_cache(const Configuration& configuration) const {
+    const Engine& engine = engine_of(configuration);
+    if (std::string why = why_no_weight_cache(engine); !why.empty()) return why;
+    for (const Condition& condition : engine.weight_cache->when)
+        if (engine.find(condition.parent) != nullptr && !conditions_hold(engine, {condition}, configuration, true)) {
+            bool active = false;
+            return engine.name + " takes no weights from it with " + condition.parent + " " +
+                   text_of(value_of_local(engine, condition.parent, configuration, active));
+        }
+    return {};
+}
+
+WeightCacheCommands Composition::render_weight_cache(const Configuration& configuration, const std::string& model,
+                                                     const std::string& folder) const {
+    const Engine& engine = engine_of(configuration);
+    const WeightCacheDaemon& declared = present(engine.weight_cache);
+    Words words = words_of(engine, configuration, model, &declared.parameters);
+    const std::vector<std::pair<std::string, std::string>> values{{"model", words.model}, {"folder", folder}};
+    WeightCacheCommands result{words.model, {{}, std::move(words.environment), std::move(words.files)}};
+    for (const std::string& word : declared.launch) result.daemon.argv.push_back(with_texts(word, values));
+    result.daemon.argv.insert(result.daemon.argv.end(), words.flags.begin(), words.flags.end());
+    for (const std::string& word : declared.engine) result.engine_adds.argv.push_back(with_texts(word, values));
+    for (const auto& [name, value] : declared.environment)
+        result.daemon.environment[name] = result.engine_adds.environment[name] = with_texts(value, values);
+    result.ready = declared.ready;
+    result.used = declared.used;
+    result.ready_within_seconds = declared.ready_within_seconds;
+    return result;
 }
 
 std::string Command::text() const {

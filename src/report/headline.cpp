@@ -62,6 +62,9 @@ std::string why_inconclusive(const ReportView& view) {
                             "taken off",
                             100 * result.drift));
         case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
+        case Doubt::never_cold:
+            return "The best configuration was only measured with weights of the engine's cache, and the time was over before a cold "
+                   "start could confirm it.";
     }
     return "";
 }
@@ -185,7 +188,8 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
             headline.reason = why_inconclusive(view);
-            headline.advice = result.doubt == Doubt::machine_drifted
+            headline.advice = result.doubt == Doubt::never_cold ? "Keep the default for now; go on with a larger budget."
+                              : result.doubt == Doubt::machine_drifted
                                   ? "Keep the default for now; fix the clocks and the temperature, end what else runs, then run the study "
                                     "again in a new folder, or go on with a larger budget."
                               : result.disturbed > 0 && result.doubt != Doubt::default_unsound

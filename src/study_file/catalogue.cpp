@@ -40,6 +40,10 @@ void check_names(const Engine& engine, const Yaml& file) {
             check(engine.devices[i].parameter, devices->items()[i]);
             for (const Condition& condition : engine.devices[i].unless) check(condition.parent, devices->items()[i]);
         }
+    if (const Yaml* cache = file.find(keys::engine.weight_cache)) {
+        for (const Yaml& name : cache->at(keys::weight_cache.parameters).items()) check(name.text(), name);
+        for (const Condition& condition : engine.weight_cache->when) check(condition.parent, cache->at(keys::weight_cache.when));
+    }
     if (const Yaml* render = file.find(keys::engine.render))
         for (std::size_t i = 0; i < engine.json_flags.size(); ++i)
             for (const auto& [key, name] : engine.json_flags[i].fields) check(name, render->items()[i]);
@@ -73,6 +77,25 @@ std::map<std::string, std::string> read_api(const Yaml& node) {
             read_as(*key.type, *path, result[std::string(key.name)]);
             if (!path->text().starts_with('/')) path->fail_wanted("a path such as /v1/models");
         }
+    return result;
+}
+
+WeightCacheDaemon read_weight_cache(const Yaml& node) {
+    const auto& table = keys::weight_cache;
+    node.check_keys(table);
+    WeightCacheDaemon result;
+    read(node, table.launch, result.launch);
+    if (result.launch.empty()) node.at(table.launch).fail("a command begins with at least one word");
+    read(node, table.parameters, result.parameters);
+    if (const Yaml* when = node.find(table.when)) result.when = read_conditions(*when);
+    read(node, table.engine, result.engine);
+    read(node, table.environment, result.environment);
+    read(node, table.ready, result.ready);
+    read(node, table.used, result.used);
+    for (const Key& line : {table.ready, table.used})
+        if (node.at(line).text().empty()) node.at(line).fail("no words are in every line");
+    read(node, table.within, result.ready_within_seconds);
+    read(node, table.since, result.since);
     return result;
 }
 
@@ -144,6 +167,7 @@ Engine read_engine(const Yaml& file) {
                 engine.constraint_versions[text_of(engine.constraints.back())] = std::move(versions);
         }
     if (const Yaml* list = file.find(keys::engine.architectures)) engine.architectures = read_architectures(*list);
+    if (const Yaml* daemon = file.find(keys::engine.weight_cache)) engine.weight_cache = read_weight_cache(*daemon);
     if (const Yaml* list = file.find(keys::engine.devices))
         for (const Yaml& item : list->items()) engine.devices.push_back(read_device_factor(item));
     check_names(engine, file);

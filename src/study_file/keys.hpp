@@ -112,6 +112,19 @@ inline constexpr struct RenderKeys {
     Key when{"when", is::conditions, "as of a parameter; else the flag is not passed"};
 } render{};
 
+inline constexpr struct WeightCacheKeys {
+    static constexpr std::string_view called = "weight_cache";
+    Key launch{"launch", is::list_of<is::word>, "the daemon's command, with {model} and {folder}, a folder for its sockets", required};
+    Key parameters{"parameters", is::list_of<is::name>, "the daemon gets their flags too: the weights depend on them", required};
+    Key when{"when", is::conditions, "as of a parameter; else the engine takes no weights from it"};
+    Key engine{"engine", is::list_of<is::word>, "further words of the engine's command, with {folder}", required};
+    Key environment{"environment", is::mapping_of<is::text>, "of the daemon and the engine, with {folder}"};
+    Key ready{"ready", is::text, "in the daemon's line that says that it holds the weights", required};
+    Key used{"used", is::text, "in the engine's line that says that it took them", required};
+    Key within{"within", is::positive_duration, "for the daemon to be ready", required};
+    Key since{"since", is::version, "first version that has it"};
+} weight_cache{};
+
 inline constexpr struct DeviceFactorKeys {
     static constexpr std::string_view called = "devices";
     Key parameter{"parameter", is::name, "a parameter that multiplies the number of devices", required};
@@ -147,6 +160,8 @@ inline constexpr struct EngineKeys {
     Key render{"render", is::list_of<is::keyed<keys::render>>, "parameters that make one flag together"};
     Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules that every configuration keeps"};
     Key architectures{"architectures", is::architecture_list, "chips that it runs on (any)"};
+    Key weight_cache{"weight_cache", is::keyed<keys::weight_cache>,
+                     "a program of the engine that keeps weights in the devices' memory between starts"};
     Key devices{"devices", is::list_of<is::either<is::name, is::keyed<keys::device_factor>>>,
                 "parameters whose product is the number of devices that a configuration takes"};
 } engine{};
@@ -401,6 +416,8 @@ inline constexpr struct DeployKeys {
         "(20%)"};
     Key log_bytes{"log_bytes", is::integer_from<0>, "of each trial's log at most (16777216)"};
     Key all_logs_bytes{"all_logs_bytes", is::integer_from<0>, "of all trials' logs together; over it the oldest go (1073741824)"};
+    Key weight_cache{"weight_cache", is::one_of<on_off>,
+                     "keep the weights in the devices' memory between the starts of trials, where the engine can (off)"};
     Key watch{"watch", is::one_of<on_off>, "measure again what a throttled or shared machine disturbed, flag what stays disturbed (on)"};
 } deploy{};
 

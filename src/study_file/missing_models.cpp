@@ -24,7 +24,7 @@ std::vector<std::string> missing_models(const StudyFile& file) {
     std::vector<std::string> result;
     if (!kind_of(file).runs_engine) return result;
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
-    if (deploy != nullptr && (deploy->ssh || deploy->slurm)) return result;  // the model is on another machine
+    if (deploy != nullptr && deploy->elsewhere()) return result;  // the model is on another machine
     std::vector<std::string> models = file.composition->further_models();
     models.insert(models.begin(), file.model);
     for (const std::string& model : models) {
@@ -57,7 +57,7 @@ std::vector<std::string> missing_power(const StudyFile& file) {
     if (deploy == nullptr || !deploy->options.measure.watch || named.empty()) return {};
     MachineWatchOptions options = *deploy->options.measure.watch;
     options.gpus = deploy->options.deploy.gpus;
-    const bool elsewhere = deploy->ssh || deploy->slurm;
+    const bool elsewhere = deploy->elsewhere();
     const std::string why = elsewhere ? "the engine runs on another machine, which is not watched" : why_no_power(options);
     if (why.empty()) return {};
     return {file.file.string() + ": the objective names " + named + ", and nothing here measures power: " + why};

@@ -172,7 +172,7 @@ void read_machine(const Yaml& root, StudyFile& study) {
     if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
     const MeasuringKind& kind = kind_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
-    const bool elsewhere = deployed != nullptr && (deployed->ssh || deployed->slurm);
+    const bool elsewhere = deployed != nullptr && deployed->elsewhere();
     const FoundDevices found = kind.runs_engine && !elsewhere ? find_devices() : FoundDevices{};
     look_at_found(found, study);
     std::optional<std::int64_t> visible;

@@ -279,6 +279,7 @@ const std::vector<Row>& rows() {
         {"deploy.cores", evaluator("deploy", ""), evaluator("deploy", "cores: [0]")},
         {"deploy.workers", evaluator("deploy", "cores: [0, 1]"), evaluator("deploy", "cores: [0, 1], workers: 2")},
         {"deploy.replicas", evaluator("deploy", ""), evaluator("deploy", "replicas: fill")},
+        {"deploy.weight_cache", evaluator("deploy", ""), evaluator("deploy", "weight_cache: on")},
         {"deploy.ready_within", evaluator("deploy", ""), evaluator("deploy", "ready_within: 1s")},
         {"deploy.trial_within", evaluator("deploy", ""), evaluator("deploy", "trial_within: 1h")},
         {"deploy.stop_within", evaluator("deploy", ""), evaluator("deploy", "stop_within: 1s"), true},

@@ -424,3 +424,69 @@ TEST_CASE("study: a configuration that is measured for the first time is told th
     REQUIRE(to_beat.size() == 5);
     CHECK(to_beat.back() == 0);
 }
+
+namespace {
+
+/// Weights come from a cache at a first measurement, as with `weight_cache`; what is measured with them may be wrong.
+class WithCachedWeights : public Evaluator {
+public:
+    explicit WithCachedWeights(double flattery, bool cold_fails = false) : flattery_(flattery), cold_fails_(cold_fails) {}
+    Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
+        const bool cached = context.trial > 0 && !context.again;
+        if (!cached && context.trial > 0 && cold_fails_) return Failure{FailureKind::other, "ended"};
+        Measurement result = rate_of(configuration);
+        result.metrics[std::string(weight_cache_metric)] = {cached ? 1.0 : 0.0};
+        if (cached) result.metrics.at("total_tokens_per_second").value *= flattery_;
+        return result;
+    }
+
+private:
+    double flattery_;
+    bool cold_fails_;
+};
+
+struct ConfirmedStudy {
+    explicit ConfirmedStudy(double flattery, bool cold_fails = false, std::size_t most = 100) {
+        WithCachedWeights evaluator(flattery, cold_fails);
+        const Exhaustive strategy;
+        Study study(problem, strategy, journal);
+        summary = study.run(evaluator, {.trials = most});
+    }
+    const Problem problem{two_flags(), {"total_tokens_per_second"}, {.min_gain = 0.02, .noise_cv = 0.001}};
+    MemoryJournal journal{};
+    Summary summary{};
+};
+
+}  // namespace
+
+TEST_CASE("study: what was measured with cached weights only is confirmed from a cold start, and that figure counts") {
+    const ConfirmedStudy honest(1);
+    REQUIRE(honest.journal.trials().size() == 5);
+    CHECK(honest.journal.trials().back().why == "confirmed from a cold start");
+    CHECK(honest.summary.recommendation.conclusion == Conclusion::recommended);
+    CHECK(honest.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
+
+    // All three look better than the default by a quarter and more, which only the cache makes them.
+    const ConfirmedStudy flattered(1.2);
+    CHECK(flattered.summary.recommendation.conclusion == Conclusion::recommended);
+    CHECK(flattered.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
+}
+
+TEST_CASE("study: what only fails from cold starts is not recommended, and neither is what nobody could confirm") {
+    const ConfirmedStudy failing(1, true);
+    CHECK(failing.summary.recommendation.recommended == failing.problem.space.default_configuration());
+    CHECK(failing.journal.trials().size() <= 7);
+
+    WithCachedWeights evaluator(1);
+    const Problem problem(two_flags(), {"total_tokens_per_second"}, {.min_gain = 0.02, .noise_cv = 0.001});
+    MemoryJournal journal;
+    double now = 0;
+    StudyOptions options;
+    options.now = options.steady = [&now] { return now += 1; };
+    const Exhaustive strategy;
+    Study study(problem, strategy, journal, options);
+    const Summary summary = study.run(evaluator, {.wall_clock_seconds = 20});
+    CHECK(summary.reason == StopReason::wall_clock_spent);
+    CHECK(summary.recommendation.conclusion == Conclusion::inconclusive);
+    CHECK(summary.recommendation.doubt == Doubt::never_cold);
+}

@@ -20,6 +20,7 @@
 namespace servetune {
 
 class TrialFolders;
+class WeightCache;
 
 /// Measures configurations for real: starts the engine with the configuration's command, waits until it serves, warms
 /// it up, sends every workload, audits what comes back, tears everything down.
@@ -44,6 +45,12 @@ class TrialFolders;
 /// a configuration needs other flags, the same configuration is to be measured again (a replicate is a new start), or
 /// this object ends.
 ///
+/// With `weight_cache` the first measurement of a configuration takes its weights from a daemon that keeps them in the
+/// devices' memory from trial to trial (WeightCacheDaemon), where its engine can. Cold starts decide all the same: the
+/// default's, every repeat's, and those of workloads that are only reported. What fails with weights of the cache is
+/// measured from a cold start before it is told. A measurement has `weight_cache`, 1 where it took them, and
+/// `trial_weight_cache_seconds`, for which the trial waited for the daemon.
+///
 /// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and
 /// `trial_stop_seconds`: where the trial's time went; 0 for a start that an earlier trial paid for.
 class EngineEvaluator : public Evaluator {
@@ -56,6 +63,7 @@ public:
         std::optional<double> usd_per_device_hour{};  ///< for what a million tokens costs
         bool fill_devices = false;                    ///< as many copies of the engine as the devices hold, loaded as one server
         std::optional<std::int64_t> most_devices{};   ///< for all copies together; nothing: all that there are
+        bool weight_cache = false;                    ///< on this machine only, and without containers
         bool several_at_once = false;                 ///< other trials run on this machine meanwhile
         std::filesystem::path numa_nodes = "/sys/devices/system/node";  ///< another one in tests
         std::size_t all_logs_bytes = 1UL << 30UL;                       ///< of all trials together; over it the oldest go
@@ -74,6 +82,7 @@ public:
 private:
     struct Running;
     class OneTrial;
+    [[nodiscard]] bool doubts(const Outcome& outcome) const;
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
     [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
     [[nodiscard]] std::vector<std::vector<int>> cores_for(const std::vector<std::string>& gpus) const;
@@ -85,6 +94,9 @@ private:
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
     DeviceTopology topology_{};            ///< the same
     std::optional<QualityGate> quality_{};
+    std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for
+    std::string why_no_cache_{};                 ///< as it was said last
+    int failures_without_it_too_ = 0;            ///< of those that failed with weights of the cache
     std::unique_ptr<Running> running_;
 };
 

@@ -65,6 +65,16 @@ struct Command {
     [[nodiscard]] std::map<std::string, std::string> options() const;
 };
 
+/// What a weight cache takes to start (WeightCacheDaemon).
+struct WeightCacheCommands {
+    std::string model;  ///< the study's, or a checkpoint's
+    Command daemon{};
+    Command engine_adds{};  ///< words at the end of the engine's command, and environment
+    std::string ready{};    ///< in the daemon's line that says that it holds the weights
+    std::string used{};     ///< in the engine's line that says that it mapped them
+    double ready_within_seconds = 0;
+};
+
 /// Fills the launch template: which model, and where to listen (no address flags when `host` is empty).
 struct LaunchTarget {
     std::string model;
@@ -106,6 +116,14 @@ public:
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    /// Why this engine has no weight cache in the study's version; empty: it has one.
+    [[nodiscard]] std::string why_no_weight_cache(const Engine& engine) const;
+    /// Why its engine cannot take this configuration's weights from a weight cache; empty: it can.
+    [[nodiscard]] std::string why_no_weight_cache(const Configuration& configuration) const;
+    /// The daemon that keeps this configuration's weights, with its sockets in `folder`, and what the engine's command
+    /// has more. Only where `why_no_weight_cache` is empty.
+    [[nodiscard]] WeightCacheCommands render_weight_cache(const Configuration& configuration, const std::string& model,
+                                                          const std::string& folder) const;
     /// How many devices its layout takes; 1 where the engine's flags do not decide it.
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
@@ -155,6 +173,17 @@ private:
     void check_entries() const;
     [[nodiscard]] std::string prefix(const Engine& engine) const { return description_.engines.size() > 1 ? engine.name + "." : ""; }
     [[nodiscard]] const Destination& destination_of(const Engine& engine, const EngineParameter& declared) const;
+    struct Words {
+        std::string model;  ///< of the target, or a checkpoint's
+        std::vector<std::string> flags{};
+        std::map<std::string, std::string> environment{}, files{};
+    };
+    /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of all.
+    [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
+                                 const std::vector<std::string>* only) const;
+    /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
+    [[nodiscard]] bool conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
+                                       bool where_unset) const;
     [[nodiscard]] Value value_of_local(const Engine& engine, std::string_view local, const Configuration& configuration,
                                        bool& active) const;
     [[nodiscard]] Parsed parse_flags(const Engine& engine, const std::vector<std::string>& words, std::size_t from,

@@ -6,6 +6,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,20 @@ struct DeviceFactor {
 inline constexpr std::array<std::string_view, 6> model_facts{"model.layers",   "model.attention_heads",     "model.experts",
                                                              "model.kv_heads", "model.queries_per_kv_head", "model.context_tokens"};
 
+/// A program of the engine that keeps a checkpoint's weights in the devices' memory, so that engines which start later
+/// map them and load nothing. Words and values may hold {model} and {folder}, a folder for its sockets.
+struct WeightCacheDaemon {
+    std::vector<std::string> launch{};                 ///< its command
+    std::vector<std::string> parameters{};             ///< whose flags it is given too: those that the weights depend on
+    std::vector<Condition> when{};                     ///< all must hold, or the engine takes no weights from it
+    std::vector<std::string> engine{};                 ///< further words of the engine's command
+    std::map<std::string, std::string> environment{};  ///< of the daemon and of the engine
+    std::string ready{};                               ///< in its line that says that it holds them
+    std::string used{};                                ///< in the engine's line that says that it mapped them
+    double ready_within_seconds = 0;
+    std::string since{};  ///< first engine version that has it
+};
+
 /// How the log of a dead engine is read: the first pattern found decides.
 struct FailurePattern {
     std::string kind;  ///< a name of FailureKind (trial/outcome.hpp)
@@ -105,7 +120,8 @@ struct Engine {
     std::vector<EngineParameter> parameters{};
     std::vector<JsonFlag> json_flags{};
     std::vector<std::string> architectures{};  ///< chips that it runs on (perf/hardware_spec.hpp); empty: any
-    std::vector<DeviceFactor> devices{};       ///< their product is the number of devices; empty: flags do not decide it
+    std::optional<WeightCacheDaemon> weight_cache{};
+    std::vector<DeviceFactor> devices{};  ///< their product is the number of devices; empty: flags do not decide it
     std::vector<Constraint> constraints{};
     /// Rules that not all versions have, by their text (text_of) -> first and last version; empty: no bound.
     std::map<std::string, std::pair<std::string, std::string>> constraint_versions{};

@@ -27,6 +27,7 @@ struct EvaluationContext {
     /// For a first measurement: it may end early, with an approximate figure, once it is surely worse than that.
     /// Nothing: it is wanted in full.
     std::optional<ToBeat> to_beat{};
+    bool again = false;  ///< the same configuration and workload have an earlier trial
 };
 
 /// Measures a configuration. It returns what it found, a failed trial included; it throws only when the tuner itself

@@ -116,8 +116,7 @@ private:
     void send(WorkerPool& pool, std::size_t worker, const Trial& trial) {
         if (!trial.started_at) study_.start(trial.id);
         if (observer_ != nullptr) observer_->started(study_.trials()[trial.id]);
-        pool.send(worker, trial.configuration,
-                  {trial.id, trial.seed, trial.workload, stop_.get_token(), to_beat(problem_, study_.trials(), trial)});
+        pool.send(worker, trial.configuration, context_of(problem_, study_.trials(), trial, stop_.get_token()));
     }
 
     void tell(std::uint64_t trial, Outcome outcome) {

@@ -36,7 +36,8 @@ enum class Doubt {
     default_disturbed,  ///< something else used the machine in at least half of the default's measurements
     winner_disturbed,   ///< the same of the configuration that would be recommended
     most_unreliable,    ///< at least three quarters of all results are disturbed or unsound
-    machine_drifted     ///< a gain is proven only as long as the machine's drift is not taken off
+    machine_drifted,    ///< a gain is proven only as long as the machine's drift is not taken off
+    never_cold          ///< what would be recommended was only measured with weights of a cache
 };
 
 /// One of several answers to several goals: none that passes is better in one of them without being worse in another,
@@ -55,10 +56,11 @@ struct Recommendation {
     Configuration recommended{};          ///< the smallest command with the proven gain, or the default
     bool keep_default = true;             ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
-    Doubt doubt = Doubt::none;  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
-    std::size_t results = 0;    ///< measurements of the search
-    std::size_t disturbed = 0;  ///< of these: something else used the machine meanwhile
-    std::size_t unsound = 0;    ///< of these: the audit refuses them
+    Doubt doubt = Doubt::none;                  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
+    std::optional<Configuration> to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
+    std::size_t results = 0;                    ///< measurements of the search
+    std::size_t disturbed = 0;                  ///< of these: something else used the machine meanwhile
+    std::size_t unsound = 0;                    ///< of these: the audit refuses them
     double drift =
         0;  ///< from the fastest to the slowest state of the machine; 0: none is proven (`Drift`). Of several goals that where it is most
     Gain gain{};  ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
@@ -136,6 +138,12 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
         disturbed += measurement->validity.disturbed() ? 1 : 0;
     }
     return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
+}
+
+/// Whether all that was measured of a configuration was with weights of a cache.
+inline bool only_with_cached_weights(const Standing& standing) {
+    return std::none_of(standing.trials.begin(), standing.trials.end(),
+                        [](const Trial* trial) { return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights(); });
 }
 
 /// Whether a gain would be proven if nobody looked at the machine's drift.
@@ -243,6 +251,12 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) || mostly_disturbed(*winner, problem.decision)))
         return inconclusive(Doubt::winner_disturbed);
     if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
+    for (const Standing* one : {smallest, winner})
+        if (one != base && only_with_cached_weights(*one)) {
+            const bool failed = std::any_of(one->trials.begin(), one->trials.end(), [](const Trial* trial) { return trial->failure(); });
+            if (!failed) result.to_confirm = one->configuration;  // else a cold start was tried
+            return inconclusive(Doubt::never_cold);
+        }
     if (smallest == base && result.drift > 0 && gains_without_drift(problem, history)) return inconclusive(Doubt::machine_drifted);
 
     result.recommended = smallest->configuration;

@@ -19,7 +19,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <exception>
-#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -109,9 +108,10 @@ private:
     /// False: stopped by the user during the trial, which then stays open.
     bool evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer);
     AskResult::Finished search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop, Observer* observer);
-    /// Why it ended before all were measured; nothing: they are.
-    std::optional<StopReason> measure_report_workloads(Evaluator& evaluator, const Budget& budget, double began,
-                                                       const std::stop_token& stop, Observer* observer);
+    /// What is to be recommended, from a cold start, then on the report workloads. Why it ended before all were
+    /// measured; nothing: they are.
+    std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop,
+                                                 Observer* observer);
 
     const Problem& problem_;
     const Strategy& strategy_;
@@ -212,9 +212,7 @@ inline void Study::start(std::uint64_t id) {
 }
 
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
-    if (const auto* measurement = std::get_if<Measurement>(&outcome))
-        if (std::string message = unfit_number_in(*measurement); !message.empty())
-            outcome = Failure{FailureKind::invalid_result, std::move(message)};
+    outcome = failed_if_unfit(std::move(outcome));
     if (unoffered_.contains(id) && trials_[id].started_at) start(id);  // told without a new ask: its length is not known
     const auto began = began_.find(id);
     const double at = began == began_.end() ? options_.now() : present(trials_[id].started_at) + (options_.steady() - began->second);
@@ -231,8 +229,7 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
     const std::uint64_t id = trial.id;
     start(id);
     if (observer != nullptr) observer->started(trials_[id]);
-    Outcome outcome = evaluator.evaluate(trials_[id].configuration,
-                                         {id, trials_[id].seed, trials_[id].workload, stop, to_beat(problem_, trials_, trials_[id])});
+    Outcome outcome = evaluator.evaluate(trials_[id].configuration, context_of(problem_, trials_, trials_[id], stop));
     const auto* failure = std::get_if<Failure>(&outcome);
     if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
     tell(id, std::move(outcome));
@@ -254,20 +251,24 @@ inline AskResult::Finished Study::search(Evaluator& evaluator, const Budget& bud
     }
 }
 
-inline std::optional<StopReason> Study::measure_report_workloads(Evaluator& evaluator, const Budget& budget, double began,
-                                                                 const std::stop_token& stop, Observer* observer) {
-    const Recommendation result = recommendation();
+inline std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const Budget& budget, double began,
+                                                           const std::stop_token& stop, Observer* observer) {
+    const auto measure = [&](const auto& trial) -> std::optional<StopReason> {
+        if (stop.stop_requested()) return StopReason::stopped_by_user;
+        if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
+        return evaluate(trial(), evaluator, stop, observer) ? std::nullopt : std::optional(StopReason::stopped_by_user);
+    };
+    Recommendation result = recommendation();
+    for (; result.to_confirm; result = recommendation())
+        if (const auto reason = measure([&] { return add(*result.to_confirm, "", "confirmed from a cold start"); })) return reason;
     if (!result.best) return std::nullopt;
     for (const std::string& workload : options_.report_workloads)
         for (const Configuration& configuration : {result.default_configuration, result.recommended}) {
-            const auto found = std::find_if(trials_.begin(), trials_.end(), [&](const Trial& trial) {
-                return trial.workload == workload && trial.configuration == configuration;
-            });
+            const auto mine = [&](const Trial& trial) { return trial.workload == workload && trial.configuration == configuration; };
+            const auto found = std::find_if(trials_.begin(), trials_.end(), mine);
             if (found != trials_.end() && found->told()) continue;
-            if (stop.stop_requested()) return StopReason::stopped_by_user;
-            if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
-            const Trial& trial = found != trials_.end() ? *found : add(configuration, workload, "report: " + workload);
-            if (!evaluate(trial, evaluator, stop, observer)) return StopReason::stopped_by_user;
+            const auto trial = [&] { return found != trials_.end() ? *found : add(configuration, workload, "report: " + workload); };
+            if (const auto reason = measure(trial)) return reason;
         }
     return std::nullopt;
 }
@@ -282,7 +283,7 @@ inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std:
         summary.reason = finished.reason;
         summary.message = std::move(finished.why);
         if (summary.reason != StopReason::stopped_by_user)
-            summary.reason = measure_report_workloads(evaluator, budget, began, stop, observer).value_or(summary.reason);
+            summary.reason = confirm_and_report(evaluator, budget, began, stop, observer).value_or(summary.reason);
     } catch (const std::exception& error) {
         summary.reason = StopReason::error;
         summary.message = error.what();

@@ -5,9 +5,12 @@
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/trial/standings.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <span>
+#include <stop_token>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -30,6 +33,14 @@ inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Tri
     // What a load test prints now: the estimate is without the machine's drift.
     const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
     return ToBeat{problem.objective.leading(), best->estimate().mean * now};
+}
+
+/// What an evaluator is told of a trial. `trials`: all, this one among them.
+inline EvaluationContext context_of(const Problem& problem, std::span<const Trial> trials, const Trial& trial, std::stop_token stop) {
+    const bool again = std::any_of(trials.begin(), trials.end(), [&](const Trial& other) {
+        return other.id < trial.id && other.workload == trial.workload && other.configuration == trial.configuration;
+    });
+    return {trial.id, trial.seed, trial.workload, std::move(stop), to_beat(problem, trials, trial), again};
 }
 
 }  // namespace servetune

@@ -50,6 +50,8 @@ struct DeployChoice {
     std::optional<ContainerOptions> container{};
     std::optional<SshOptions> ssh{};
     std::optional<SlurmOptions> slurm{};
+    /// Whether the engine runs on another machine than this program.
+    [[nodiscard]] bool elsewhere() const { return ssh || slurm; }
     std::size_t workers = 1;  ///< trials at once; each has as many of the GPUs and cores as the others
 };
 

@@ -65,6 +65,13 @@ inline std::string unfit_number_in(const Measurement& measurement) {
     }
     return "";
 }
+
+/// The same outcome, or Failure{invalid_result} where a number of it cannot be.
+inline Outcome failed_if_unfit(Outcome outcome) {
+    const auto* measurement = std::get_if<Measurement>(&outcome);
+    std::string message = measurement != nullptr ? unfit_number_in(*measurement) : "";
+    return message.empty() ? std::move(outcome) : Failure{FailureKind::invalid_result, std::move(message)};
+}
 inline void check_told(const std::vector<Trial>& trials, std::uint64_t id, const ToldOutcome& outcome) {
     check_open(trials, id);
     if (!outcome) throw UsageError("trial " + std::to_string(id) + " is told without an outcome");

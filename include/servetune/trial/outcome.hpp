@@ -71,9 +71,18 @@ struct Validity {
 /// Of a trial whose load test was ended early, the figure of the leading goal that it could not reach any more.
 inline constexpr std::string_view trial_had_to_reach = "trial_had_to_reach";
 
+/// 1: the engine took its weights from those that a daemon kept in the devices' memory; 0: it loaded them itself. Not
+/// there: the study has no weight cache.
+inline constexpr std::string_view weight_cache_metric = "weight_cache";
+
 struct Measurement {
     Metrics metrics;
     Validity validity{};
+
+    [[nodiscard]] bool with_cached_weights() const {
+        const auto found = metrics.find(weight_cache_metric);
+        return found != metrics.end() && found->second.value == 1;
+    }
 
     friend bool operator==(const Measurement&, const Measurement&) = default;
 };

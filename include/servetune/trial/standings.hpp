@@ -104,6 +104,13 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         if (is_new) standings_.push_back({trial->configuration, {}, std::vector<GoalFigures>(goals_.size())});
         standings_[at->second].trials.push_back(trial);
     }
+    // A cold start is what will be served: once there is one, measurements with cached weights count no more.
+    for (Standing& standing : standings_)
+        if (std::any_of(standing.trials.begin(), standing.trials.end(),
+                        [](const Trial* trial) { return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights(); }))
+            std::erase_if(standing.trials, [](const Trial* trial) {
+                return trial->measurement() != nullptr && trial->measurement()->with_cached_weights();
+            });
     for (Standing& standing : standings_) judge(standing, objective, decision);
     for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
         if (!usual || standings_[i].configuration == *usual) usual_ = i;

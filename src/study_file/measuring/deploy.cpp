@@ -145,6 +145,10 @@ MeasuringChoice read_deploy(const Yaml& node) {
     read(node, table.stop_within, options.deploy.stop_within_seconds);
     read(node, table.log_bytes, options.deploy.log_bytes);
     read(node, table.all_logs_bytes, options.all_logs_bytes);
+    read_word<keys::on_off>(node, table.weight_cache, options.weight_cache);
+    if (options.weight_cache && launcher != "local")
+        node.at(table.weight_cache)
+            .fail("the engine and the daemon that holds its weights must be processes of this machine: launcher: local");
     bool watch = true;
     read_word<keys::on_off>(node, table.watch, watch);
     if (watch) options.measure.watch.emplace();
@@ -184,6 +188,16 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, c
     return container_launcher(std::move(options));
 }
 
+void check_weight_cache(const StudyFile& file) {
+    std::string none;
+    for (const Engine& engine : file.composition->engines()) {
+        const std::string why = file.composition->why_no_weight_cache(engine);
+        if (why.empty()) return;
+        none += (none.empty() ? "" : "; ") + why;
+    }
+    throw UsageError(file.file.string() + ": `weight_cache` of `deploy`: " + none);
+}
+
 void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
     check_objective_of_load_test(file);
     setup.problem = problem_of(file);
@@ -205,6 +219,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     if (choice.workers > 1 && options.quality)
         throw UsageError(file.file.string() + ": `quality` keeps what it found in one place: give `deploy` one worker");
     const std::vector<Engine>& engines = file.composition->engines();
+    if (options.weight_cache) check_weight_cache(file);
     const bool take_devices = std::any_of(engines.begin(), engines.end(), [](const Engine& engine) { return !engine.devices.empty(); });
     if (choice.workers > 1 && options.deploy.gpus.empty() && !choice.slurm && take_devices && !file.machine_found.empty())
         throw UsageError(file.file.string() + ": " + std::to_string(choice.workers) +
@@ -233,7 +248,8 @@ void define_deployment(const StudySetup& setup, std::map<std::string, std::strin
             definition[of_later_versions + "evaluator.deploy.container.image " + image] = pinned.empty() ? "not here" : pinned;
         }
     definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
-                                     (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "");
+                                     (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "") +
+                                     (options.weight_cache ? " weight_cache=on" : "");
     if (setup.file.quality) {
         const QualityOptions& quality = setup.file.quality->options;
         std::string asked;
@@ -267,9 +283,14 @@ std::string note_of_launcher(const StudyFile& file) {
 
 std::string note_of_deployment(const StudyFile& file) {
     const bool fills = std::get<DeployChoice>(file.measuring).options.fill_devices;
-    return note_of_launcher(file) + (fills ? " As many copies of the engine ran at once as the devices allow (`replicas` of a result), "
-                                             "and were measured as one server."
-                                           : "");
+    const bool cached = std::get<DeployChoice>(file.measuring).options.weight_cache;
+    return note_of_launcher(file) +
+           (cached ? " First measurements took their weights from the engine's weight cache where it could (`weight_cache` of a result); "
+                     "the default, every repeat and reported workloads started cold."
+                   : "") +
+           (fills ? " As many copies of the engine ran at once as the devices allow (`replicas` of a result), "
+                    "and were measured as one server."
+                  : "");
 }
 
 TrialProcesses deployed_processes(const StudyFile& file) {
@@ -285,8 +306,8 @@ std::optional<std::int64_t> deployed_devices(const StudyFile& file) {
     return static_cast<std::int64_t>(gpus / choice.workers);
 }
 
-constexpr std::array<std::string_view, 4> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
-                                                            keys::deploy.environment.name};
+constexpr std::array<std::string_view, 5> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
+                                                            keys::deploy.weight_cache.name, keys::deploy.environment.name};
 constexpr std::array<std::string_view, 4> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name,
                                                              keys::deploy.log_bytes.name, keys::deploy.all_logs_bytes.name};
 

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "command_line.hpp"
+#include "engine_setup.hpp"
+
+#include <string>
+#include <vector>
+
+namespace simengine {
+
+/// `vllm preload`, as its words are read: those of the engine's command, and where the daemon's sockets lie.
+struct PreloadWords {
+    std::vector<std::string> engine_words;
+    std::string folder;
+};
+/// Throws CommandRefused where vLLM would refuse.
+PreloadWords read_preload(const std::vector<std::string>& words);
+
+/// Lives the life of a daemon that keeps weights: loads them, says so, tells every engine that asks which weights these
+/// are, until it is told to end. Returns the exit code.
+int hold_weights(const EngineSetup& setup, const Options& options);
+
+/// How an engine's start goes with the weights of a daemon, or beside one.
+struct WeightsTaken {
+    bool taken = false;              ///< nothing has to be loaded
+    std::vector<std::string> log{};  ///< what it says of it
+    bool fails = false;              ///< it was to take them and can not
+};
+/// Asks the daemon where the command says `--load-format ipc_cache`.
+WeightsTaken take_weights(const EngineSetup& setup);
+
+/// The part of a start that reads the weights.
+double seconds_of_weights(const EngineSetup& setup);
+
+}  // namespace simengine
