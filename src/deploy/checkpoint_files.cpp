@@ -24,7 +24,10 @@ fs::path folder_of_hub_model(const std::string& model, const std::map<std::strin
     std::string name = "models--" + model;
     if (const auto slash = name.find('/'); slash != std::string::npos) name.replace(slash, 1, "--");
     if (const std::string cache = variable("HF_HUB_CACHE", environment); !cache.empty()) return fs::path(cache) / name;
+    if (const std::string cache = variable("HUGGINGFACE_HUB_CACHE", environment); !cache.empty()) return fs::path(cache) / name;
     if (const std::string home = variable("HF_HOME", environment); !home.empty()) return fs::path(home) / "hub" / name;
+    if (const std::string cache = variable("XDG_CACHE_HOME", environment); !cache.empty())
+        return fs::path(cache) / "huggingface/hub" / name;
     return fs::path(variable("HOME", environment)) / ".cache/huggingface/hub" / name;
 }
 
@@ -42,15 +45,18 @@ std::string line_of_file(const fs::path& file) {
 std::optional<Fingerprint> checkpoint_files(const std::string& model, const std::map<std::string, std::string>& environment) {
     std::error_code trouble;
     fs::path place = model;
-    if (model.empty() || !fs::exists(place, trouble)) place = folder_of_hub_model(model, environment);
+    // A relative one would be looked for in the trial's folder by the engine: it is a name.
+    if (!place.is_absolute()) place = folder_of_hub_model(model, environment);
     if (!fs::exists(place, trouble)) return std::nullopt;
-    std::set<std::string> lines;  // in an order of their own: a folder's is not always the same
+    constexpr auto follow = fs::directory_options::skip_permission_denied | fs::directory_options::follow_directory_symlink;
+    constexpr std::size_t most_files = 100'000;  // links may go in circles
+    std::set<std::string> lines;                 // in an order of their own: a folder's is not always the same
     if (!fs::is_directory(place, trouble)) lines.insert(line_of_file(place));
     else
-        for (fs::recursive_directory_iterator at(place, fs::directory_options::skip_permission_denied, trouble), end; !trouble && at != end;
-             at.increment(trouble)) {
+        for (fs::recursive_directory_iterator at(place, follow, trouble), end; !trouble && at != end; at.increment(trouble)) {
             std::error_code unreadable;
             if (!at->is_directory(unreadable)) lines.insert(line_of_file(at->path()));
+            if (lines.size() > most_files) return std::nullopt;
         }
     if (trouble || lines.empty()) return std::nullopt;
     std::string all;

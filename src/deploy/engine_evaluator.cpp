@@ -89,7 +89,8 @@ public:
         : e_(evaluator),
           configuration_(configuration),
           context_(context),
-          cold_(cold || context.trial == 0 || context.again || !context.workload.empty()),
+          cold_(cold || context.again || !context.workload.empty() || without_load_level(configuration) == without_load_level(e_.usual_) ||
+                (e_.quality_ && e_.quality_->touches(configuration))),
           measurement_(e_.options_.measure, e_.workloads_, configuration, context, attempt) {}
 
     Outcome run() {
@@ -101,14 +102,19 @@ public:
             const std::filesystem::path folder = e_.options_.folder / "trials" / std::to_string(context_.trial);
             start(configuration_, folder);
             if (took_no_weights()) {
-                e_.weight_cache_->give_up("the engine served without saying that it took them");
+                constexpr const char* why = "the engine served without saying that it took them";
+                e_.weight_cache_->give_up(why);
+                measurement_.say(std::string("starts once more, with weights of its own: ") + why);
                 cold_ = true;
-                stop_seconds += stop();
+                const double lost = e_.running_->deployment.started().seconds + stop();
+                measurement_.waited(lost);
+                cache_seconds_ += lost;
                 start(configuration_, folder);
             }
             start_seconds = e_.running_->deployment.started().seconds;
         }
         Running& running = *e_.running_;
+        from_cache_ = running.cache.has_value();  // it may have been started by an earlier trial
         running.last = configuration_;
         const std::optional<Failure>& no_start = running.deployment.started().failure;
         Metrics quality;
@@ -160,20 +166,23 @@ private:
     [[nodiscard]] bool took_no_weights() const {
         const Running& running = *e_.running_;
         if (!running.cache || running.deployment.started().failure) return false;
-        std::ifstream log(running.log, std::ios::binary);
-        const std::string text((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
-        return text.find(running.cache->used) == std::string::npos;
+        for (std::size_t i = 0; i < running.deployment.count(); ++i) {
+            const std::string copy = i == 0 ? "" : "replica-" + std::to_string(i);
+            std::ifstream log(running.log.parent_path() / copy / "engine.log", std::ios::binary);
+            const std::string text((std::istreambuf_iterator<char>(log)), std::istreambuf_iterator<char>());
+            if (text.find(running.cache->used) == std::string::npos) return true;
+        }
+        return false;
     }
 
     /// The quality gate compares with the default, and has no answers of it: its trial failed, or was before the gate
     /// was there. Where it does not serve now either, the gate says so. Answers the seconds that its stop took.
     double ask_default() {
-        const Configuration usual = SearchSpace(e_.composition_.parameters(), e_.composition_.constraints()).default_configuration();
         double seconds = stop();
         measurement_.say("the default is started first: the quality gate has no answers of it");
-        start(usual, e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
+        start(e_.usual_, e_.options_.folder / "trials" / std::to_string(context_.trial) / "default");
         Running& running = *e_.running_;
-        if (!running.deployment.started().failure) (void)e_.quality_->of(running.deployment, usual, context_.stop);
+        if (!running.deployment.started().failure) (void)e_.quality_->of(running.deployment, e_.usual_, context_.stop);
         return seconds + stop();
     }
 
@@ -192,7 +201,7 @@ private:
         }
         e_.options_.trial_folders->begin(options.folder, e_.options_.all_logs_bytes, e_.options_.deploy.log_bytes);
         try {
-            auto cache = weights_for(configuration, gpus, options.folder);
+            auto cache = weights_for(configuration, gpus);
             from_cache_ = cache.has_value();
             e_.running_ =
                 std::make_unique<Running>(e_.composition_.engine_of(configuration), without_load_level(configuration), e_.composition_,
@@ -210,15 +219,14 @@ private:
     }
 
     /// Nothing: it loads them itself, with the devices to itself.
-    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration, const std::vector<std::string>& gpus,
-                                                   const std::filesystem::path& folder) {
+    std::optional<WeightCacheCommands> weights_for(const Configuration& configuration, const std::vector<std::string>& gpus) {
         if (!e_.weight_cache_) return std::nullopt;
         const auto begin = std::chrono::steady_clock::now();
         std::optional<WeightCacheCommands> result;
         if (cold_) e_.weight_cache_->release();
         else {
             measurement_.phase("loading the weights into the cache");
-            result = e_.weight_cache_->hold(e_.composition_, configuration, e_.model_, gpus, folder, context_.stop);
+            result = e_.weight_cache_->hold(e_.composition_, configuration, e_.model_, gpus, context_.stop);
             const std::string& why = e_.weight_cache_->why_not();
             if (!context_.stop.stop_requested() && why != std::exchange(e_.why_no_cache_, why) && !why.empty())
                 measurement_.say("loads its weights itself, not from the cache: " + why);
@@ -262,11 +270,13 @@ EngineEvaluator::EngineEvaluator(const Composition& composition, std::string mod
     check_options("deploying", workloads_.why_invalid());
     if (!options_.trial_folders) options_.trial_folders = std::make_shared<TrialFolders>();
     if (options_.quality) quality_.emplace(*options_.quality);
+    if (options_.quality || options_.weight_cache)
+        usual_ = SearchSpace(composition.parameters(), composition.constraints()).default_configuration();
     const DeployOptions& deploy = options_.deploy;
     if (options_.weight_cache)
-        weight_cache_ =
-            std::make_unique<WeightCache>(WeightCache::Options{deploy.environment, deploy.mark, deploy.cores, deploy.watchdog,
-                                                               deploy.stop_within_seconds, deploy.log_bytes, deploy.nvidia_smi});
+        weight_cache_ = std::make_unique<WeightCache>(
+            WeightCache::Options{std::filesystem::absolute(options_.folder / "weight-cache"), deploy.environment, deploy.mark, deploy.cores,
+                                 deploy.watchdog, deploy.stop_within_seconds, deploy.log_bytes, deploy.nvidia_smi});
 }
 
 EngineEvaluator::~EngineEvaluator() = default;
@@ -333,28 +343,43 @@ std::vector<std::vector<int>> EngineEvaluator::cores_for(const std::vector<std::
     return result;
 }
 
-/// Whether a failure with weights of the cache may be the cache's. Memory is counted otherwise with it, so that one
-/// always; of the others a few that failed without it too are evidence enough, for each such start costs minutes.
-bool EngineEvaluator::doubts(const Outcome& outcome) const {
+/// Why what was measured with weights of the cache is not believed; empty: it is. Memory is counted otherwise with a
+/// cache, so that kind of failure never; of the others a few that failed without it too are evidence enough, for each
+/// such start costs minutes.
+std::string EngineEvaluator::doubt_of(const Outcome& outcome) const {
     constexpr int enough = 3;
     const auto* failure = std::get_if<Failure>(&outcome);
-    if (failure == nullptr || failure->kind == FailureKind::cancelled || failure->kind == FailureKind::infrastructure) return false;
-    return failure->kind == FailureKind::out_of_memory || failures_without_it_too_ < enough;
+    if (failure == nullptr) return weight_cache_->alive() ? "" : "a daemon of the weight cache died meanwhile";
+    if (!teaches(failure->kind)) return "";
+    return failure->kind == FailureKind::out_of_memory || failures_without_it_too_ < enough ? failure->message : "";
+}
+
+Outcome EngineEvaluator::evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt) {
+    OneTrial trial(*this, configuration, context, attempt, false);
+    Outcome first = trial.run();
+    const std::string doubt = trial.from_cache() ? doubt_of(first) : "";
+    if (doubt.empty()) return first;
+    trial.say("measured with weights of the cache: " + doubt + "; once more from a cold start");
+    const std::filesystem::path log = options_.folder / "trials" / std::to_string(context.trial) / "engine.log";
+    std::error_code gone;
+    std::filesystem::rename(log, log.parent_path() / "engine-with-cached-weights.log", gone);
+    OneTrial cold(*this, configuration, context, attempt, true);
+    Outcome outcome = cold.run();
+    const auto* failed = std::get_if<Failure>(&first);
+    const auto* again = std::get_if<Failure>(&outcome);
+    if (failed != nullptr && again != nullptr && failed->kind == again->kind) ++failures_without_it_too_;
+    if (failed != nullptr && again == nullptr) {
+        weight_cache_->give_up("an engine failed with them and not without: " + doubt);
+        cold.say("it serves without: these weights are not kept any more");
+    }
+    return outcome;
 }
 
 Outcome EngineEvaluator::evaluate(const Configuration& configuration, const EvaluationContext& context) {
     require_machine(context.trial);
     Outcome outcome = with_retries(options_.measure, context, [&](std::size_t attempt) {
         try {
-            OneTrial trial(*this, configuration, context, attempt, false);
-            Outcome first = trial.run();
-            if (!trial.from_cache() || !doubts(first)) return first;
-            const Failure& failed = std::get<Failure>(first);
-            trial.say("failed with weights of the cache (" + failed.message + "): once more from a cold start");
-            Outcome cold = OneTrial(*this, configuration, context, attempt, true).run();
-            if (std::holds_alternative<Failure>(cold)) ++failures_without_it_too_;
-            else weight_cache_->give_up("an engine failed with them and not without: " + failed.message);
-            return cold;
+            return evaluated(configuration, context, attempt);
         } catch (...) {
             if (running_) options_.trial_folders->end(running_->log.parent_path());
             running_.reset();  // whatever it was, no engine is left behind

@@ -4,15 +4,15 @@
 #include "../process/elapsed.hpp"
 #include "checkpoint_files.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/deploy/launcher.hpp"
 #include "servetune/machine/gpu_memory.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <atomic>
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
+#include <mutex>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,15 +23,35 @@ namespace {
 namespace fs = std::filesystem;
 using namespace std::chrono_literals;
 
-/// Ours alone, short (a socket's path has at most 107 bytes), and the same after a kill: what a dead tuner left there
-/// is removed.
-fs::path private_folder(const std::string& mark) {
-    static std::atomic<int> count = 0;
-    const fs::path folder = fs::temp_directory_path() / ("servetune-" + fingerprint_of(mark).text() + "-" + std::to_string(count++));
-    std::error_code stays;
-    fs::remove_all(folder, stays);
-    if (mkdir(folder.c_str(), S_IRWXU) != 0)
-        throw IoError("no folder for the sockets of the weight cache: " + folder.string() + ": " + std::generic_category().message(errno));
+/// The folders for sockets that this process uses: none is taken for one that a dead tuner left.
+struct OwnFolders {
+    std::mutex mutex;
+    std::set<fs::path> all;
+};
+OwnFolders& own_folders() {
+    static OwnFolders folders;
+    return folders;
+}
+
+/// For sockets, and for this user alone. Folders of the same study whose tuner was killed are removed.
+fs::path make_private_folder(const std::string& mark) {
+    constexpr std::size_t longest = 40;  // a socket's path has at most 107 bytes, and its name up to 60
+    const std::scoped_lock lock(own_folders().mutex);
+    fs::path parent = fs::temp_directory_path();
+    if (parent.string().size() > longest) parent = "/tmp";
+    const std::string name = "servetune-" + fingerprint_of(mark).text() + "-";
+    std::error_code trouble;
+    if (!mark.empty())
+        for (const fs::directory_entry& old : fs::directory_iterator(parent, trouble))
+            if (old.path().filename().string().starts_with(name) && !own_folders().all.contains(old.path())) {
+                std::error_code stays;
+                fs::remove_all(old.path(), stays);
+            }
+    std::string folder = (parent / (name + "XXXXXX")).string();
+    if (mkdtemp(folder.data()) == nullptr)
+        throw IoError("no folder for the sockets of the weight cache in " + parent.string() + ": " +
+                      std::generic_category().message(errno));
+    own_folders().all.insert(folder);
     return folder;
 }
 
@@ -64,22 +84,20 @@ WeightCache::~WeightCache() {
         release();
     } catch (...) {  // NOLINT(bugprone-empty-catch): each daemon's own destructor tries again
     }
+    if (sockets_.empty()) return;
     std::error_code stays;
-    if (!sockets_.empty()) fs::remove_all(sockets_, stays);
+    fs::remove_all(sockets_, stays);
+    const std::scoped_lock lock(own_folders().mutex);
+    own_folders().all.erase(sockets_);
 }
 
 const fs::path& WeightCache::sockets() {
-    if (sockets_.empty()) sockets_ = private_folder(options_.mark);
+    if (sockets_.empty()) sockets_ = make_private_folder(options_.mark);
     return sockets_;
 }
 
-std::string WeightCache::refused(const std::string& key) const {
-    const auto found = refused_.find(key);
-    return found == refused_.end() ? "" : found->second;
-}
-
 std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composition, const Configuration& configuration,
-                                                     const std::string& model, const std::vector<std::string>& gpus, const fs::path& folder,
+                                                     const std::string& model, const std::vector<std::string>& gpus,
                                                      const std::stop_token& stop) {
     const auto load_itself = [&](const std::string& why) {
         why_not_ = why;
@@ -87,41 +105,63 @@ std::optional<WeightCacheCommands> WeightCache::hold(const Composition& composit
         return std::nullopt;
     };
     if (const std::string why = composition.why_no_weight_cache(configuration); !why.empty()) return load_itself(why);
-    const WeightCacheCommands commands = composition.render_weight_cache(configuration, model, sockets().string());
-    const auto files = checkpoint_files(commands.model, options_.environment);
+    WeightCacheCommands commands;
+    std::optional<Fingerprint> files;
+    try {
+        commands = composition.render_weight_cache(configuration, model, sockets().string());
+        files = checkpoint_files(commands.model, options_.environment);
+    } catch (const std::exception& error) {  // the folder for sockets: an engine that loads its weights needs none
+        return load_itself(error.what());
+    }
     if (!files) return load_itself("no file of " + commands.model + " is on this machine yet, so a change of it would not be seen");
     held_ = key_of_weights(commands.daemon, *files);
-    if (const std::string why = refused(held_); !why.empty()) return load_itself(why);
-
-    const std::set<std::string> wanted(gpus.begin(), gpus.end());
-    std::erase_if(daemons_, [&](const auto& one) {
-        const bool stays = wanted.contains(one.first) && one.second->key == held_ && one.second->process.running();
-        if (!stays) end(*one.second);
-        return !stays;
-    });
-    for (const std::string& devices : wanted) {
-        if (daemons_.contains(devices)) continue;
-        const std::string number = daemons_.empty() ? "" : "-" + std::to_string(daemons_.size());
-        start(devices, held_, commands.daemon, folder / ("weight-cache" + number + ".log"));
+    if (const auto refused = refused_.find(held_); refused != refused_.end()) return load_itself(refused->second);
+    if (const std::string why = why_not_ready(gpus, commands, stop); !why.empty()) {
+        if (!stop.stop_requested()) refused_[held_] = why;
+        return load_itself(why);
     }
-    for (const auto& [devices, daemon] : daemons_)
-        if (const std::string why = wait_until_ready(*daemon, commands, stop); !why.empty()) {
-            if (!stop.stop_requested()) refused_[held_] = why;
-            return load_itself(why);
-        }
     why_not_.clear();
     return commands;
 }
 
-void WeightCache::start(const std::string& gpus, const std::string& key, const Command& command, const fs::path& log) {
+/// Ends daemons that are of no use, starts those that are missing and waits for them. Empty: all hold the weights.
+std::string WeightCache::why_not_ready(const std::vector<std::string>& gpus, const WeightCacheCommands& commands,
+                                       const std::stop_token& stop) {
+    const std::set<std::string> wanted(gpus.begin(), gpus.end());
+    std::set<std::string> useless;
+    for (const auto& [devices, daemon] : daemons_) {
+        const bool runs = daemon->process.running();
+        if (!runs && daemon->ready) ++deaths_[daemon->key];
+        if (!runs || daemon->key != held_ || !wanted.contains(devices)) useless.insert(devices);
+    }
+    end(useless);
+    constexpr int most_deaths = 2;  // each costs a load
+    if (deaths_[held_] >= most_deaths) return "its daemon died " + std::to_string(deaths_[held_]) + " times";
+    try {
+        for (const std::string& devices : wanted)
+            if (!daemons_.contains(devices)) start(devices, held_, commands.daemon);
+    } catch (const std::exception& error) {
+        return error.what();
+    }
+    for (const auto& [devices, daemon] : daemons_)
+        if (std::string why = wait_until_ready(*daemon, commands, stop); !why.empty()) return why;
+    return {};
+}
+
+void WeightCache::start(const std::string& gpus, const std::string& key, const Command& command) {
+    LaunchRequest request{.command = command, .environment = command.environment, .gpus = gpus};
+    for (const auto& [name, value] : options_.environment) request.environment[name] = value;
+    const Launch launch = local_launcher()->launch(request);  // devices are numbered as for the engine
+    std::error_code trouble;
+    int number = 1;
+    const auto log = [&] { return options_.folder / (std::to_string(number) + ".log"); };
+    while (fs::exists(log(), trouble)) ++number;
     ProcessOptions process;
-    process.argv = command.argv;
-    process.environment = command.environment;
-    for (const auto& [name, value] : options_.environment) process.environment[name] = value;
-    if (!gpus.empty()) process.environment["CUDA_VISIBLE_DEVICES"] = gpus;
+    process.argv = launch.argv;
+    process.environment = launch.environment;
     process.files = command.files;
-    process.folder = log.parent_path();
-    process.log = log;
+    process.folder = options_.folder;
+    process.log = log();
     process.log_bytes = options_.log_bytes;
     process.mark = options_.mark;
     process.cores = options_.cores;
@@ -151,18 +191,43 @@ std::string WeightCache::wait_until_ready(Daemon& daemon, const WeightCacheComma
     return {};
 }
 
-void WeightCache::end(Daemon& daemon) const {
+/// All at the same time. Throws as `release`.
+void WeightCache::end(const std::set<std::string>& devices) {
     const std::chrono::milliseconds patience(std::llround(options_.stop_within_seconds * 1000));
-    (void)daemon.process.end(patience);
-    (void)daemon.memory.wait_until_free(daemon.before, patience);
+    std::vector<std::string> reports(devices.size());
+    {
+        std::vector<std::jthread> threads;
+        auto report = reports.begin();
+        for (const std::string& one : devices)
+            threads.emplace_back([&daemon = *daemons_.at(one), &to = *report++, patience] {
+                try {
+                    to = daemon.process.end(patience).report;
+                    to += daemon.memory.wait_until_free(daemon.before, patience);
+                } catch (const std::exception& error) {
+                    to = error.what();
+                }
+            });
+    }
+    std::string all;
+    for (const std::string& report : reports) all += report;
+    for (const std::string& one : devices) daemons_.erase(one);
+    std::error_code trouble;
+    if (daemons_.empty() && !sockets_.empty())
+        for (const fs::directory_entry& left : fs::directory_iterator(sockets_, trouble)) {
+            std::error_code stays;
+            fs::remove_all(left.path(), stays);
+        }
+    if (!all.empty()) throw IoError("a daemon of the weight cache was ended, and something of it is left: " + all);
 }
 
 void WeightCache::release() {
-    for (const auto& [devices, daemon] : daemons_) end(*daemon);
-    daemons_.clear();
-    std::error_code trouble;
-    if (sockets_.empty()) return;
-    for (const fs::directory_entry& left : fs::directory_iterator(sockets_, trouble)) fs::remove_all(left.path(), trouble);
+    std::set<std::string> all;
+    for (const auto& [devices, daemon] : daemons_) all.insert(devices);
+    end(all);
+}
+
+bool WeightCache::alive() const {
+    return std::all_of(daemons_.begin(), daemons_.end(), [](const auto& one) { return one.second->process.running(); });
 }
 
 void WeightCache::give_up(const std::string& why) { refused_[held_] = why; }

@@ -24,6 +24,7 @@ namespace servetune {
 class WeightCache {
 public:
     struct Options {
+        std::filesystem::path folder{};                    ///< for their logs, N.log; absolute
         std::map<std::string, std::string> environment{};  ///< of the study
         std::string mark{};                                ///< of the study (`leftovers`)
         std::vector<int> cores{};                          ///< empty: any
@@ -39,14 +40,15 @@ public:
     WeightCache& operator=(const WeightCache&) = delete;
 
     /// Daemons that hold this configuration's weights, one on each entry of `gpus` (as DeployOptions::gpus); those that
-    /// hold others end first. A daemon that starts prints into `folder`/weight-cache.log. Nothing: this start is to
-    /// load them itself, why is in `why_not`, and no daemon runs. Throws IoError where no folder for their sockets can
-    /// be made.
+    /// hold others end first. Nothing: this start is to load them itself, why is in `why_not`, and no daemon runs.
+    /// Throws as `release`.
     std::optional<WeightCacheCommands> hold(const Composition& composition, const Configuration& configuration, const std::string& model,
-                                            const std::vector<std::string>& gpus, const std::filesystem::path& folder,
-                                            const std::stop_token& stop);
-    /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself.
+                                            const std::vector<std::string>& gpus, const std::stop_token& stop);
+    /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself. Throws IoError where
+    /// one would not go, or the devices' memory stays in use: no engine can be measured then.
     void release();
+    /// Whether every daemon that was held last still runs.
+    [[nodiscard]] bool alive() const;
     /// What was held last is not held again: an engine that took it was not what it is without.
     void give_up(const std::string& why);
 
@@ -54,16 +56,18 @@ public:
 
 private:
     struct Daemon;
-    [[nodiscard]] std::string refused(const std::string& key) const;
+    [[nodiscard]] std::string why_not_ready(const std::vector<std::string>& gpus, const WeightCacheCommands& commands,
+                                            const std::stop_token& stop);
     [[nodiscard]] std::string wait_until_ready(Daemon& daemon, const WeightCacheCommands& commands, const std::stop_token& stop) const;
-    void start(const std::string& gpus, const std::string& key, const Command& command, const std::filesystem::path& log);
-    void end(Daemon& daemon) const;
+    void start(const std::string& gpus, const std::string& key, const Command& command);
+    void end(const std::set<std::string>& devices);
     [[nodiscard]] const std::filesystem::path& sockets();
 
     Options options_;
     std::filesystem::path sockets_{};                         ///< made when it is first needed
     std::map<std::string, std::unique_ptr<Daemon>> daemons_;  ///< by their devices
     std::map<std::string, std::string> refused_{};            ///< by what they would hold: why not
+    std::map<std::string, int> deaths_{};                     ///< of daemons that were ready, by what they held
     std::string held_{};                                      ///< what was held last, without devices
     std::string why_not_{};
 };

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 
 namespace servetune {
 namespace {
@@ -113,9 +114,12 @@ Composition::Words Composition::words_of(const Engine& engine, const Configurati
         }
         add(group.flag, object.dump());
     }
-    if (const auto always = description_.arguments.find(engine.name); always != description_.arguments.end())
-        result.flags.insert(result.flags.end(), always->second.begin(), always->second.end());
     return result;
+}
+
+std::vector<std::string> Composition::arguments_of(const Engine& engine) const {
+    const auto always = description_.arguments.find(engine.name);
+    return always == description_.arguments.end() ? std::vector<std::string>{} : always->second;
 }
 
 Command Composition::render(const Configuration& configuration, const LaunchTarget& target) const {
@@ -130,6 +134,8 @@ Command Composition::render(const Configuration& configuration, const LaunchTarg
         command.argv.push_back(with_texts(word, {{"model", words.model}, {"host", target.host}, {"port", std::to_string(target.port)}}));
     }
     command.argv.insert(command.argv.end(), words.flags.begin(), words.flags.end());
+    const std::vector<std::string> always = arguments_of(engine);
+    command.argv.insert(command.argv.end(), always.begin(), always.end());
     return command;
 }
 
@@ -171,6 +177,14 @@ WeightCacheCommands Composition::render_weight_cache(const Configuration& config
     WeightCacheCommands result{words.model, {{}, std::move(words.environment), std::move(words.files)}};
     for (const std::string& word : declared.launch) result.daemon.argv.push_back(with_texts(word, values));
     result.daemon.argv.insert(result.daemon.argv.end(), words.flags.begin(), words.flags.end());
+    std::set<std::string> shared(declared.arguments.begin(), declared.arguments.end());
+    for (const std::string& name : declared.parameters)
+        if (const EngineParameter* parameter = engine.find(name)) shared.insert(destination_of(engine, *parameter).flag);
+    bool takes = false;  // a value behind such a flag is a word of its own, or stands behind `=`
+    for (const std::string& word : arguments_of(engine)) {
+        if (word.starts_with("-")) takes = shared.contains(word.substr(0, word.find('=')));
+        if (takes) result.daemon.argv.push_back(word);
+    }
     for (const std::string& word : declared.engine) result.engine_adds.argv.push_back(with_texts(word, values));
     for (const auto& [name, value] : declared.environment)
         result.daemon.environment[name] = result.engine_adds.environment[name] = with_texts(value, values);

@@ -63,8 +63,8 @@ std::string why_inconclusive(const ReportView& view) {
                             100 * result.drift));
         case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
         case Doubt::never_cold:
-            return "The best configuration was only measured with weights of the engine's cache, and the time was over before a cold "
-                   "start could confirm it.";
+            return "The best configuration was only measured with weights of the engine's cache, and " +
+                   std::string(result.to_confirm ? "no cold start has confirmed it." : "its cold starts came to nothing.");
     }
     return "";
 }

@@ -87,6 +87,7 @@ WeightCacheDaemon read_weight_cache(const Yaml& node) {
     read(node, table.launch, result.launch);
     if (result.launch.empty()) node.at(table.launch).fail("a command begins with at least one word");
     read(node, table.parameters, result.parameters);
+    read(node, table.arguments, result.arguments);
     if (const Yaml* when = node.find(table.when)) result.when = read_conditions(*when);
     read(node, table.engine, result.engine);
     read(node, table.environment, result.environment);

@@ -116,6 +116,7 @@ inline constexpr struct WeightCacheKeys {
     static constexpr std::string_view called = "weight_cache";
     Key launch{"launch", is::list_of<is::word>, "the daemon's command, with {model} and {folder}, a folder for its sockets", required};
     Key parameters{"parameters", is::list_of<is::name>, "the daemon gets their flags too: the weights depend on them", required};
+    Key arguments{"arguments", is::list_of<is::word>, "flags that the daemon gets too, where a study has them under `arguments`"};
     Key when{"when", is::conditions, "as of a parameter; else the engine takes no weights from it"};
     Key engine{"engine", is::list_of<is::word>, "further words of the engine's command, with {folder}", required};
     Key environment{"environment", is::mapping_of<is::text>, "of the daemon and the engine, with {folder}"};

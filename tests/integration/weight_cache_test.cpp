@@ -68,6 +68,7 @@ struct DaemonWorld {
         composition = std::make_unique<Composition>(std::move(found));
         WeightCache::Options options;
         options.environment = {{"HF_HOME", hub.folder.path().string()}, {"SIMENGINE_OPTIONS", "--start-scale 1000"}};
+        options.folder = folder.path() / "weight-cache";
         options.mark = here;
         options.stop_within_seconds = 5;
         cache = std::make_unique<WeightCache>(options);
@@ -79,7 +80,7 @@ struct DaemonWorld {
 
     [[nodiscard]] std::optional<WeightCacheCommands> hold(const Assignment& values, const std::vector<std::string>& gpus = {""},
                                                           const std::stop_token& stop = {}) const {
-        return cache->hold(*composition, with_values(*composition, values), "Qwen/Qwen3-8B", gpus, folder.path() / "trial", stop);
+        return cache->hold(*composition, with_values(*composition, values), "Qwen/Qwen3-8B", gpus, stop);
     }
     /// A line for each daemon that was started.
     [[nodiscard]] std::vector<std::string> started() const {
@@ -108,6 +109,7 @@ TEST_CASE("weight cache: a daemon serves all configurations with its weights, an
     CHECK(words_hold(world.started().at(0), "preload --model Qwen/Qwen3-8B --weight-cache-socket-dir "));
     CHECK(first->engine_adds.argv.at(0) == "--load-format");
     CHECK(words_hold(first->engine_adds.argv.at(3), "\"fallback\":false"));
+    CHECK(fs::exists(world.folder.path() / "weight-cache/1.log"));
     CHECK(world.hold({{"max_num_seqs", 512}, {"enable_prefix_caching", false}}));
     CHECK(world.started().size() == 1);
 
@@ -119,6 +121,17 @@ TEST_CASE("weight cache: a daemon serves all configurations with its weights, an
 
     world.cache->release();
     CHECK_FALSE(alive(world.id(1)));
+}
+
+TEST_CASE("weight cache: the daemon gets those of the study's arguments that it takes, and no key") {
+    std::vector<Engine> engines = Catalogue::standard().engines();
+    std::erase_if(engines, [](const Engine& engine) { return engine.name != "vllm"; });
+    const Composition composition(
+        {.engines = std::move(engines),
+         .arguments = {
+             {"vllm", {"--api-key", "secret", "--trust-remote-code", "--revision", "v2", "--dtype=half", "--chat-template", "x"}}}});
+    const WeightCacheCommands commands = composition.render_weight_cache(with_values(composition, {}), "m", "/f");
+    CHECK(commands.daemon.text() == "vllm preload --model m --weight-cache-socket-dir /f --trust-remote-code --revision v2 --dtype=half");
 }
 
 TEST_CASE("weight cache: a checkpoint that is replaced under its name is loaded anew") {
@@ -156,9 +169,13 @@ TEST_CASE("weight cache: what cannot be held is loaded by the engine, with the d
 TEST_CASE("weight cache: a daemon that dies is started again, and one that never holds weights only once") {
     const DaemonWorld world;
     REQUIRE(world.hold({}));
-    REQUIRE(kill(world.id(0), SIGKILL) == 0);
-    REQUIRE(comes_true([&] { return !alive(world.id(0)); }));
-    REQUIRE(world.hold({}));
+    CHECK(world.cache->alive());
+    for (const std::size_t number : {0, 1}) {
+        REQUIRE(kill(world.id(number), SIGKILL) == 0);
+        REQUIRE(comes_true([&] { return !world.cache->alive(); }));
+        CHECK(world.hold({}).has_value() == (number == 0));
+    }
+    CHECK(world.cache->why_not() == "its daemon died 2 times");
     CHECK(world.started().size() == 2);
 
     world.folder.write("broken", "");
@@ -183,6 +200,7 @@ TEST_CASE("weight cache: one daemon for each copy's devices, and a stop is heard
     stop.request_stop();
     CHECK_FALSE(world.hold({{"quantization", "fp8"}}, {"1"}, stop.get_token()));
     for (std::size_t i = 0; i < world.started().size(); ++i) CHECK_FALSE(alive(world.id(i)));
+    CHECK(world.cache->alive());                          // none is held
     CHECK(world.hold({{"quantization", "fp8"}}, {"1"}));  // a stop is held against nobody
 }
 
@@ -267,6 +285,8 @@ TEST_CASE("weight cache: what fails with it is measured without it before it is 
         CHECK(words_hold(ran.out, best_command));
         for (const Trial& trial : cached.study.trials()) CHECK(figure_of(trial, "weight_cache") == 0);
         CHECK(cached.started(from_the_cache).size() == 1);  // given up
+        CHECK(fs::exists(cached.study.directory() / "trials/1/engine-with-cached-weights.log"));
+        CHECK(words_hold(ran.err, "once more from a cold start"));
     }
     SECTION("the configuration's fault") {
         const CachedStudy cached;
@@ -329,6 +349,7 @@ TEST_CASE("weight cache: asked for where it cannot be, a study is refused with t
              {"llama.cpp", "", "", "llama.cpp has none"},
              {"vllm", "", "engine_versions: {vllm: \"0.24.0\"}\n", "vllm has one from 0.31, and the study is for 0.24.0"},
              {"sglang", "", "engine_versions: {sglang: \"0.5.9\"}\n", "sglang has one from 0.5.19, and the study is for 0.5.9"},
+             {"vllm", ", log_bytes: 0", "", "`log_bytes` above 0 wanted"},
              {"vllm", ", launcher: podman, container: {image: vllm}", "", "must be processes of this machine: launcher: local"}}) {
         const Ran found = validated(engine, deploy, more);
         INFO(found.out << found.err);

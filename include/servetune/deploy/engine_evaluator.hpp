@@ -47,8 +47,8 @@ class WeightCache;
 ///
 /// With `weight_cache` the first measurement of a configuration takes its weights from a daemon that keeps them in the
 /// devices' memory from trial to trial (WeightCacheDaemon), where its engine can. Cold starts decide all the same: the
-/// default's, every repeat's, and those of workloads that are only reported. What fails with weights of the cache is
-/// measured from a cold start before it is told. A measurement has `weight_cache`, 1 where it took them, and
+/// default's, every repeat's, those of workloads that are only reported and of configurations that the quality gate
+/// asks. What fails with weights of the cache is measured from a cold start before it is told. A measurement has `weight_cache`, 1 where it took them, and
 /// `trial_weight_cache_seconds`, for which the trial waited for the daemon.
 ///
 /// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and
@@ -82,7 +82,8 @@ public:
 private:
     struct Running;
     class OneTrial;
-    [[nodiscard]] bool doubts(const Outcome& outcome) const;
+    [[nodiscard]] Outcome evaluated(const Configuration& configuration, const EvaluationContext& context, std::size_t attempt);
+    [[nodiscard]] std::string doubt_of(const Outcome& outcome) const;
     [[nodiscard]] std::vector<std::string> gpus_for(const Configuration& configuration);
     [[nodiscard]] std::int64_t devices_to_ask_for(const Configuration& configuration) const;
     [[nodiscard]] std::vector<std::vector<int>> cores_for(const std::vector<std::string>& gpus) const;
@@ -94,6 +95,7 @@ private:
     std::optional<FoundDevices> found_{};  ///< once the first trial asks
     DeviceTopology topology_{};            ///< the same
     std::optional<QualityGate> quality_{};
+    Configuration usual_;                        ///< the space's default
     std::unique_ptr<WeightCache> weight_cache_;  ///< null: not asked for
     std::string why_no_cache_{};                 ///< as it was said last
     int failures_without_it_too_ = 0;            ///< of those that failed with weights of the cache

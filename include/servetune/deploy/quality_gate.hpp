@@ -65,6 +65,8 @@ public:
     /// `quality_drop`; no metric where the default has not been asked (it never served). A broken limit on it is a
     /// failure, so that no load test is spent on it, and so is a server that does not answer.
     std::variant<Metrics, Failure> of(const Server& server, const Configuration& configuration, const std::stop_token& stop);
+    /// Whether this configuration sets anything that may touch answers.
+    [[nodiscard]] bool touches(const Configuration& configuration) const { return !touching(configuration).empty(); }
     /// Whether this configuration is to be compared with answers of the default, and there are none.
     [[nodiscard]] bool lacks_default(const Configuration& configuration) const {
         return !found_.contains("") && !touching(configuration).empty();

@@ -181,6 +181,8 @@ private:
     /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of all.
     [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
                                  const std::vector<std::string>* only) const;
+    /// The study's own words at the end of each command.
+    [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
     /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
     [[nodiscard]] bool conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
                                        bool where_unset) const;

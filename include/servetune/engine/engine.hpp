@@ -71,6 +71,7 @@ inline constexpr std::array<std::string_view, 6> model_facts{"model.layers",   "
 /// map them and load nothing. Words and values may hold {model} and {folder}, a folder for its sockets.
 struct WeightCacheDaemon {
     std::vector<std::string> launch{};                 ///< its command
+    std::vector<std::string> arguments{};              ///< flags that it takes too where the study gives them to every command
     std::vector<std::string> parameters{};             ///< whose flags it is given too: those that the weights depend on
     std::vector<Condition> when{};                     ///< all must hold, or the engine takes no weights from it
     std::vector<std::string> engine{};                 ///< further words of the engine's command

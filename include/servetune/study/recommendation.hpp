@@ -142,8 +142,9 @@ inline bool mostly_disturbed(const Standing& standing, const Decision& decision)
 
 /// Whether all that was measured of a configuration was with weights of a cache.
 inline bool only_with_cached_weights(const Standing& standing) {
-    return std::none_of(standing.trials.begin(), standing.trials.end(),
-                        [](const Trial* trial) { return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights(); });
+    return standing.measured() > 0 && std::none_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
+               return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights();
+           });
 }
 
 /// Whether a gain would be proven if nobody looked at the machine's drift.
@@ -251,10 +252,10 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     if (smallest != base && (mostly_disturbed(*smallest, problem.decision) || mostly_disturbed(*winner, problem.decision)))
         return inconclusive(Doubt::winner_disturbed);
     if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
-    for (const Standing* one : {smallest, winner})
-        if (one != base && only_with_cached_weights(*one)) {
-            const bool failed = std::any_of(one->trials.begin(), one->trials.end(), [](const Trial* trial) { return trial->failure(); });
-            if (!failed) result.to_confirm = one->configuration;  // else a cold start was tried
+    for (const Standing* one : {smallest, winner, base})
+        if (one != nullptr && only_with_cached_weights(*one)) {
+            constexpr std::size_t most_trials = 3;  // the one that was measured, and two that came to nothing
+            if (one->measured() == 1 && one->trials.size() <= most_trials) result.to_confirm = one->configuration;
             return inconclusive(Doubt::never_cold);
         }
     if (smallest == base && result.drift > 0 && gains_without_drift(problem, history)) return inconclusive(Doubt::machine_drifted);
@@ -262,7 +263,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;
     result.conclusion = result.keep_default ? Conclusion::keep_default : Conclusion::recommended;
-    if (best != smallest) result.given_away = judged_gain(problem, standings, *best, *smallest);
+    if (best != smallest && !only_with_cached_weights(*best)) result.given_away = judged_gain(problem, standings, *best, *smallest);
     result.unknown = smallest->unknown;
     if (result.default_passes) result.gain = judged_gain(problem, standings, *smallest, *base);
     std::vector<Estimate> estimates;

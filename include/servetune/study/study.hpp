@@ -94,8 +94,8 @@ public:
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
 
 private:
-    /// The part of `spent` that looks at the clocks.
-    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds) const;
+    /// The part of `spent` that looks at the clocks; `ahead`: seconds from now.
+    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds, double ahead = 0) const;
     /// Whether the space (still) has the configuration of an open trial.
     [[nodiscard]] bool in_space(std::uint64_t id) const { return problem_.space.feasible(trials_[id].configuration); }
     void take_up_open_trials();
@@ -135,15 +135,17 @@ inline const Trial& Study::add(Configuration configuration, std::string workload
     return trials_.back();
 }
 
-inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds) const {
-    if (seconds >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
-    if (options_.now() + index_.longest_seconds() > budget.until) return StopReason::deadline;
+inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds, double ahead) const {
+    if (seconds + ahead >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+    if (options_.now() + ahead + index_.longest_seconds() > budget.until) return StopReason::deadline;
     return std::nullopt;
 }
 
 inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
     if (told_in_search() >= budget.trials) return StopReason::trials_spent;
-    return time_spent(budget, seconds);
+    if (const auto reason = time_spent(budget, seconds)) return reason;
+    const auto reason = time_spent(budget, seconds, index_.longest_seconds());
+    return reason && recommendation().to_confirm ? reason : std::nullopt;  // the time of the confirmation is kept
 }
 
 inline std::size_t Study::in_hand() const {
@@ -225,76 +227,6 @@ inline void Study::tell(std::uint64_t id, Outcome outcome) {
     index_.told(trials_[id]);
 }
 
-inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std::stop_token& stop, Observer* observer) {
-    const std::uint64_t id = trial.id;
-    start(id);
-    if (observer != nullptr) observer->started(trials_[id]);
-    Outcome outcome = evaluator.evaluate(trials_[id].configuration, context_of(problem_, trials_, trials_[id], stop));
-    const auto* failure = std::get_if<Failure>(&outcome);
-    if (stop.stop_requested() && failure != nullptr && failure->kind == FailureKind::cancelled) return false;
-    tell(id, std::move(outcome));
-    if (observer != nullptr) observer->told(trials_[id], trials_);
-    return true;
-}
-
-inline AskResult::Finished Study::search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop,
-                                         Observer* observer) {
-    const std::size_t first_of_run = trials_.size();
-    take_up_open_trials();  // also those that were asked by hand before
-    for (;;) {
-        if (stop.stop_requested()) return {StopReason::stopped_by_user};
-        if (auto finished = ended(budget, began, first_of_run)) return *finished;
-        const AskResult asked = next();
-        if (asked.finished() != nullptr) return *asked.finished();
-        if (asked.waiting()) return {StopReason::strategy_finished, "the strategy waits, though no trial is under way"};
-        if (!evaluate(*asked, evaluator, stop, observer)) return {StopReason::stopped_by_user};
-    }
-}
-
-inline std::optional<StopReason> Study::confirm_and_report(Evaluator& evaluator, const Budget& budget, double began,
-                                                           const std::stop_token& stop, Observer* observer) {
-    const auto measure = [&](const auto& trial) -> std::optional<StopReason> {
-        if (stop.stop_requested()) return StopReason::stopped_by_user;
-        if (const auto reason = time_spent(budget, options_.steady() - began)) return reason;
-        return evaluate(trial(), evaluator, stop, observer) ? std::nullopt : std::optional(StopReason::stopped_by_user);
-    };
-    Recommendation result = recommendation();
-    for (; result.to_confirm; result = recommendation())
-        if (const auto reason = measure([&] { return add(*result.to_confirm, "", "confirmed from a cold start"); })) return reason;
-    if (!result.best) return std::nullopt;
-    for (const std::string& workload : options_.report_workloads)
-        for (const Configuration& configuration : {result.default_configuration, result.recommended}) {
-            const auto mine = [&](const Trial& trial) { return trial.workload == workload && trial.configuration == configuration; };
-            const auto found = std::find_if(trials_.begin(), trials_.end(), mine);
-            if (found != trials_.end() && found->told()) continue;
-            const auto trial = [&] { return found != trials_.end() ? *found : add(configuration, workload, "report: " + workload); };
-            if (const auto reason = measure(trial)) return reason;
-        }
-    return std::nullopt;
-}
-
-inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std::stop_token& stop, Observer* observer) {
-    Summary summary;
-    try {
-        check_options("the budget", budget.why_invalid());
-        const double began = options_.steady();
-        if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
-        AskResult::Finished finished = search(evaluator, budget, began, stop, observer);
-        summary.reason = finished.reason;
-        summary.message = std::move(finished.why);
-        if (summary.reason != StopReason::stopped_by_user)
-            summary.reason = confirm_and_report(evaluator, budget, began, stop, observer).value_or(summary.reason);
-    } catch (const std::exception& error) {
-        summary.reason = StopReason::error;
-        summary.message = error.what();
-    }
-    try {
-        summary.recommendation = recommendation();  // also after an error: of the trials recorded until then
-    } catch (const std::exception& error) {
-        if (summary.reason != StopReason::error) summary.message = error.what();  // else the first error is the cause
-        summary.reason = StopReason::error;
-    }
-    return summary;
-}
-
 }  // namespace servetune
+
+#include "servetune/study/study_run.hpp"

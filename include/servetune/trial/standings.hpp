@@ -104,13 +104,17 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
         if (is_new) standings_.push_back({trial->configuration, {}, std::vector<GoalFigures>(goals_.size())});
         standings_[at->second].trials.push_back(trial);
     }
-    // A cold start is what will be served: once there is one, measurements with cached weights count no more.
+    // A cold start is what will be served: once one was measured or failed, measurements with cached weights count no
+    // more.
+    const auto with_cache = [](const Trial* trial) {
+        return trial->measurement() != nullptr && trial->measurement()->with_cached_weights();
+    };
+    const auto cold = [](const Trial* trial) {
+        return trial->failure() != nullptr ? teaches(trial->failure()->kind)
+                                           : trial->measurement() != nullptr && !trial->measurement()->with_cached_weights();
+    };
     for (Standing& standing : standings_)
-        if (std::any_of(standing.trials.begin(), standing.trials.end(),
-                        [](const Trial* trial) { return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights(); }))
-            std::erase_if(standing.trials, [](const Trial* trial) {
-                return trial->measurement() != nullptr && trial->measurement()->with_cached_weights();
-            });
+        if (std::any_of(standing.trials.begin(), standing.trials.end(), cold)) std::erase_if(standing.trials, with_cache);
     for (Standing& standing : standings_) judge(standing, objective, decision);
     for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
         if (!usual || standings_[i].configuration == *usual) usual_ = i;

@@ -189,13 +189,18 @@ std::shared_ptr<const Launcher> launcher_with_models(ContainerOptions options, c
 }
 
 void check_weight_cache(const StudyFile& file) {
+    const std::string place = file.file.string() + ": `weight_cache` of `deploy`: ";
+    if (file.objective.several())
+        throw UsageError(place + "of several goals the whole front would have to be confirmed from cold starts: state one goal");
+    if (std::get<DeployChoice>(file.measuring).options.deploy.log_bytes == 0)
+        throw UsageError(place + "an engine says in its log that it took the weights: `log_bytes` above 0 wanted");
     std::string none;
     for (const Engine& engine : file.composition->engines()) {
         const std::string why = file.composition->why_no_weight_cache(engine);
         if (why.empty()) return;
         none += (none.empty() ? "" : "; ") + why;
     }
-    throw UsageError(file.file.string() + ": `weight_cache` of `deploy`: " + none);
+    throw UsageError(place + none);
 }
 
 void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem::path& folder, const RunHooks& hooks) {
