@@ -275,6 +275,29 @@ TEST_CASE("weight cache: a study takes weights from it where it looks, and start
     CHECK(cached.study.left().empty());
 }
 
+TEST_CASE("weight cache: an engine that serves on for another level of load still has weights of the cache") {
+    DeployedStudy::Text text;
+    text.space = "{max_num_seqs: {choice: [4, 32], default: 4}}";
+    text.workload = "{kind: random, input_tokens: 64, output_tokens: 32}, requests: 16";
+    text.deploy += ", weight_cache: on";
+    text.more += "load: {concurrency: {choice: [2, 8], ordered: true, default: 2}}\n";
+    const DeployedStudy study(text);
+    const HubFolder hub;
+    const Ran ran = study.run({}, {"/usr/bin/env", "HF_HOME=" + hub.folder.path().string()});
+    INFO(ran.out << ran.err);
+    REQUIRE(ran.code == 0);
+    bool served_on = false;
+    for (const Trial& trial : study.trials()) {
+        INFO(trial.id << ": " << trial.configuration.text() << ": " << trial.why);
+        if (trial.why == "confirmed from a cold start") continue;
+        const bool usual = *trial.configuration.find("max_num_seqs") == Value(std::int64_t{4});
+        CHECK(figure_of(trial, "weight_cache") == (usual ? 0 : 1));
+        served_on = served_on || (!usual && figure_of(trial, "trial_start_seconds") == 0);
+    }
+    CHECK(served_on);
+    CHECK(study.left().empty());
+}
+
 TEST_CASE("weight cache: what fails with it is measured without it before it is told") {
     SECTION("the cache's fault") {
         const CachedStudy cached;
