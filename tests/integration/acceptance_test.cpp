@@ -82,7 +82,7 @@ bool fails(const std::string& out, int step) { return out.find("step " + std::to
 
 }  // namespace
 
-TEST_CASE("acceptance: every step passes on an engine that does as it should, and leaves its evidence") {
+TEST_CASE("acceptance: every step passes on an engine that does as it should, and leaves its evidence", "[acceptance]") {
     const TemporaryFolder folder;
     const ScriptRun ended =
         accept(folder, "vllm", "", {"--requests", "40", "--runs", "2", "--trials", "3", "--noise-limit", "100000"});  // the machine is busy
@@ -106,7 +106,7 @@ TEST_CASE("acceptance: every step passes on an engine that does as it should, an
     CHECK(read_file(evidence / "summary.txt").find("step 5  PASS") != std::string::npos);
 }
 
-TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1") {
+TEST_CASE("acceptance: an engine that is broken fails the step that finds it, with exit code 1", "[acceptance]") {
     const TemporaryFolder folder;
     const std::vector<std::string> deploy{"--requests", "20", "--step", "2"};
     const ScriptRun dead = accept(folder, "vllm", "--misbehave exit_at_once", deploy);
@@ -127,7 +127,7 @@ TEST_CASE("acceptance: an engine that is broken fails the step that finds it, wi
     CHECK(fails(nothing_to_kill.out, 5));
 }
 
-TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in stand-ins") {
+TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in stand-ins", "[acceptance]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "350.00");
     const ScriptRun ended =
@@ -145,7 +145,7 @@ TEST_CASE("acceptance: power, containers and two GPUs pass where they are, in st
     CHECK(read_file(folder.path() / "acceptance/8-container/results/report.md").find("container of podman") != std::string::npos);
 }
 
-TEST_CASE("acceptance: what a machine does not have is not here, with the reason, and a power that cannot be fails") {
+TEST_CASE("acceptance: what a machine does not have is not here, with the reason, and a power that cannot be fails", "[acceptance]") {
     const TemporaryFolder folder;
     add_stand_ins(folder, "[N/A]", 1);
     const ScriptRun absent =
@@ -165,7 +165,7 @@ TEST_CASE("acceptance: what a machine does not have is not here, with the reason
     CHECK(impossible.out.find("a mean power of 5 W for 1 GPU(s), 20 to 2000 W each wanted") != std::string::npos);
 }
 
-TEST_CASE("acceptance: the other engines' studies say the flags that those engines have") {
+TEST_CASE("acceptance: the other engines' studies say the flags that those engines have", "[acceptance]") {
     const TemporaryFolder folder;
     for (const auto& [engine, program] :
          {std::pair{"sglang", "python3"}, std::pair{"tensorrt-llm", "trtllm-serve"}, std::pair{"llama.cpp", "llama-server"}}) {
@@ -182,7 +182,7 @@ TEST_CASE("acceptance: the other engines' studies say the flags that those engin
     }
 }
 
-TEST_CASE("acceptance: wrong words are told, and nothing is run") {
+TEST_CASE("acceptance: wrong words are told, and nothing is run", "[acceptance]") {
     const TemporaryFolder folder;
     CHECK(accept(folder, "vllm", "", {"--step", "10"}).code == 2);
     CHECK(accept(folder, "vllm", "", {"--runs", "1"}).code == 2);
@@ -194,7 +194,7 @@ TEST_CASE("acceptance: wrong words are told, and nothing is run") {
     CHECK_FALSE(fs::exists(folder.path() / "acceptance/2-default"));
 }
 
-TEST_CASE("acceptance: without the engine its steps are skipped, and that is no success") {
+TEST_CASE("acceptance: without the engine its steps are skipped, and that is no success", "[acceptance]") {
     const TemporaryFolder folder;
     ChildProcess process(
         {"/usr/bin/env", "PATH=/usr/bin:/bin", (fs::path(SERVETUNE_SOURCE) / "scripts/acceptance-gpu").string(), "--engine", "vllm",
