@@ -22,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <filesystem>
 #include <iostream>
 
 namespace autotune {
@@ -242,7 +243,9 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
     answers.model = questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
                                      server ? server->models.front() : "", [](const std::string& said) {
                                          if (said.empty()) throw UsageError("which model is served? Say it with --model");
-                                         return said;
+                                         std::error_code unknown;  // a file of this folder: engines run in folders of their own
+                                         const bool here = !said.starts_with('/') && std::filesystem::exists(said, unknown);
+                                         return here ? std::filesystem::absolute(said).lexically_normal().string() : said;
                                      });
     answers.hardware =
         questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware,

@@ -75,6 +75,9 @@ TEST_CASE("first study: init finds engine and GPU and writes a study that valida
     CHECK(again.code == 2);
     CHECK(has(again.err, "study.yaml is there already"));
     CHECK(machine.run({"init", "--model", "m", "--yes", "--force"}).code == 0);
+    machine.folder().write("m.gguf", "");
+    REQUIRE(machine.run({"init", "--model", "m.gguf", "--yes", "--force"}).code == 0);
+    CHECK(has(read_file(machine.folder().path() / "study.yaml"), "model: \"" + (machine.folder().path() / "m.gguf").string() + "\""));
 }
 
 TEST_CASE("first study: init says what it cannot find, and refuses what cannot be") {

@@ -234,6 +234,9 @@ TEST_CASE("a model that is a path must be there before an engine is started") {
     CHECK(has(missing(nowhere).front(), "the model '" + nowhere + "' does not exist: looked for " + nowhere));
     CHECK(missing("nowhere.gguf").size() == 1);
     CHECK(missing("./nowhere").size() == 1);
+    const std::string relative = "./" + std::filesystem::relative(model).string();  // engines would look for it in their trial's folder
+    REQUIRE(missing(relative).size() == 1);
+    CHECK(has(missing(relative).front(), "engines run in their trial's folder: write " + model.string()));
     CHECK(missing(nowhere, "{attach: http://127.0.0.1:1}").empty());  // it is on another machine, perhaps
     CHECK(missing(model.string(), "{deploy: {}}", "space: {cache_type_k: {choice: [f16, q8_0], checkpoints: {q8_0: " + nowhere + "}}}\n")
               .size() == 1);
