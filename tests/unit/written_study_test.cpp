@@ -245,3 +245,15 @@ TEST_CASE("written study: the version of a file counts for its results only") {
     });
     CHECK(has(error, "a study has one version of vllm, and its results are of 0.17.0 and 0.24.0"));
 }
+
+TEST_CASE("written study: a count that no integer holds is refused, never another number") {
+    const TemporaryFolder folder;
+    std::string huge = serving_json(8, 6400, ", \"random_input_len\": 1");
+    huge.replace(huge.find("51200"), 5, "1e308");
+    const auto error = message_of<SpaceError>([&] {
+        (void)write_study(source_of({{"a.json", huge}, {"b.json", huge}}), request_for("", {"engine=vllm", "a.json:max_num_seqs=64"}),
+                          folder.path() / "study.yaml", shipped_catalogue);
+    });
+    INFO(error);
+    CHECK(has(error, "no such number of requests or tokens: 1e+306"));
+}
