@@ -82,7 +82,7 @@ class RowReader {
 public:
     explicit RowReader(const StudyFile& study)
         : study_(study), space_(study.composition->parameters()), commands_(study.composition->engines(), study.search_spaces) {
-        const Catalogue catalogue(study.search_spaces);
+        const Catalogue catalogue = study.catalogue();
         hardware_ = catalogue.hardware(study.hardware);
         models_ = catalogue.all_models();
         for (const Engine& engine : study.composition->engines())
