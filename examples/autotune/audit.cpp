@@ -232,12 +232,16 @@ int audit(const AuditArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
     const std::vector<Engine> engines = catalogue.engines();
     Known known{catalogue.all_hardware(), catalogue.all_models(), engines, CommandReader(engines, catalogue.root())};
+    if (arguments.study) {
+        known.study = load_study(*arguments.study, catalogue);
+        known.hardware = known.study->catalogue().all_hardware();
+        known.models = known.study->catalogue().all_models();
+    }
     if (!arguments.hardware.empty()) known.given_hardware = catalogue.hardware(arguments.hardware);
     if (!arguments.model.empty()) {
         (void)catalogue.model(arguments.model);  // throws for one that is not known
         known.given_model = arguments.model;
     }
-    if (arguments.study) known.study = load_study(*arguments.study, catalogue);
 
     std::vector<Audited> all;
     std::size_t unreadable = 0;

@@ -71,7 +71,7 @@ int fit_table(const FitArguments& arguments) {
         if (arguments.json) all[engine] = fit_json(result);
         else print_fit(engine, result, rows.size());
         if (!arguments.output) continue;
-        const Catalogue catalogue(study.search_spaces);
+        const Catalogue catalogue = study.catalogue();
         const auto shipped = catalogue.find("traits", engine, catalogue.root() / "traits");
         const std::string source =
             fmt::format("fitted to {} ({} rows): {}", arguments.table.filename().string(), rows.size(), goodness(result));

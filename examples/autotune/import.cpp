@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <cstdio>
 
 namespace autotune {
@@ -90,6 +91,12 @@ int import_document(const ImportArguments& arguments) {
         for (const PublishedResult& result : results)
             if (!study && !arguments.write_study && !result.not_recognised.empty())
                 put(stderr, "  block {} has no command: command not recognised: {}\n", result.index, result.not_recognised);
+        const auto unknown = std::count_if(results.begin(), results.end(), [](const PublishedResult& result) {
+            return result.not_recognised.empty() && result.arguments_unknown;
+        });
+        if (!study && !arguments.write_study && unknown > 0)
+            put(stderr, "  {} of {} have no command: command not in the file (--write-study takes it from --set)\n", unknown,
+                results.size());
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
         for (const PublishedResult& result : results)

@@ -163,6 +163,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     }
     std::vector<std::string> warnings = setup.file.warnings;
     for (const std::string& note : setup.file.composition->notes()) warnings.push_back(note);
+    for (std::string& fact : facts_to_know(setup.file)) warnings.push_back(std::move(fact));
     for (std::string& same : same_commands(setup)) warnings.push_back(std::move(same));
     if (arguments.ask_installed)
         for (std::string& missing : missing_here(setup)) warnings.push_back(std::move(missing));

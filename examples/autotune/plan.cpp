@@ -236,7 +236,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
                                  "), which is not on the PATH here");
     if (file.hardware.empty()) return result;
     const std::vector<std::string> gpus = gpus_here();
-    const auto known = Catalogue(file.search_spaces).all_hardware();
+    const auto known = file.catalogue().all_hardware();
     const auto meant = hardware_in(file.hardware, known);
     const auto found = gpus.empty() ? std::nullopt : hardware_in(gpus.front(), known);
     if (meant && found && meant->name != found->name)
@@ -244,6 +244,18 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
     if (!gpus.empty() && file.devices && static_cast<std::size_t>(*file.devices) > gpus.size())
         result.push_back("the study is for " + std::to_string(*file.devices) + " GPUs, and nvidia-smi finds " +
                          std::to_string(gpus.size()) + " here");
+    return result;
+}
+
+std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
+    std::vector<std::string> result;
+    const Catalogue catalogue = file.catalogue();
+    const auto chip =
+        !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.hardware, catalogue.all_hardware());
+    if (chip)
+        if (std::string note = chip->note_of_unverified(); !note.empty()) result.push_back(std::move(note));
+    if (const auto served = served_model(file.model, catalogue.all_models()))
+        if (std::string note = note_of(*served, file.model); !note.empty()) result.push_back(std::move(note));
     return result;
 }
 

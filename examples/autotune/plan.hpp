@@ -53,4 +53,9 @@ std::vector<std::string> missing_here(const servetune::StudySetup& setup);
 /// Files of workloads that are not there, of a study that sends them to a server.
 std::vector<std::string> missing_data(const servetune::StudyFile& file);
 
+/// What a person should know of the facts that predictions and the audit rest on, a sentence each: figures of the
+/// hardware that nobody saw in a data sheet, and what the model's name was taken for. `hardware`: in place of the
+/// study's.
+std::vector<std::string> facts_to_know(const servetune::StudyFile& file, const std::string& hardware = "");
+
 }  // namespace autotune

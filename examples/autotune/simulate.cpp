@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "commands.hpp"
 #include "output.hpp"
+#include "plan.hpp"
 #include "stop_signals.hpp"
 
 #include "servetune/base/error.hpp"
@@ -47,7 +48,9 @@ void print_predictions(const StudyFile& file, const std::string& hardware, const
                        const std::vector<PredictedTrial>& predictions, const std::vector<DistinctPrediction>& best,
                        const SimulateEvaluator& evaluator) {
     const std::string& metric = problem.objective.leading().metric;
-    put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n\n", file.model, hardware);
+    put(stdout, "PREDICTED, not measured: {} on {}, by the cost model and the simulator\n", file.model, hardware);
+    for (const std::string& fact : facts_to_know(file, hardware)) put(stdout, "take care: {}\n", fact);
+    put(stdout, "\n");
     put(stdout, "{} of {:.6g} configurations simulated", predictions.size(), problem.feasible.size());
     for (const auto& [kind, count] : failures_of(predictions)) put(stdout, ", {} {}", count, kind);
     put(stdout, "\n\n");
@@ -100,6 +103,7 @@ int simulate(const SimulateArguments& arguments) {
         put_json(OrderedJson{{"study", file.name},
                              {"kind", "prediction"},
                              {"hardware", hardware},
+                             {"take_care", facts_to_know(file, hardware)},
                              {"simulated", predictions.size()},
                              {"failures", failures_of(predictions)},
                              {"objective", file.objective.leading().metric},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/whole_number.hpp"
 #include "servetune/engine/engine.hpp"
 #include "servetune/perf/engine_traits.hpp"
 #include "servetune/perf/hardware_spec.hpp"
@@ -39,9 +40,14 @@ public:
         const auto found = value(concept_name);
         return found ? number_of(*found) : std::nullopt;
     }
-    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
+    /// Cut to whole, and to what leaves room to multiply: a larger one is refused where it is used.
+    [[nodiscard]] std::optional<std::int64_t> whole(std::string_view concept_name) {
+        constexpr std::int64_t most = std::int64_t{1} << 53;
         const auto found = number(concept_name);
-        return found ? static_cast<std::int64_t>(*found) : otherwise;
+        return found ? std::optional(whole_number_within(*found, -most, most)) : std::nullopt;
+    }
+    [[nodiscard]] std::int64_t integer(std::string_view concept_name, std::int64_t otherwise) {
+        return whole(concept_name).value_or(otherwise);
     }
     [[nodiscard]] std::string text(std::string_view concept_name) {
         const auto found = value(concept_name);

@@ -114,8 +114,9 @@ bool AnswerReader::read_choice(const dom::object& choice) {
 
 void AnswerReader::read_usage(const dom::object& usage) {
     const auto count = [](const auto& found, std::optional<std::int64_t>& into) {
+        constexpr std::int64_t most = std::int64_t{1} << 40;  // sums of such counts stay within 64 bits
         std::int64_t number = 0;
-        if (found.get_int64().get(number) == simdjson::SUCCESS && number >= 0) into = number;
+        if (found.get_int64().get(number) == simdjson::SUCCESS && number >= 0 && number <= most) into = number;
     };
     count(usage["prompt_tokens"], record_.input_tokens);
     count(usage["completion_tokens"], record_.output_tokens);

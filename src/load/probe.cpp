@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 
 namespace servetune {
@@ -26,7 +27,8 @@ std::optional<std::int64_t> prompt_tokens_in(const Reply& reply) {
     const auto usage = object.is_object() ? object.find("usage") : object.end();
     if (!object.is_object() || usage == object.end() || !usage->is_object()) return std::nullopt;
     const auto count = usage->find("prompt_tokens");
-    if (count == usage->end() || !count->is_number_integer()) return std::nullopt;
+    constexpr std::uint64_t most = std::uint64_t{1} << 40;  // sums of such counts stay within 64 bits
+    if (count == usage->end() || !count->is_number_unsigned() || count->get<std::uint64_t>() > most) return std::nullopt;
     return count->get<std::int64_t>();
 }
 

@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/base/whole_number.hpp"
 
 #include <algorithm>
 #include <array>
@@ -21,8 +22,19 @@ void check_positive(double value, const char* name) {
     if (!(value > 0) || !std::isfinite(value))
         throw UsageError(std::string(name) + " must be a positive number, got " + std::to_string(value));
 }
+/// Beyond these a command is mistaken, and products of such numbers leave 64 bits.
+constexpr std::int64_t most_tokens = std::int64_t{1} << 40;
+constexpr std::int64_t most_copies = std::int64_t{1} << 20;
+
 void check_not_negative(double value, const char* name) {
     if (!(value >= 0) || !std::isfinite(value)) throw UsageError(std::string(name) + " must be 0 or more, got " + std::to_string(value));
+}
+void check_at_most(std::int64_t value, std::int64_t most, const char* name) {
+    if (value > most) throw UsageError(std::string(name) + " must be at most " + std::to_string(most) + ", got " + std::to_string(value));
+}
+void check_count(std::int64_t value, std::int64_t most, const char* name) {
+    check_positive(static_cast<double>(value), name);
+    check_at_most(value, most, name);
 }
 
 void check_target(const ServingTarget& target, const ServingSettings& settings) {
@@ -33,17 +45,19 @@ void check_target(const ServingTarget& target, const ServingSettings& settings) 
     for (const auto& [value, name] : {std::pair{settings.max_sequences, "max_sequences"},
                                       {settings.max_batched_tokens, "max_batched_tokens"},
                                       {settings.block_tokens, "block_tokens"},
-                                      {settings.tensor_parallel, "tensor_parallel"},
+                                      {settings.stream_interval, "stream_interval"}})
+        check_count(value, most_tokens, name);
+    for (const auto& [value, name] : {std::pair{settings.tensor_parallel, "tensor_parallel"},
                                       {settings.pipeline_parallel, "pipeline_parallel"},
                                       {settings.data_parallel, "data_parallel"},
-                                      {settings.stream_interval, "stream_interval"},
                                       {settings.front_ends, "front_ends"}})
-        check_positive(static_cast<double>(value), name);
+        check_count(value, most_copies, name);
     for (const auto& [value, name] : {std::pair{settings.micro_batch_tokens, "micro_batch_tokens"},
                                       {settings.max_context_tokens, "max_context_tokens"},
                                       {settings.graph_max_tokens, "graph_max_tokens"},
                                       {settings.speculation.tokens, "speculation.tokens"}})
         check_not_negative(static_cast<double>(value), name);
+    check_at_most(settings.speculation.tokens, most_copies, "speculation.tokens");
     check_not_negative(settings.reserved_share, "reserved_share");
     check_not_negative(settings.weight_offload_bytes, "weight_offload_bytes");
     check_not_negative(settings.cache_bytes.value_or(0), "cache_bytes");
@@ -179,7 +193,7 @@ void CostModel::plan_memory() {
     plan.missing_bytes = std::max(0.0, -cache);
     cache = settings_.cache_bytes ? *settings_.cache_bytes : std::max(0.0, cache);
     const double block = plan.cache_bytes_per_token * static_cast<double>(settings_.block_tokens);
-    plan.cache_blocks = static_cast<std::int64_t>(cache / block);
+    plan.cache_blocks = whole_number_within(cache / block, 0, most_tokens);
     if (settings_.cache_tokens) {
         const std::int64_t asked = *settings_.cache_tokens / settings_.block_tokens;
         plan.cache_blocks = traits.fraction_of == EngineTraits::FractionOf::none ? asked : std::min(plan.cache_blocks, asked);

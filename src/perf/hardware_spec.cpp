@@ -60,4 +60,11 @@ std::optional<HardwareSpec> hardware_in(std::string_view text, const std::vector
     return **mentioned.begin();
 }
 
+std::string HardwareSpec::note_of_unverified() const {
+    if (unverified.empty()) return "";
+    std::string text = "figures of " + name + " that were not seen in its maker's data sheet:";
+    for (const std::string& key : unverified) text += (&key == &unverified.front() ? " " : ", ") + key;
+    return text + "; what is predicted and judged by them may be wrong (source: " + source + ")";
+}
+
 }  // namespace servetune

@@ -25,8 +25,14 @@ std::string_view last_part(std::string_view name) {
 constexpr std::array<std::string_view, 8> versions{"instruct", "thinking", "base", "chat", "it", "hf", "2507", "0528"};
 
 /// Other spellings of our quantizations, as checkpoints on public hubs are called.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 15> spellings{{{"fp8-dynamic", "fp8"},
+constexpr std::array<std::pair<std::string_view, std::string_view>, 21> spellings{{{"fp8-dynamic", "fp8"},
                                                                                    {"fp8-block", "fp8"},
+                                                                                   {"fp8-kv", "fp8"},
+                                                                                   {"float8", "fp8"},
+                                                                                   {"w8a8-fp8", "fp8"},
+                                                                                   {"awq-w4a16", "awq"},
+                                                                                   {"w4a16-g128", "int4-w4a16"},
+                                                                                   {"int4-w4a16-g128", "int4-w4a16"},
                                                                                    {"nvfp4", "fp4"},
                                                                                    {"awq-int4", "awq"},
                                                                                    {"awq-4bit", "awq"},
@@ -41,9 +47,20 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> spelling
                                                                                    {"fp16", "bf16"},
                                                                                    {"mxfp4-moe", "mxfp4"}}};
 /// Quantizations that exist, so that a name with one of them is this model, though its bytes may not be known.
-constexpr std::array<std::string_view, 17> quantizations{"fp8",       "fp4",        "awq",        "awq-4bit",       "awq-8bit", "gptq-int4",
-                                                         "gptq-int8", "int4-w4a16", "int8-w8a16", "gguf",           "bf16",     "mxfp4",
-                                                         "gptq",      "bnb-4bit",   "w8a8",       "quantized-w8a8", "int8"};
+constexpr std::array<std::string_view, 25> quantizations{
+    "fp8",  "fp4",  "awq",      "awq-4bit", "awq-8bit",       "gptq-int4", "gptq-int8", "int4-w4a16", "int8-w8a16",
+    "gguf", "bf16", "mxfp4",    "gptq",     "bnb-4bit",       "w8a8",      "int8",      "int4",       "quantized-w8a8",
+    "4bit", "8bit", "nvfp4a16", "hqq",      "int4-autoround", "mlx-4bit",  "mlx-8bit"};
+
+/// The words of llama.cpp's files: `q4-k-m`, `ud-iq2-xxs-gguf`; without `gguf` behind. Empty: none.
+std::string gguf_type(std::string_view word) {
+    if (word.ends_with("-gguf")) word.remove_suffix(5);
+    std::string_view rest = word.starts_with("ud-") ? word.substr(3) : word;
+    if (rest.starts_with('i')) rest.remove_prefix(1);
+    const bool is = rest.size() >= 4 && rest[0] == 'q' && rest[1] >= '1' && rest[1] <= '8' && rest[2] == '-' &&
+                    std::all_of(rest.begin() + 3, rest.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
+    return is ? std::string(word) : "";
+}
 
 /// What the words after the stem mean: a quantization, empty for none; nothing when they mean something else.
 std::optional<std::string> quantization_of(std::string rest, const ModelSpec& model) {
@@ -65,6 +82,7 @@ std::optional<std::string> quantization_of(std::string rest, const ModelSpec& mo
     if (std::find(quantizations.begin(), quantizations.end(), word) != quantizations.end()) return word;
     for (const auto& [spelled, ours] : spellings)
         if (word == spelled) return std::string(ours);
+    if (const std::string type = gguf_type(word); !type.empty()) return type;
     return std::nullopt;
 }
 
@@ -81,6 +99,14 @@ std::map<std::string, std::int64_t> facts_of(const ModelSpec& model) {
         facts["model.queries_per_kv_head"] = model.attention_heads / model.kv_heads;
     }
     return facts;
+}
+
+std::string note_of(const ServedModel& served, std::string_view served_name) {
+    if (normal(last_part(served_name)) == normal(last_part(served.model.name))) return "";
+    std::string text = std::string(served_name) + " is " + served.model.name + " in " + served.quantization + ", by its name";
+    if (!served.model.weights.contains(served.quantization))
+        text += "; its bytes in " + served.quantization + " are not known, so nothing is predicted or checked by them";
+    return text;
 }
 
 std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known) {

@@ -153,8 +153,8 @@ void read_cache(Serving& serving, ByConcept& by) {
     if (settings.quantization == "fp32" && key.empty() && value.empty() && (said.empty() || said == "auto")) settings.cache_bits = 32;
     settings.memory_fraction = by.number("memory_fraction").value_or(0.9);
     if (const auto bytes = by.number("kv_cache_bytes")) settings.cache_bytes = bytes;
-    if (const auto tokens = by.number("cached_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
-    if (const auto tokens = by.number("total_context_tokens")) settings.cache_tokens = static_cast<std::int64_t>(*tokens);
+    if (const auto tokens = by.whole("cached_tokens")) settings.cache_tokens = tokens;
+    if (const auto tokens = by.whole("total_context_tokens")) settings.cache_tokens = tokens;
     if (serving.target.traits.fraction_of == EngineTraits::FractionOf::none && !settings.cache_tokens)
         settings.cache_tokens = serving.target.model.context_tokens;
     settings.block_tokens = by.integer("block_size", 16);
@@ -169,9 +169,9 @@ void read_scheduling(ServingSettings& settings, ByConcept& by, const EngineTrait
     settings.chunked_prefill = by.flag("chunked_prefill", traits.chunked_prefill);
     if (!settings.chunked_prefill && traits.whole_prompts_raise_budget && !by.said("max_batched_tokens"))
         settings.max_batched_tokens = std::max(settings.max_batched_tokens, settings.max_context_tokens);
-    if (const auto chunk = by.number("chunked_prefill_tokens")) {  // SGLang: prompts are cut to this, a step of prompts holds no more
+    if (const auto chunk = by.whole("chunked_prefill_tokens")) {  // SGLang: prompts are cut to this, a step of prompts holds no more
         settings.chunked_prefill = *chunk > 0;
-        if (*chunk > 0) settings.max_batched_tokens = static_cast<std::int64_t>(*chunk);
+        if (*chunk > 0) settings.max_batched_tokens = *chunk;
     }
     settings.mixed_steps = by.flag("mixed_chunk", traits.mixed_steps);
     settings.overlap = by.flag("overlap_scheduling", traits.overlap) && !by.flag("no_overlap_scheduling", false);

@@ -3,6 +3,7 @@
 
 #include "../base/text.hpp"
 #include "result_block.hpp"
+#include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
 
 #include <algorithm>
@@ -54,10 +55,10 @@ void add_planned(std::string_view text, std::set<double>& planned) {
 /// How many were planned of a run with so many successes; nothing where the text names that number, or where the number
 /// may have been planned itself.
 std::optional<double> planned_for(double successes, const std::set<double>& planned) {
-    if (!(successes >= 0 && successes < 1e15)) return std::nullopt;  // no count: a text may say 1e308
-    const auto whole = static_cast<std::int64_t>(successes);
-    const bool power_of_two = whole > 0 && (whole & (whole - 1)) == 0;
-    if (planned.contains(successes) || whole % 10 == 0 || whole % 16 == 0 || power_of_two) return std::nullopt;
+    const auto whole = whole_number(successes);
+    if (!whole || *whole < 0) return std::nullopt;  // no count: a text may say 1e308
+    const bool power_of_two = *whole > 0 && (*whole & (*whole - 1)) == 0;
+    if (planned.contains(successes) || *whole % 10 == 0 || *whole % 16 == 0 || power_of_two) return std::nullopt;
     const auto more = planned.upper_bound(successes);
     return more != planned.end() && successes >= *more / 2 ? std::optional(*more) : std::nullopt;
 }

@@ -2,6 +2,7 @@
 #include "servetune/results/result_file.hpp"
 
 #include "aiperf_records.hpp"
+#include "aiperf_table.hpp"
 #include "result_formats.hpp"
 #include "result_sweep.hpp"
 #include "servetune/base/error.hpp"
@@ -19,14 +20,14 @@ namespace {
 using Json = nlohmann::json;
 
 /// In the order in which they are tried: the more special first.
-const std::array<const ResultFormat*, 15> formats{&servetune_format,      &gpustack_format,
+const std::array<const ResultFormat*, 16> formats{&servetune_format,      &gpustack_format,
                                                   &guidellm_format,       &aiperf_sweep_format,
                                                   &aiperf_runs_format,    &aiperf_format,
                                                   &genai_perf_format,     &sglang_format,
                                                   &vllm_format,           &sweep_format,
                                                   &inference_perf_format, &llama_bench_format,
                                                   &evalscope_format,      &evalscope_percentiles_format,
-                                                  &inferencex_format};
+                                                  &inferencex_format,     &sweep_failure_format};
 
 /// As deep as YAML may nest (io/yaml.hpp); results nest less than ten.
 constexpr std::size_t deepest = 100;
@@ -140,13 +141,19 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
 
 }  // namespace
 
+bool is_result_table(std::string_view content) { return is_sweep_table(content) || is_aiperf_table(content); }
+
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines) {
     if (content.size() > largest_result_bytes)
         throw ParseError(name + ": results have at most " + std::to_string(largest_result_bytes) + " bytes, got " +
                          std::to_string(content.size()));
     std::vector<PublishedResult> results;
-    if (is_result_table(content)) {
+    if (is_sweep_table(content)) {
         add_results(results, read_sweep_table(content, name));
+        return results;
+    }
+    if (is_aiperf_table(content)) {
+        add_results(results, {read_aiperf_table(content, name)});
         return results;
     }
     if (!begins_json(content)) {

@@ -24,7 +24,7 @@ struct ResultFormat {
 };
 
 extern const ResultFormat servetune_format, vllm_format, sglang_format;    // result_serving.cpp
-extern const ResultFormat sweep_format;                                    // result_sweep.cpp
+extern const ResultFormat sweep_format, sweep_failure_format;              // result_sweep.cpp
 extern const ResultFormat guidellm_format, gpustack_format;                // result_guidellm.cpp
 extern const ResultFormat genai_perf_format, aiperf_format;                // result_aiperf.cpp
 extern const ResultFormat aiperf_sweep_format, aiperf_runs_format;         // result_aiperf_runs.cpp

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Summaries of `vllm bench sweep serve` and of its other commands: every run's flat result in one list
-// (summary.json), or as a row of the table that pandas writes (summary.csv). A run's own file has the same keys.
+// (summary.json), or as a row of the table that pandas writes (summary.csv). A run's own file has the same keys. With
+// --continue-on-error a run or a server that failed leaves a file that says why, and no result.
 #include "result_sweep.hpp"
 #include "result_formats.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/table.hpp"
-#include "servetune/results/result_file.hpp"
 #include "servetune/space/value.hpp"
+#include "servetune/trial/outcome.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
+#include <optional>
 
 namespace servetune {
 namespace {
@@ -72,6 +76,61 @@ std::vector<PublishedResult> read_runs(const Json& runs) {
     return results;
 }
 
+bool is_failure(const Json& value) {
+    const Json* flags = node_at(value, {"serve_overrides"});
+    return flags != nullptr && flags->is_object() && !text_at(value, {"error_type"}).empty() && node_at(value, {"error"}) != nullptr;
+}
+
+/// What a sweep sets, by the names without dashes in front and with `_`.
+std::map<std::string, std::string> settings_in(const Json& overrides) {
+    std::map<std::string, std::string> settings;
+    if (!overrides.is_object()) return settings;
+    for (const auto& [key, value] : overrides.items()) {
+        std::string name = one_line(key);
+        name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
+        std::replace(name.begin(), name.end(), '-', '_');
+        settings[name] = scalar_text(value).value_or("not a single value");
+    }
+    return settings;
+}
+
+/// A run whose client or server failed, or a server that did not start: nothing of its log is kept.
+std::vector<PublishedResult> read_failed_run(const Json& value) {
+    const std::string type = text_at(value, {"error_type"});
+    PublishedResult result;
+    result.tool = "vllm";
+    result.failure_message = type + ": " + text_at(value, {"error"});
+    const Json* run = node_at(value, {"run_number"});
+    if (run != nullptr && *run == -1)
+        throw ParseError("the warm-up of a combination of `vllm bench sweep` failed, which is no result: " + result.failure_message);
+    const FailureKind kind = run != nullptr           ? FailureKind::load_test_failed
+                             : type == "TimeoutError" ? FailureKind::not_ready_in_time
+                                                      : FailureKind::other;
+    result.failure = std::string(name_in(failure_kinds, kind));
+    result.server_settings = settings_in(*node_at(value, {"serve_overrides"}));
+    result.server_settings_are_given = true;
+    result.arguments_unknown = true;
+    std::string label;
+    for (const auto& [name, text] : result.server_settings) label += (label.empty() ? "" : ", ") + name + "=" + text;
+    if (const Json* load = node_at(value, {"bench_overrides"})) {
+        result.unread = settings_in(*load);
+        for (const auto& [name, text] : result.unread) label += (label.empty() ? "" : ", ") + name + "=" + text;
+        const auto take = [&](const char* name, std::optional<double>& figure) {
+            const auto found = result.unread.find(name);
+            if (found == result.unread.end()) return;
+            if (const auto number = real_of(found->second); number && *number >= 0 && std::isfinite(*number)) figure = number;
+            result.unread.erase(found);
+        };
+        take("max_concurrency", result.result.maximum_concurrency);
+        take("request_rate", result.result.requested_rate_per_second);
+    }
+    if (!label.empty()) {
+        result.sections = {label};
+        result.labels.push_back(label);
+    }
+    return {result};
+}
+
 /// Columns that are texts whatever is in them: a model may be called `7e5`.
 bool is_text_column(std::string_view name) {
     constexpr std::array<std::string_view, 8> names{"date",     "endpoint_type", "backend", "label",
@@ -110,7 +169,7 @@ std::vector<std::string_view> first_cells(std::string_view text) {
 
 }  // namespace
 
-bool is_result_table(std::string_view text) {
+bool is_sweep_table(std::string_view text) {
     const std::vector<std::string_view> header = first_cells(text);
     return std::all_of(sweep_columns.begin(), sweep_columns.end(),
                        [&](std::string_view wanted) { return std::find(header.begin(), header.end(), wanted) != header.end(); });
@@ -138,6 +197,8 @@ std::vector<PublishedResult> read_sweep_table(std::string_view text, const std::
     return results;
 }
 
+const ResultFormat sweep_failure_format{"vllm bench sweep", "error_type, error and serve_overrides (*.failure.json, *-failure.json)",
+                                        is_failure, read_failed_run};
 const ResultFormat sweep_format{"vllm bench sweep", "a list of vLLM's or SGLang's results (summary.json)", is_sweep, read_runs};
 
 }  // namespace servetune

@@ -10,9 +10,10 @@
 
 namespace servetune {
 
-/// Columns that a table of results has (summary.csv of `vllm bench sweep`), in any order, among others
-/// (`is_result_table`).
+/// Columns that a sweep's table has (summary.csv of `vllm bench sweep`), in any order, among others.
 inline constexpr std::array<std::string_view, 3> sweep_columns{"duration", "completed", "request_throughput"};
+
+bool is_sweep_table(std::string_view text);
 
 /// One result a row of such a table. Throws ParseError, which begins with `name`, for a row without these three
 /// numbers or of another length, and for a table without a row.

@@ -85,7 +85,7 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
 }
 
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
-    const Catalogue catalogue(study.search_spaces);
+    const Catalogue catalogue = study.catalogue();
     std::optional<HardwareSpec> hardware;
     if (!study.hardware.empty()) hardware = hardware_in(study.hardware, catalogue.all_hardware());
     std::vector<ModelSpec> models;  // what a command says is for physics, which needs hardware

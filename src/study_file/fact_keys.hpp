@@ -21,6 +21,9 @@ inline constexpr struct HardwareKeys {
     Key link_bytes_per_second{"link_bytes_per_second", is::positive, "to its neighbours, both directions together"};
     Key link{"link", is::text, "which link that is"};
     Key source{"source", is::text, "where each figure was seen", required};
+    Key unverified{"unverified", is::list_of<is::text>,
+                   "figures that were seen neither in the maker's data sheet nor in a copy of it: keys, of types too "
+                   "(flops_per_second.fp8); `validate` and `simulate` name them"};
 } hardware{};
 
 inline constexpr struct WeightsKeys {

@@ -2,7 +2,9 @@
 #include "servetune/study_file/fit_table.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/base/whole_number.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/load/audit.hpp"
@@ -41,11 +43,17 @@ private:
     const CsvRow& row_;
 };
 
+constexpr double most_simulated = 1e6;
+constexpr std::int64_t longest_simulated = 1'000'000'000;  // one may be longer than the mean
+
 /// As many requests as the row reports, together with its numbers of tokens.
 SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& result, const std::vector<PlannedRequest>& spread) {
     const double n = present(result.successful_requests);
     const double input = present(result.input_tokens) / n;
     const double output = present(result.output_tokens) / n;
+    if (!(n <= most_simulated && input <= most_simulated && output <= most_simulated))
+        throw UsageError("it says " + short_number_text(n) + " requests of " + short_number_text(input) + " and " +
+                         short_number_text(output) + " tokens; at most a million each are simulated");
     double mean_input = 0;
     double mean_output = 0;
     for (const PlannedRequest& request : spread) {
@@ -62,8 +70,8 @@ SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& res
             in *= static_cast<double>(shape.input_tokens) / mean_input;
             out *= static_cast<double>(shape.output_tokens) / mean_output;
         }
-        request.input_tokens = std::max<std::int64_t>(1, std::llround(in));
-        request.output_tokens = std::max<std::int64_t>(1, std::llround(out));
+        request.input_tokens = whole_number_within(std::round(in), 1, longest_simulated);
+        request.output_tokens = whole_number_within(std::round(out), 1, longest_simulated);
         requests.push_back(std::move(request));
     }
     return {std::move(requests), workload.arrival};
@@ -74,7 +82,7 @@ class RowReader {
 public:
     explicit RowReader(const StudyFile& study)
         : study_(study), space_(study.composition->parameters()), commands_(study.composition->engines(), study.search_spaces) {
-        const Catalogue catalogue(study.search_spaces);
+        const Catalogue catalogue = study.catalogue();
         hardware_ = catalogue.hardware(study.hardware);
         models_ = catalogue.all_models();
         for (const Engine& engine : study.composition->engines())

@@ -65,6 +65,21 @@ const Workload* workload_without_name(const std::vector<Workload>& workloads) {
     return &*std::find_if(workloads.begin(), workloads.end(), unnamed);
 }
 
+/// A command that crashed has no workload, so it is the first's; one that failed under a load is of those with that
+/// load.
+const Workload* workload_of_failure(const PublishedResult& result, const std::vector<Workload>& workloads) {
+    const Work failed(result);
+    for (const Workload& workload : workloads) {
+        const Arrival& arrival = workload.arrival;
+        const bool fits = failed.rate ? arrival.kind == Arrival::Kind::rate && arrival.requests_per_second == *failed.rate
+                          : failed.in_flight
+                              ? arrival.kind == Arrival::Kind::concurrency && static_cast<double>(arrival.in_flight) == *failed.in_flight
+                              : true;
+        if (fits) return &workload;
+    }
+    return nullptr;
+}
+
 /// Blocks of several workloads are not one workload's: why none of those without a known label is taken for `unnamed`;
 /// empty where all can be.
 std::string why_several(const std::vector<const PublishedResult*>& without_label, const Workload& unnamed) {
@@ -82,6 +97,7 @@ std::string why_several(const std::vector<const PublishedResult*>& without_label
 std::string note_of(const PublishedResult& result) {
     std::vector<std::string> notes;
     if (!result.not_recognised.empty()) notes.push_back("command not recognised: " + result.not_recognised);
+    if (result.not_recognised.empty() && result.arguments_unknown) notes.emplace_back("command not in the file");
     if (result.arguments_derived) notes.emplace_back("no command is printed for it: derived from an earlier one");
     if (!result.quantization.empty()) notes.push_back("the title says " + result.quantization + ", the command does not");
     if (!result.doubt.empty())
@@ -167,11 +183,13 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
                                                          workload->printed_as.end();
         if (why_not.empty() && !result.doubt.empty() && !is_label)
             why_not = "the comment '" + result.doubt + "' may be the value of a flag that the command does not have";
-        if (!result.failure.empty() && workload == nullptr && !study.workloads.empty()) workload = &study.workloads.front();
+        if (!result.failure.empty() && workload == nullptr) workload = workload_of_failure(result, study.workloads);
         if (!why_not.empty()) imported.unplaced.push_back({result, why_not});
         else if (workload == nullptr)
             imported.unplaced.push_back(
-                {result, several.empty() ? "no workload is printed as '" + joined(result.labels, "' or '") + "'" : several});
+                {result, !result.failure.empty() ? "it failed under a load that no workload of the study has (" + Work(result).text() + ")"
+                         : several.empty()       ? "no workload is printed as '" + joined(result.labels, "' or '") + "'"
+                                                 : several});
         else {
             Row row{&result, workload->name, space.completed(parsed.values), result_figures(result.result)};
             const auto& successful = result.result.successful_requests;

@@ -229,7 +229,7 @@ inline constexpr struct WorkloadKeys {
 
 inline constexpr struct MachineKeys {
     static constexpr std::string_view called = "machine";
-    Key device{"device", is::text, "the accelerator, such as h100-sxm"};
+    Key device{"device", is::text, "the accelerator, such as h100-sxm, or a file with its facts (.yaml)"};
     Key count{"count", is::integer_from<1>,
               "how many of them a trial may take; without it, with `deploy`, those that nvidia-smi finds, else one"};
     Key price_per_hour{"price_per_hour", is::positive, "of all of them together, in US dollars: for the `usd_per_million_...` metrics"};
@@ -453,8 +453,9 @@ inline constexpr struct StudyKeys {
     static constexpr std::string_view called = "study";
     Key study{"study", is::text, "its name, and its folder's", required};
     Key use{"use", is::file, "start from this study; the keys here replace its own, those under `space` one by one"};
-    Key model{"model", is::text, "what is served", required};
-    Key hardware{"hardware", is::either<is::text, is::keyed<keys::machine>>, "what it runs on, such as h100-sxm, or {device, count}"};
+    Key model{"model", is::text, "what is served: a name, a path, or a file with a model's facts (.yaml)", required};
+    Key hardware{"hardware", is::either<is::text, is::keyed<keys::machine>>,
+                 "what it runs on, such as h100-sxm, or a file with its facts (.yaml), or {device, count}"};
     Key machine{"machine", is::keyed<keys::machine>, "the same, and how many there are; layouts of more devices are refused"};
     Key engine{"engine", is::name_or_file, "the engine"};
     Key engines{"engines", is::list_of<is::name_or_file>, "several: the engine becomes a parameter, the first is the default"};

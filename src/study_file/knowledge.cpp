@@ -39,9 +39,11 @@ Source cost_model(const StudyFile& study) {
         if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices)
             throw UsageError("it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
-        const Catalogue catalogue(study.search_spaces);
+        const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.hardware + " " + study.model;
         for (const Engine& engine : study.composition->engines()) rests_on += read_file(traits_file(study, catalogue, engine.name));
+        for (const fs::path& own : {study.model_file, study.hardware_file})
+            if (!own.empty()) rests_on += read_file(own);
         auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
             return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +
@@ -73,8 +75,8 @@ Source earlier_study(const StudyFile& study, const fs::path& named, const Search
         content += trial.configuration.text() + json_of(*trial.outcome) + "\n";
         trials.push_back(std::move(trial));
     }
-    auto belief = std::make_shared<EarlierResults>(name, trials, concepts_of(trials, Catalogue(study.search_spaces)), study.objective,
-                                                   study.decision, space, constants_of(study));
+    auto belief = std::make_shared<EarlierResults>(name, trials, concepts_of(trials, study.catalogue()), study.objective, study.decision,
+                                                   space, constants_of(study));
     return {std::move(belief), "the study '" + journal.study_name() + "', " + std::to_string(trials.size()) + " trials (" +
                                    fingerprint_of(content).text() + ")"};
 }
@@ -92,9 +94,8 @@ Source measured_table(const StudyFile& study, const fs::path& file, const Search
         throw UsageError("the table " + file.string() +
                          " has rows of several workloads: the study must name those that count under 'workloads'");
     const std::vector<Trial> trials = trials_of(table, space, study.weighted_workloads());
-    auto belief =
-        std::make_shared<EarlierResults>("the table " + file.string(), trials, concepts_of(trials, Catalogue(study.search_spaces)),
-                                         study.objective, study.decision, space, constants_of(study));
+    auto belief = std::make_shared<EarlierResults>("the table " + file.string(), trials, concepts_of(trials, study.catalogue()),
+                                                   study.objective, study.decision, space, constants_of(study));
     return {std::move(belief),
             "a table of " + std::to_string(trials.size()) + " configurations (" + fingerprint_of(read_file(file)).text() + ")"};
 }

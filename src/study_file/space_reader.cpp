@@ -33,10 +33,9 @@ void leave_out_refused(SpaceEntry& entry, const EngineParameter& declared, const
 }
 
 /// Of the chip that a study names, where it is among those that are known.
-std::string architecture_of(const std::string& hardware, const Catalogue& catalogue) {
-    if (hardware.empty()) return "";
-    if (hardware.ends_with(".yaml")) return catalogue.hardware(hardware).architecture;
-    const auto known = hardware_in(hardware, catalogue.all_hardware());
+std::string architecture_of(const StudyFile& study) {
+    if (study.hardware.empty()) return "";
+    const auto known = hardware_in(study.hardware, study.catalogue().all_hardware());
     return known ? known->architecture : "";
 }
 
@@ -127,6 +126,15 @@ Engine own_space(const Yaml& root) {
     return result;
 }
 
+/// A file with facts of the user's, beside the file that names it.
+fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& catalogue) {
+    try {
+        return fs::absolute(catalogue.find(kind, node.text(), fs::path(node.file()).parent_path()));
+    } catch (const IoError& error) {
+        node.fail(error.what());
+    }
+}
+
 /// Devices that a trial of this study may take; nothing where it takes none.
 std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     if (kind_of(study).served_by != ServedBy::a_new_start) return std::nullopt;
@@ -148,14 +156,27 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
 
 fs::path path_of(const Yaml& node) { return fs::path(node.file()).parent_path() / text_with_home(node); }
 
-void read_machine(const Yaml& root, StudyFile& study) {
-    const auto read_one = [&study](const Yaml& node) {
-        node.check_keys(keys::machine);
-        if (const Yaml* device = node.find(keys::machine.device)) {
-            if (!study.hardware.empty() && study.hardware != device->text())
-                device->fail("'hardware' says that it is '" + study.hardware + "'; say it once");
-            study.hardware = device->text();
+void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
+    study.model = text_with_home(node);
+    if (!study.model.ends_with(".yaml")) return;
+    study.model_file = own_file(node, "models", catalogue);
+    study.model = catalogue.model(study.model_file.string()).model.name;
+}
+
+void read_machine(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {
+    const auto read_device = [&](const Yaml& node) {
+        std::string name = node.text();
+        if (name.ends_with(".yaml")) {
+            study.hardware_file = own_file(node, "hardware", catalogue);
+            name = catalogue.hardware(study.hardware_file.string()).name;
         }
+        if (!study.hardware.empty() && study.hardware != name)
+            node.fail("'hardware' says that it is '" + study.hardware + "'; say it once");
+        study.hardware = name;
+    };
+    const auto read_one = [&](const Yaml& node) {
+        node.check_keys(keys::machine);
+        if (const Yaml* device = node.find(keys::machine.device)) read_device(*device);
         if (const Yaml* at = node.find(keys::machine.count)) {
             const auto count = read<std::int64_t>(node, keys::machine.count);
             if (study.devices && *study.devices != count)
@@ -167,7 +188,7 @@ void read_machine(const Yaml& root, StudyFile& study) {
     };
     if (const Yaml* hardware = root.find(keys::study.hardware)) {
         if (hardware->is_mapping()) read_one(*hardware);
-        else study.hardware = hardware->text();
+        else read_device(*hardware);
     }
     if (const Yaml* machine = root.find(keys::study.machine)) read_one(*machine);
     const MeasuringKind& kind = kind_of(study);
@@ -192,7 +213,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     const ServedBy served_by = kind_of(study).served_by;
     SpaceDescription description;
     const bool replayed = served_by == ServedBy::an_earlier_start;
-    if (!replayed) description.architecture = architecture_of(study.hardware, catalogue);  // what was measured ran
+    if (!replayed) description.architecture = architecture_of(study);  // what was measured ran
     const Yaml* engine = root.find(keys::study.engine);
     const Yaml* engines = root.find(keys::study.engines);
     const bool own = study.measured_outside() && engine == nullptr && engines == nullptr;
@@ -219,7 +240,8 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
         });
     if (!own) description.devices = read_devices(study);
     if (!own && !replayed)
-        if (const auto served = served_model(study.model, catalogue.all_models())) description.model_facts = facts_of(served->model);
+        if (const auto served = served_model(study.model, study.catalogue().all_models()))
+            description.model_facts = facts_of(served->model);
     description.adds_engine_default = !replayed;
     if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->container)
         description.images = deploy->container->images;

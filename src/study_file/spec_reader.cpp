@@ -14,6 +14,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// A figure that the file has: `memory_bytes`, `flops_per_second` with all its types, or `flops_per_second.fp8`.
+void check_figure(const Yaml& file, const HardwareSpec& spec, const std::string& key) {
+    const auto& table = keys::hardware;
+    std::vector<std::string> known;
+    for (const Key& figure : {table.memory_bytes, table.memory_bandwidth_bytes_per_second, table.flops_per_second})
+        known.emplace_back(figure.name);
+    if (spec.link_bytes_per_second) known.emplace_back(table.link_bytes_per_second.name);
+    for (const auto& [type, flops] : spec.flops_per_second) known.push_back(std::string(table.flops_per_second.name) + "." + type);
+    if (std::find(known.begin(), known.end(), key) == known.end())
+        file.at(table.unverified)
+            .fail("'" + key + "' is no figure of this file; its figures: " + listed(nearest_first(key, known), known.size()));
+}
+
 HardwareSpec read_hardware(const Yaml& file) {
     const auto& table = keys::hardware;
     file.check_keys(table);
@@ -28,6 +41,8 @@ HardwareSpec read_hardware(const Yaml& file) {
     read(file, table.link_bytes_per_second, spec.link_bytes_per_second);
     read(file, table.link, spec.link);
     read(file, table.source, spec.source);
+    read(file, table.unverified, spec.unverified);
+    for (const std::string& key : spec.unverified) check_figure(file, spec, key);
     return spec;
 }
 
@@ -82,12 +97,20 @@ std::vector<fs::path> files_in(const fs::path& folder) {
 
 std::vector<HardwareSpec> Catalogue::all_hardware() const {
     std::vector<HardwareSpec> result;
-    for (const fs::path& file : files_in(root_ / "hardware")) result.push_back(read_hardware(Yaml::load(file)));
+    for (const fs::path& file : own_hardware_) result.push_back(read_hardware(Yaml::load(file)));
+    const std::size_t own = result.size();  // in place of one that ships
+    for (const fs::path& file : files_in(root_ / "hardware")) {
+        HardwareSpec shipped = read_hardware(Yaml::load(file));
+        const auto end = result.begin() + static_cast<std::ptrdiff_t>(own);
+        if (std::none_of(result.begin(), end, [&](const HardwareSpec& one) { return one.name == shipped.name; }))
+            result.push_back(std::move(shipped));
+    }
     return result;
 }
 
 std::vector<ModelSpec> Catalogue::all_models() const {
     std::vector<ModelSpec> result;
+    for (const fs::path& file : own_models_) result.push_back(read_model(Yaml::load(file)));  // found first
     for (const fs::path& file : files_in(root_ / "models")) result.push_back(read_model(Yaml::load(file)));
     return result;
 }

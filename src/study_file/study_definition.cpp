@@ -4,6 +4,7 @@
 
 #include "keys.hpp"
 #include "measuring/kind.hpp"
+#include "servetune/base/fingerprint.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
@@ -222,6 +223,8 @@ std::map<std::string, std::string> StudySetup::definition() const {
                                               {"noise_cv", text_of(file.decision.noise_cv)},
                                               {"objective", file.objective.goals_text()},
                                               {"strategy", file.strategy.name}};
+    for (const auto& [what, facts] : {std::pair{"model.facts", file.model_file}, {"hardware.facts", file.hardware_file}})
+        if (!facts.empty()) result[what] = fingerprint_of(read_file(facts)).text();
     for (std::size_t i = 0; i < file.objective.limits.size(); ++i)
         result["objective.limits[" + std::to_string(i) + "]"] = file.objective.limits[i].text();
     for (const Parameter& parameter : problem->space.parameters()) {

@@ -353,6 +353,13 @@ std::vector<std::pair<std::string, double>> StudyFile::weighted_workloads() cons
     return result;
 }
 
+Catalogue StudyFile::catalogue() const {
+    Catalogue result(search_spaces);
+    if (!model_file.empty()) result.use_model(model_file);
+    if (!hardware_file.empty()) result.use_hardware(hardware_file);
+    return result;
+}
+
 const Workload* StudyFile::workload_called(std::string_view wanted) const {
     for (const auto* list : {&workloads, &report_workloads})
         for (const Workload& workload : *list)
@@ -385,7 +392,7 @@ bool names_load_test(const Yaml& written) {
 void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
     const bool known = errors.in([&] { study.measuring = read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside); });
     if (!known) study.measuring = DeployChoice{};  // only to read the rest: the study is refused
-    errors.in([&] { read_machine(root, study); });
+    errors.in([&] { read_machine(root, catalogue, study); });
     if (known && kind_of(study).why_not != nullptr)
         if (const std::string why = kind_of(study).why_not(study); !why.empty())
             errors.in([&] { root.at(keys::study.evaluator).fail(why); });
@@ -501,7 +508,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
         if (study.name.empty() || study.name.find('/') != std::string::npos || study.name.starts_with('.'))
             root.at(keys::study.study).fail("a study's name is its folder's: no '/', no leading '.'");
     });
-    errors.in([&] { study.model = text_with_home(root.at(keys::study.model)); });
+    errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
     read_what_is_searched(root, catalogue, outside, errors, study);
     read_traffic(root, catalogue, outside, errors, study);
     read_goals(root, written, outside, errors, study);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "workload_groups.hpp"
 
+#include "servetune/base/whole_number.hpp"
 #include "servetune/space/value.hpp"
 
 #include <algorithm>
@@ -32,7 +33,8 @@ std::string name_from(const std::string& label) {
 
 std::string name_from(const Work& work) {
     const auto whole = [](const std::optional<double>& value) {
-        return value ? text_of(Value(static_cast<std::int64_t>(std::llround(*value)))) : "?";
+        const auto rounded = value ? whole_number(std::round(*value)) : std::nullopt;
+        return rounded ? std::to_string(*rounded) : "?";
     };
     std::string name = "in" + whole(work.input_tokens) + "_out" + whole(work.output_tokens);
     if (work.in_flight) name += "_at" + whole(work.in_flight);

@@ -6,6 +6,7 @@
 #include "servetune/base/lower_case.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/base/whole_number.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/yaml_text.hpp"
@@ -327,7 +328,11 @@ private:
     [[nodiscard]] std::string workload_yaml(WorkloadGroup& group) {
         const PublishedResult& first = results_[group.blocks.front()];
         const Work work(first);
-        const auto whole = [](double value) { return std::to_string(std::max<std::int64_t>(1, std::llround(value))); };
+        const auto whole = [&](double value) {
+            const auto rounded = whole_number(std::round(value));
+            if (!rounded) throw SpaceError("workload " + group.name + ": no such number of requests or tokens: " + text_of(value));
+            return std::to_string(std::max<std::int64_t>(1, *rounded));
+        };
         double requests = 0;
         bool agree = true;
         for (const std::size_t i : group.blocks) {

@@ -219,6 +219,9 @@ TEST_CASE("import: every block becomes a row or is reported") {
     const Ran lines = autotune({"import", results + "sglang.jsonl", "--output", "lines.csv", "--json"}, folder.path());
     CHECK(Json::parse(lines.out)["rows"] == 2);
     CHECK(read_table(folder.path() / "lines.csv").rows.size() == 2);
+    const Ran rows = autotune({"import", results + "inferencex.json", "--output", "rows.csv"}, folder.path());
+    CHECK(rows.err.find("  3 of 3 have no command: command not in the file (--write-study takes it from --set)\n") != std::string::npos);
+    CHECK(read_file(folder.path() / "rows.csv").find(",command not in the file\n") != std::string::npos);
     const Ran unplaced = autotune({"import", results + "vllm-new.json", "--study", study}, folder.path());
     CHECK(unplaced.code == 1);
     CHECK(unplaced.err.find("block 0 is no row: the file does not say how the engine was started") != std::string::npos);

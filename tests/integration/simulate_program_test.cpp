@@ -58,6 +58,47 @@ TEST_CASE("simulate: predictions are called predictions, in text and in JSON") {
     CHECK(better["best"][0]["predicted"].get<double>() >= json["best"][0]["predicted"].get<double>());
 }
 
+TEST_CASE("simulate and validate: a chip and a model of the user's own, by file beside the study") {
+    const TemporaryFolder folder;
+    std::string chip = read_file(root / "hardware/l4.yaml");
+    chip.replace(chip.find("hardware: l4"), 12, "hardware: my-chip");
+    chip.replace(chip.find("memory_bytes: 24152899584"), 25, "memory_bytes: 85520809984");
+    chip += "unverified: [flops_per_second.fp8]\n";
+    std::string model = read_file(root / "models/qwen3-8b.yaml");
+    model.replace(model.find("model: Qwen/Qwen3-8B"), 20, "model: my/Own-8B");
+    model.replace(model.find("also: [Qwen3-8B]"), 16, "also: [Own-8B]");
+    fs::create_directories(folder.path() / "study");
+    folder.write("study/chip.yaml", chip);
+    folder.write("study/model.yaml", model);
+    folder.write("study/s.yaml", study("./model.yaml", "./chip.yaml"));
+    // From another folder: files are beside the study.
+    const Ran text = autotune({"simulate", "study/s.yaml"}, folder.path());
+    INFO(text.out << text.err);
+    CHECK(text.code == 0);
+    CHECK(text.out.find("PREDICTED, not measured: my/Own-8B on my-chip") == 0);
+    CHECK(has(text.out, "take care: figures of my-chip that were not seen in its maker's data sheet: flops_per_second.fp8; what is"));
+    CHECK(has(text.out, "vllm serve my/Own-8B"));
+    CHECK(has(text.out, "device                           79.65 GiB\n"));
+    const Json json = Json::parse(autotune({"simulate", "study/s.yaml", "--json"}, folder.path()).out);
+    CHECK(json["hardware"] == "my-chip");
+    CHECK(json["take_care"].size() == 1);
+    const Ran valid = autotune({"validate", "study/s.yaml"}, folder.path());
+    INFO(valid.out << valid.err);
+    CHECK(valid.code == 0);
+    CHECK(has(valid.out, "warning: figures of my-chip that were not seen"));
+    // Other figures make another study; a file that is not there is said with its place.
+    const auto run = [&] { return autotune({"run", "study/s.yaml", "--quiet", "--directory", "out"}, folder.path()); };
+    CHECK(run().code == 0);
+    folder.write("study/chip.yaml", chip + "# again\n");
+    const Ran changed = run();
+    CHECK(changed.code == 2);
+    CHECK(has(changed.err, "hardware.facts"));
+    folder.write("study/s.yaml", study("Qwen/Qwen3-8B-GGUF", "./none.yaml"));
+    CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).err, "study/s.yaml:3:11: 'hardware': there is no file "));
+    folder.write("study/s.yaml", study("a/Qwen3-8B-AWQ", "l4"));
+    CHECK(has(autotune({"validate", "study/s.yaml"}, folder.path()).out, "warning: a/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq, by its name\n"));
+}
+
 TEST_CASE("simulate: the study that ships, and the same on a better chip") {
     const TemporaryFolder folder;
     const auto best = [&](const std::vector<std::string>& more) {

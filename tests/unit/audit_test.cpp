@@ -374,6 +374,28 @@ TEST_CASE("facts: a served name finds its model and quantization, or nothing") {
     CHECK(found("nvidia/Llama-3.1-8B-Instruct-NVFP4") == "meta-llama/Llama-3.1-8B-Instruct fp4");
     CHECK(found("deepseek-ai/DeepSeek-R1-0528") == "deepseek-ai/DeepSeek-R1 fp8");
     CHECK(found("Qwen/Qwen3-8B-GGUF") == "Qwen/Qwen3-8B gguf");  // the model, but no bytes
+    for (const auto& [suffix, quantization] : {std::pair{"FP8-KV", "fp8"},
+                                               {"w8a8-fp8", "fp8"},
+                                               {"AWQ", "awq"},
+                                               {"GPTQ-Int4", "gptq-int4"},
+                                               {"quantized.w4a16", "int4-w4a16"},
+                                               {"W4A16-G128", "int4-w4a16"},
+                                               {"Instruct-2507-NVFP4", "fp4"},
+                                               {"NVFP4A16", "nvfp4a16"},  // these have no bytes of ours
+                                               {"INT4", "int4"},
+                                               {"UD-Q4_K_XL.gguf", "ud-q4-k-xl"},
+                                               {"IQ2_XXS", "iq2-xxs"}}) {
+        INFO(suffix);
+        CHECK(found(("org/Qwen3-8B-" + std::string(suffix)).c_str()) == "Qwen/Qwen3-8B " + std::string(quantization));
+    }
+    CHECK(found("org/Qwen3-8B-Q9_K").empty());
+    CHECK(found("org/Qwen3-8B-FP8-pruned").empty());
+    const auto note = [&](const char* name) { return note_of(*served_model(name, known), name); };
+    CHECK(note("/models/Qwen3-8B").empty());
+    CHECK(note("org/Qwen3-8B-AWQ") == "org/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq, by its name");
+    CHECK(note("a/Qwen3-8B-GGUF") ==
+          "a/Qwen3-8B-GGUF is Qwen/Qwen3-8B in gguf, by its name; its bytes in gguf are not known, so nothing "
+          "is predicted or checked by them");
     CHECK(found("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B").empty());
     CHECK(found("deepseek-ai/DeepSeek-R1-Distill-Llama-70B").empty());
     CHECK(found("deepseek-ai/DeepSeek-R1-0528-Qwen3-8B").empty());

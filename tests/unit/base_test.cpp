@@ -8,6 +8,7 @@
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/base/rng.hpp"
+#include "servetune/base/whole_number.hpp"
 
 #include <chrono>
 #include <cmath>
@@ -65,6 +66,21 @@ TEST_CASE("numbers are shown by what they mean") {
     CHECK(seconds_text(9.999) == "10 s");
     CHECK(seconds_text(1234.56) == "1234.6 s");
     CHECK(seconds_text(1800) == "1800 s");
+}
+
+TEST_CASE("a number that no integer of 64 bits holds is none, whatever a file says") {
+    CHECK(whole_number(2.9) == 2);
+    CHECK(whole_number(-2.9) == -2);
+    CHECK(whole_number(-9223372036854775808.0) == std::numeric_limits<std::int64_t>::min());
+    CHECK_FALSE(whole_number(9223372036854775808.0));
+    CHECK_FALSE(whole_number(1e308));
+    CHECK_FALSE(whole_number(-1e308));
+    CHECK_FALSE(whole_number(std::numeric_limits<double>::infinity()));
+    CHECK_FALSE(whole_number(std::numeric_limits<double>::quiet_NaN()));
+    CHECK(whole_number_within(1e308, 1, 100) == 100);
+    CHECK(whole_number_within(-1e308, 1, 100) == 1);
+    CHECK(whole_number_within(7.9, 1, 100) == 7);
+    CHECK(whole_number_within(std::numeric_limits<double>::quiet_NaN(), 1, 100) == 1);
 }
 
 TEST_CASE("the normal distribution holds together, far to the left too") {

@@ -287,6 +287,11 @@ TEST_CASE("cost model: figures that make no sense are refused by name") {
     CHECK(message([](Target&, Settings& s) { s.block_tokens = 0; }).find("block_tokens") == 0);
     CHECK(message([](Target&, Settings& s) { s.tensor_parallel = 0; }).find("tensor_parallel") == 0);
     CHECK(message([](Target&, Settings& s) { s.data_parallel = -2; }).find("data_parallel") == 0);
+    constexpr std::int64_t huge = std::int64_t{1} << 53;  // products of such numbers leave 64 bits
+    CHECK(message([](Target&, Settings& s) { s.tensor_parallel = s.data_parallel = huge; }).find("tensor_parallel must be at most") == 0);
+    CHECK(message([](Target&, Settings& s) { s.block_tokens = huge; }).find("block_tokens must be at most 1099511627776, got 90") == 0);
+    CHECK(message([](Target&, Settings& s) { s.speculation.tokens = huge; }).find("speculation.tokens must be at most") == 0);
+    CHECK(message([](Target&, Settings& s) { s.cache_bytes = 1e300; }).empty());
     CHECK(message([](Target&, Settings& s) { s.max_context_tokens = -1; }).find("max_context_tokens must be 0 or more") == 0);
     CHECK(message([](Target&, Settings& s) { s.speculation.tokens = -1; }).find("speculation.tokens must be 0 or more") == 0);
     CHECK(message([](Target&, Settings& s) { s.cache_bytes = -1; }).find("cache_bytes must be 0 or more") == 0);

@@ -78,6 +78,17 @@ Value whole_value(std::int64_t value) { return value; }
 TEST_CASE("engine rules: the combinations that engines refuse are rendered without rules and refused with them") {
     const std::vector<Case> cases{
         {"sglang", "0.5.9", {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}}, "--tp-size=2 --ep-size=4", "no slice is left"},
+        {"sglang",
+         "0.5.18",
+         {{"prefill_attention_backend", "nsa"}, {"decode_attention_backend", "nsa"}},
+         "--prefill-attention-backend=nsa --decode-attention-backend=nsa",
+         "one name for both as attention_backend"},
+        {"sglang",
+         "0.5.18",
+         {{"prefill_attention_backend", "nsa"}, {"decode_attention_backend", "fa3"}},
+         "--prefill-attention-backend=nsa --decode-attention-backend=fa3",
+         nullptr},
+        {"sglang", "0.5.18", {{"prefill_attention_backend", "fa3"}}, "--prefill-attention-backend=fa3", nullptr},
         {"sglang", "0.5.9", {{"tp_size", whole_value(4)}, {"ep_size", whole_value(4)}}, "--ep-size=4", nullptr},
         {"tensorrt-llm", "1.3.0rc3", {{"tp_size", whole_value(2)}, {"ep_size", whole_value(4)}}, "--ep_size=4", "tensor-parallel ranks"},
         {"tensorrt-llm", "1.3.0rc3", {{"tp_size", whole_value(4)}, {"ep_size", whole_value(2)}}, "--ep_size=2", nullptr},
@@ -356,4 +367,13 @@ TEST_CASE("engine rules: a version newer than the newest known warns and says wh
     CHECK(has(warnings("0.99.0"), "0.99.0"));
     CHECK(has(warnings("0.99.0"), "0.30"));
     CHECK(warnings("0.30.0").empty());
+}
+
+TEST_CASE("engine rules: vLLM's drafts are parallel since 0.16") {
+    const auto composed = [](const char* version) {
+        return Composition(
+            described({"vllm", version, {{"speculative_method", "eagle3"}, {"parallel_drafting", true}}, "", nullptr}, true));
+    };
+    CHECK_NOTHROW(composed("0.17.0"));
+    CHECK_THROWS_AS(composed("0.14.0"), SpaceError);
 }

@@ -6,6 +6,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/io/table.hpp"
 #include "servetune/load/statistics.hpp"
 #include "servetune/predict/fit.hpp"
 #include "servetune/study_file/fit_table.hpp"
@@ -175,6 +176,25 @@ TEST_CASE("fit: unsound rows and models whose bytes are not known are left out, 
     CHECK(message_of<ParseError>([&] {
               (void)read_fit_table(empty, load_study(thor / "study.yaml", Catalogue(search_spaces)));
           }).find("an empty table") != std::string::npos);
+}
+
+TEST_CASE("fit: a row of more requests than can be simulated is left out, and says so") {
+    const auto study = load_study(thor / "study.yaml", Catalogue(search_spaces));
+    const auto rows = parse_csv(read_file(thor / "results.csv"), "results.csv");
+    const std::vector<std::string>& header = rows.front().cells;
+    std::string csv = csv_line(header);
+    for (std::size_t i = 1; i < rows.size(); ++i) {
+        std::vector<std::string> cells = rows[i].cells;
+        for (std::size_t c = 0; c < header.size(); ++c)  // a thousand million times as long, so that the audit finds nothing
+            for (const char* name : {"successful_requests", "duration_seconds", "input_tokens", "output_tokens"})
+                if (i == 2 && header[c] == name) cells[c] += cells[c].find('.') == std::string::npos ? "000000000" : "e9";
+        csv += csv_line(cells);
+    }
+    const TemporaryFolder folder;
+    const FitTable read = read_fit_table(folder.write("huge.csv", csv), study, "low_load");
+    REQUIRE(read.left_out.size() == 3);
+    CHECK(read.left_out[0].find("huge.csv:3: it says 10000000000 requests of 2043.1 and 128 tokens; at most a million each") !=
+          std::string::npos);
 }
 
 TEST_CASE("fit: the five workloads of Qwen3-14B on H100, with vLLM and with SGLang, each from two factors") {

@@ -63,6 +63,13 @@ TEST_CASE("a journal comes back as it was left") {
     CHECK(again.study_name() == "study");
 }
 
+TEST_CASE("an integer beyond 64 bits is a real, never another integer") {
+    const Configuration read = configuration_from_json(R"({"a": 18446744073709551615, "b": 9223372036854775807, "c": -1})");
+    CHECK(*read.find("a") == Value(18446744073709551615.0));
+    CHECK(*read.find("b") == Value(std::int64_t{9223372036854775807}));
+    CHECK(*read.find("c") == Value(std::int64_t{-1}));
+}
+
 TEST_CASE("a changed study is refused, says what changed, and can be accepted") {
     const TemporaryFolder folder;
     { SqliteJournal::open(folder.path(), identity); }

@@ -160,6 +160,73 @@ TEST_CASE("result files of AIPerf 0.10 to 0.13: the load and the model of the ne
     check_figures(failed.front(), {{"successful_requests", 0}, {"failed_requests", 9}, {"requested_requests", 9}});
 }
 
+TEST_CASE("result files of a sweep of vLLM: what failed is a failed row with its reason, flags and load") {
+    const Json run{{"run_number", 1},
+                   {"error_type", "CalledProcessError"},
+                   {"error", "Command '['vllm', 'bench']' returned non-zero exit status 1."},
+                   {"serve_overrides", {{"max_num_seqs", 512}, {"--enable-prefix-caching", false}, {"x", Json::array()}}},
+                   {"bench_overrides", {{"max_concurrency", 256}, {"request_rate", "inf"}, {"random_input_len", 64}}}};
+    const PublishedResult failed = results_in(run.dump()).front();
+    CHECK(failed.failure == "load_test_failed");
+    CHECK(failed.failure_message == "CalledProcessError: Command '['vllm', 'bench']' returned non-zero exit status 1.");
+    CHECK(failed.server_settings == Unread{{"enable_prefix_caching", "false"}, {"max_num_seqs", "512"}, {"x", "not a single value"}});
+    CHECK(failed.unread == Unread{{"random_input_len", "64"}});
+    check_figures(failed, {{"maximum_concurrency", 256}});
+    CHECK(csv_of({failed}).find(",load_test_failed,256,\"CalledProcessError: Command") != std::string::npos);
+    // A server that did not start has no run.
+    Json server{{"error_type", "TimeoutError"}, {"error", "not ready"}, {"serve_overrides", Json::object()}};
+    CHECK(results_in(server.dump()).front().failure == "not_ready_in_time");
+    server["error_type"] = "RuntimeError";
+    CHECK(results_in(server.dump()).front().failure == "other");
+    server["run_number"] = -1;
+    CHECK(refusal(server.dump()) ==
+          "f:1:1: the warm-up of a combination of `vllm bench sweep` failed, which is no result: RuntimeError: not ready");
+    server["serve_overrides"] = 5;
+    CHECK(refusal(server.dump()).find("no benchmark's result") != std::string::npos);
+}
+
+TEST_CASE("result files of AIPerf: the table beside the JSON has the same figures") {
+    const std::string table = sample_text("aiperf.csv");
+    const PublishedResult result = results_in(table).front();
+    CHECK(result.tool == "aiperf");
+    CHECK(result.arguments_unknown);
+    check_figures(result, {{"requested_requests", 50},
+                           {"successful_requests", 48},
+                           {"failed_requests", 2},
+                           {"duration_seconds", 12},
+                           {"input_tokens", 9600},
+                           {"output_tokens", 4800},
+                           {"requests_per_second", 4},
+                           {"output_tokens_per_second", 400},
+                           {"total_tokens_per_second", 1200},
+                           {"time_to_first_token_mean_seconds", 0.08025},
+                           {"time_to_first_token_p50_seconds", 0.079},
+                           {"time_to_first_token_p90_seconds", 0.0905},
+                           {"time_to_first_token_p95_seconds", 0.095},
+                           {"time_to_first_token_p99_seconds", 0.11},
+                           {"time_to_first_token_standard_deviation_seconds", 0.008},
+                           {"time_per_output_token_mean_seconds", 0.02},
+                           {"time_per_output_token_p50_seconds", 0.0199},
+                           {"time_per_output_token_p90_seconds", 0.0221},
+                           {"time_per_output_token_p95_seconds", 0.0225},
+                           {"time_per_output_token_p99_seconds", 0.023},
+                           {"time_per_output_token_standard_deviation_seconds", 0.001},
+                           {"latency_mean_seconds", 2.06},
+                           {"latency_p50_seconds", 2.05},
+                           {"latency_p90_seconds", 2.2},
+                           {"latency_p95_seconds", 2.25},
+                           {"latency_p99_seconds", 2.4},
+                           {"latency_standard_deviation_seconds", 0.1}});
+    CHECK(result.unread == Unread{{"Input Sequence Length", "200 tokens"}, {"telemetry of GPUs", "1 rows"}});
+    CHECK(is_result_table(table));
+    // Sections of one kind, lost cells, a metric twice; GenAI-Perf's table has no standard deviation.
+    CHECK(results_in("Metric,Value\nError Request Count,9.00\n").front().result.failed_requests == 9);
+    CHECK(refusal("Metric,Value\nRequest Count,9\nRequest Count,8\n") == "f:3: 'Request Count' is there twice");
+    CHECK(refusal("Metric,Value\nRequest Count,\nx\n") == "f:3: 2 cells wanted, got 1");
+    CHECK(refusal("Metric,avg,min,std\nRequest Latency (ms),1,1,0\n").find("without a number of requests") != std::string::npos);
+    CHECK_FALSE(is_result_table("Metric,avg,min,max,p99,p95,p90,p75,p50,p25\nRequest Latency (ms),1,1,1,1,1,1,1,1,1\n"));
+}
+
 TEST_CASE("result files of AIPerf: one record a request make one result") {
     const auto results = sample_results("aiperf-records.jsonl");
     REQUIRE(results.size() == 1);
@@ -529,7 +596,7 @@ TEST_CASE("result files: hostile ones of every later format end with our errors"
             survives(changed.dump());
         }
     }
-    for (const char* file : {"sweep-summary.csv", "aiperf-records.jsonl"}) {
+    for (const char* file : {"sweep-summary.csv", "aiperf.csv", "aiperf-records.jsonl"}) {
         const std::string whole = sample_text(file);
         for (std::size_t at = 1; at < whole.size(); at += 5) {
             survives(whole.substr(0, at));

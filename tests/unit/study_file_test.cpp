@@ -95,7 +95,8 @@ TEST_CASE("bad input: wrong types and values") {
     CHECK(study_error("{maximize: total_tokens_per_second}", "{maximize: total_tokens_per_second, limits: [\"success_ratio is 1\"]}") ==
           "DIR/study.yaml:6:57: 'objective.limits[0]': a limit is written 'metric >= number' or 'metric <= number', such as "
           "'latency_p95_seconds <= 2s', got 'success_ratio is 1'");
-    CHECK(study_error("model: org/m\n", "") == "DIR/study.yaml:1:1: the key 'model' is missing (what is served)");
+    CHECK(study_error("model: org/m\n", "") ==
+          "DIR/study.yaml:1:1: the key 'model' is missing (what is served: a name, a path, or a file with a model's facts (.yaml))");
     CHECK(study_error("study: s", "study: ../s").starts_with("DIR/study.yaml:1:8: 'study': a study's name is its folder's"));
 }
 

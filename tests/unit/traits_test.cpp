@@ -109,6 +109,28 @@ TEST_CASE("traits: attention, defaults and defects are checked") {
     CHECK(complaint(replaced(with_defect, ", because: why", "")).find("'because'") != std::string::npos);
 }
 
+TEST_CASE("hardware: figures that nobody saw in a data sheet are named, and are figures of the file") {
+    const Catalogue catalogue(search_spaces);
+    CHECK(catalogue.hardware("h100-sxm").note_of_unverified().empty());
+    const std::string note = catalogue.hardware("a10g").note_of_unverified();
+    CHECK(note.find("figures of a10g that were not seen in its maker's data sheet: flops_per_second; what is predicted") == 0);
+    CHECK(note.find("from memory") != std::string::npos);
+    for (const HardwareSpec& chip : catalogue.all_hardware()) {  // who says so in the source says so in the list
+        INFO(chip.name);
+        for (const char* words : {"not verified", "Not verified", "not seen", "No data sheet"})
+            if (chip.source.find(words) != std::string::npos && chip.name != "a100-pcie-80gb") CHECK_FALSE(chip.unverified.empty());
+    }
+    const TemporaryFolder folder;
+    const std::string shipped = read_file(search_spaces / "hardware/l4.yaml");
+    const auto unverified = [&](const std::string& list) {
+        return message_of<ParseError>(
+            [&] { (void)Catalogue(search_spaces).hardware(folder.write("own.yaml", shipped + "unverified: [" + list + "]\n").string()); });
+    };
+    CHECK(unverified("memory_bytes, flops_per_second, flops_per_second.fp8, link_bytes_per_second").empty());
+    CHECK(unverified("flops_per_second.fp4").find("'flops_per_second.fp4' is no figure of this file; its figures: ") != std::string::npos);
+    CHECK(unverified("title").find("is no figure of this file") != std::string::npos);
+}
+
 TEST_CASE("hardware: unknown names are answered with the nearest, senseless figures with their place") {
     const Catalogue catalogue(search_spaces);
     const std::string unknown = message_of<IoError>([&] { (void)catalogue.hardware("h100-sx"); });

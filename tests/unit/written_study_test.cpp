@@ -245,3 +245,38 @@ TEST_CASE("written study: the version of a file counts for its results only") {
     });
     CHECK(has(error, "a study has one version of vllm, and its results are of 0.17.0 and 0.24.0"));
 }
+
+TEST_CASE("written study: a count that no integer holds is refused, never another number") {
+    const TemporaryFolder folder;
+    std::string huge = serving_json(8, 6400, ", \"random_input_len\": 1");
+    huge.replace(huge.find("51200"), 5, "1e308");
+    const auto error = message_of<SpaceError>([&] {
+        (void)write_study(source_of({{"a.json", huge}, {"b.json", huge}}), request_for("", {"engine=vllm", "a.json:max_num_seqs=64"}),
+                          folder.path() / "study.yaml", shipped_catalogue);
+    });
+    INFO(error);
+    CHECK(has(error, "no such number of requests or tokens: 1e+306"));
+}
+
+TEST_CASE("written study: a run of a sweep that failed is a failed row of its load, or is left out with the load") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const auto failed = [](int max_concurrency) {
+        return R"({"run_number": 0, "error_type": "CalledProcessError", "error": "exit status 1", "serve_overrides": {"max_num_seqs": 512},
+                   "bench_overrides": {"max_concurrency": )" +
+               std::to_string(max_concurrency) + "}}";
+    };
+    const auto source = source_of({{"a.json", serving_json(8, 6400, ", \"max_num_seqs\": 64")},
+                                   {"b.json", serving_json(8, 7000, ", \"max_num_seqs\": 128")},
+                                   {"c.failure.json", failed(8)},
+                                   {"d.failure.json", failed(99)}});
+    const WrittenStudy written = write_study(source, request_for(""), file, shipped_catalogue);
+    INFO(written.yaml);
+    const MeasuredTable table = read_table(written.table);
+    REQUIRE(table.rows.size() == 3);
+    CHECK(cell(table, 2, "max_num_seqs") == "512");
+    CHECK(std::get<Failure>(table.rows[2].outcome).kind == FailureKind::load_test_failed);
+    CHECK(std::get<Failure>(table.rows[2].outcome).message == "CalledProcessError: exit status 1");
+    REQUIRE(written.imported.unplaced.size() == 1);
+    CHECK(written.imported.unplaced[0].reason == "it failed under a load that no workload of the study has (99 in flight)");
+}

@@ -29,6 +29,10 @@ struct HardwareSpec {
     std::optional<double> link_bytes_per_second{};                  ///< to its neighbours, both directions together
     std::string link{};                                             ///< which link that is
     std::string source{};
+    std::vector<std::string> unverified{};  ///< keys of figures that were seen neither in its maker's data sheet nor in a copy of it
+
+    /// For people; empty where all figures were seen there.
+    [[nodiscard]] std::string note_of_unverified() const;
 
     /// Operations per second in a number type; where the chip has none of it, those of the next wider type that it has,
     /// as kernels then compute in it (fp4 -> fp8 -> bf16). Nothing when none is known. fp32 that no file lists

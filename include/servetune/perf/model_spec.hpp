@@ -58,4 +58,8 @@ struct ServedModel {
 /// distillation, a fine-tune or another size is nothing, never a guess.
 std::optional<ServedModel> served_model(std::string_view served_name, const std::vector<ModelSpec>& known);
 
+/// What a name was taken for, in a sentence for people: `org/Qwen3-8B-AWQ is Qwen/Qwen3-8B in awq, by its name`, and
+/// whether its bytes are known. Empty where it is the model's own name.
+[[nodiscard]] std::string note_of(const ServedModel& served, std::string_view served_name);
+
 }  // namespace servetune

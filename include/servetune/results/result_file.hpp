@@ -14,10 +14,10 @@ namespace servetune {
 inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 
 /// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, one a line, or a sweep's list or table),
-/// SGLang's JSONL, reports of GuideLLM, benchmarks of GPUStack, exports and records of AIPerf, exports of GenAI-Perf,
-/// aggregates of InferenceX, summaries of evalscope and inference-perf, llama-bench, our own (result_export.hpp); else
-/// text or Markdown with result blocks and the serving commands of `engines` (published.hpp). The format is told by the
-/// content, never by the name (docs/reference/result-formats.md).
+/// SGLang's JSONL, reports of GuideLLM, benchmarks of GPUStack, exports, tables and records of AIPerf, exports of
+/// GenAI-Perf, aggregates of InferenceX, summaries of evalscope and inference-perf, llama-bench, our own
+/// (result_export.hpp); else text or Markdown with result blocks and the serving commands of `engines` (published.hpp).
+/// The format is told by the content, never by the name (docs/reference/result-formats.md).
 ///
 /// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under our name for that
 /// meaning: the inter-token latency of GenAI-Perf and AIPerf is our time per output token. What was not measured is
@@ -27,8 +27,8 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 /// content that is broken, unknown, without a result, or larger than `largest_result_bytes`.
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines);
 
-/// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`. Other tables are those
-/// of measured configurations (io/table.hpp).
+/// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`, AIPerf's
+/// profile_export_aiperf.csv. Other tables are those of measured configurations (io/table.hpp).
 bool is_result_table(std::string_view content);
 
 }  // namespace servetune

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -46,12 +47,17 @@ public:
     [[nodiscard]] HardwareSpec hardware(const std::string& name) const;
     /// By file name or by the name of a checkpoint. Throws IoError, the nearest names first.
     [[nodiscard]] ServedModel model(const std::string& name) const;
-    /// All that ship, by file name.
+    /// All that ship, by file name; before them those of `use_hardware` and `use_model`, in place of one of that name.
     [[nodiscard]] std::vector<HardwareSpec> all_hardware() const;
     [[nodiscard]] std::vector<ModelSpec> all_models() const;
 
+    /// Files of the user's own, in the form of `hardware/*.yaml` and `models/*.yaml`.
+    void use_hardware(std::filesystem::path file) { own_hardware_.push_back(std::move(file)); }
+    void use_model(std::filesystem::path file) { own_models_.push_back(std::move(file)); }
+
 private:
     std::filesystem::path root_;
+    std::vector<std::filesystem::path> own_hardware_{}, own_models_{};
 };
 
 }  // namespace servetune

@@ -64,6 +64,8 @@ struct StudyFile {
     std::string name;
     std::string model;
     std::string hardware;
+    std::filesystem::path model_file{};         ///< of the user's own model, where the study names one: its facts, and `model` is its name
+    std::filesystem::path hardware_file{};      ///< the same of an accelerator
     std::optional<std::int64_t> devices;        ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
     std::string machine_found;                  ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
     std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
@@ -91,6 +93,8 @@ struct StudyFile {
     Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
+    /// What ships, and the files of the study's own hardware and model.
+    [[nodiscard]] Catalogue catalogue() const;
     /// Whether whoever asks and tells measures: the file names no evaluator.
     [[nodiscard]] bool measured_outside() const { return std::holds_alternative<MeasuredOutside>(measuring); }
     /// Whether numbers come from something that runs, not from a table or a model.

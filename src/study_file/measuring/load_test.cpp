@@ -28,7 +28,7 @@ std::string key_from(const std::string& name, const StudyFile& file) {
 }
 
 void add_facts(const StudyFile& file, MeasureOptions& options) {
-    const Catalogue catalogue(file.search_spaces);
+    const Catalogue catalogue = file.catalogue();
     options.models = catalogue.all_models();
     options.limits = file.objective.limits;
     // These compare with another configuration than the best so far.

@@ -61,7 +61,7 @@ void define_simulation(const StudySetup& setup, std::map<std::string, std::strin
                                        " drift=" + text_of(noise.drift_cv) + "/" + text_of(noise.drift_period_seconds);
     for (const Engine& engine : file.composition->engines())
         definition["evaluator.simulate.traits." + engine.name] =
-            fingerprint_of(read_file(traits_file(file, Catalogue(file.search_spaces), engine.name))).text();
+            fingerprint_of(read_file(traits_file(file, file.catalogue(), engine.name))).text();
 }
 
 std::string note_of_simulation(const StudyFile& file) {
@@ -94,7 +94,7 @@ EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const 
 }
 
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
-    const Catalogue catalogue(file.search_spaces);
+    const Catalogue catalogue = file.catalogue();
     const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.hardware : hardware);
     const std::vector<ModelSpec> models = catalogue.all_models();
     (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
