@@ -82,7 +82,8 @@ std::size_t times_in(const std::string& text, const std::string& part) {
 
 /// What we have written of a page.
 std::string without_library(std::string page) {
-    if (!chart_library.script.empty()) page = replaced(std::move(page), std::string(chart_library.script), "");
+    if (chart_library.name.empty()) return page;
+    page = replaced(std::move(page), std::string(chart_library.script), "");
     return replaced(std::move(page), html_text(chart_library.licences), "");
 }
 
