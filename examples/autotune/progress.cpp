@@ -101,8 +101,10 @@ void Progress::show() {
             parts.push_back(
                 {fmt::format("{}: {} {}", trial, one.phase.empty() ? one.tried : one.phase, took), static_cast<int>(parts.size())});
     }
-    if (most_) number += fmt::format(" of at most {}", *most_);
-    screen().status({fitted({{number, 1}, {left(), 0}, best, {interval_, 3}}, columns), "  " + fitted(parts, below)});
+    const std::string bound = most_ ? fmt::format(" of at most {}", *most_) : "";
+    std::string above = fitted({{number + bound, 1}, {left(), 0}, best, {interval_, 3}}, columns);
+    if (above.find(bound) == std::string::npos) above = fitted({{number, 1}, {left(), 0}, best, {interval_, 3}}, columns);
+    screen().status({above, "  " + fitted(parts, below)});
 }
 
 void Progress::tick(const std::stop_token& over) {
@@ -184,11 +186,12 @@ void Progress::told(const Trial& trial, std::span<const Trial> history) {
     const std::string best = incumbent_.empty() ? "nothing passes yet" : incumbent_;
     result = printable_line(secrets()(result));
     if (!screen().terminal()) return put_text(stderr, fitted({{number}, {subject(trial)}, {result}, {best}, {left()}}, std::string::npos));
-    // The best and the time left are in the status lines below. A long reason goes on in the next row; what was tried
+    // The best and the time left are in the status lines below. A long reason goes on in the next rows; what was tried
     // is cut for it.
+    const std::size_t columns = screen().width() - 1;
     const std::size_t wanted = columns_of(number) + columns_of(" | ") + columns_of(result);
-    screen().line(printable(secrets()(fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(screen().width() - 1, wanted)))),
-                  style);
+    const std::string line = fitted({{number, 0}, {result, 0}, {subject(trial), 1}}, std::max(columns, wanted));
+    screen().line(wrapped(printable(secrets()(line)), columns), style);
 }
 
 }  // namespace autotune

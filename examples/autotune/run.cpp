@@ -9,6 +9,7 @@
 #include "plan.hpp"
 #include "progress.hpp"
 #include "run_log.hpp"
+#include "screen.hpp"
 #include "stop_signals.hpp"
 #include "study_journal.hpp"
 
@@ -20,6 +21,7 @@
 #include "servetune/study/study.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <optional>
@@ -32,12 +34,15 @@ using namespace servetune;
 namespace {
 
 void print_conclusion(const Headline& headline, const Summary& summary, const std::filesystem::path& folder) {
-    put(stdout, "{}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
-        headline.advice.empty() ? "" : " " + headline.advice);
+    // Sentences are broken between words on a terminal; the command is not, so that it can be copied.
+    const std::size_t columns = isatty(STDOUT_FILENO) == 1 ? screen().width() - 1 : std::string::npos;
+    const auto sentence = [&](const std::string& text) { put(stdout, "{}\n", wrapped(text, columns)); };
+    sentence(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason) +
+             (headline.advice.empty() ? "" : " " + headline.advice));
     if (!headline.command.empty()) put(stdout, "\n  {}\n\n", headline.command);
     if (const std::size_t front = summary.recommendation.front.size(); front > 0)
         put(stdout, "{} on the front of the goals, each with its command in the report\n", front);
-    if (!headline.given_away.empty()) put(stdout, "{}\n", headline.given_away);
+    if (!headline.given_away.empty()) sentence(headline.given_away);
     put(stdout, "report: {}\n        {}\n", (folder / "report.md").string(), (folder / "report.html").string());
 }
 

@@ -71,6 +71,25 @@ std::string cut_to(std::string_view text, std::size_t columns) {
     return std::string(text.substr(0, end)) + std::string(cut_mark.substr(0, columns));
 }
 
+std::string wrapped(std::string_view text, std::size_t columns) {
+    std::string result;
+    std::size_t filled = 0;
+    while (!text.empty()) {
+        const auto end = std::min(text.find(' '), text.size());
+        const std::string_view word = text.substr(0, end);
+        text.remove_prefix(std::min(end + 1, text.size()));
+        const std::size_t wide = columns_of(word);
+        if (!result.empty()) {
+            const bool fits = filled + 1 + wide <= columns;
+            result += fits ? " " : "\n  ";
+            filled = fits ? filled + 1 : 2;
+        }
+        result += word;
+        filled += wide;
+    }
+    return result;
+}
+
 std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
     constexpr std::size_t least = 8;  // of a part: less of it says nothing
     for (;;) {

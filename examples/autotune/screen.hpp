@@ -63,6 +63,10 @@ std::size_t columns_of(std::string_view text) noexcept;
 /// As many columns of it as fit, the last three "..." where it is cut.
 std::string cut_to(std::string_view text, std::size_t columns);
 
+/// Rows of at most so many columns, broken between words; those after the first begin with two blanks. A word that fits
+/// in no row is left to the terminal.
+std::string wrapped(std::string_view text, std::size_t columns);
+
 /// A part of a line; of those that do not all fit the ones with the highest `rank` are shortened first, then left out.
 struct LinePart {
     std::string text;

@@ -13,9 +13,9 @@
 namespace servetune {
 namespace {
 
-constexpr double left_room = 74;
+constexpr double left_room = 88;
 constexpr double right_room = 14;
-constexpr double top_room = 12;
+constexpr double top_room = 34;  // with the title of the axis above it, which no narrow screen has room for beside it
 constexpr double bottom_room = 44;
 
 std::string svg_head(std::string_view title, std::string_view description, double width, double height) {
@@ -25,6 +25,14 @@ std::string svg_head(std::string_view title, std::string_view description, doubl
 
 std::string svg_text(double x, double y, std::string_view anchor, std::string_view text, std::string_view kind = "tick") {
     return fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" class=\"{}\">{}</text>\n", x, y, anchor, kind, html_text(text));
+}
+
+/// From its middle: a kind is told by its shape too, not by colour alone.
+std::string_view mark_shape(std::string_view kind) {
+    if (kind == "recommended") return "m-7 0l7 -7 7 7 -7 7z";
+    if (kind == "usual") return "m-4.5 -4.5h9v9h-9z";
+    if (kind == "refused") return "m-5 4l5 -9 5 9z";
+    return "m-4 0a4 4 0 1 0 8 0 4 4 0 1 0 -8 0z";
 }
 
 std::string label_cut(std::string_view text, std::size_t most) {
@@ -85,8 +93,8 @@ void Chart::point(Point at, std::string_view kind, std::string_view label, bool 
         body_ += fmt::format("<path class=\"mark {}\" d=\"M{:.1f} {:.1f}l8 8m-8 0l8 -8\"><title>{}</title></path>\n", html_text(kind),
                              x - 4, y - 4, html_text(label));
     else
-        body_ += fmt::format("<circle class=\"mark {}\" cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\"><title>{}</title></circle>\n", html_text(kind),
-                             x, y, html_text(label));
+        body_ += fmt::format("<path class=\"mark {}\" d=\"M{:.1f} {:.1f}{}\"><title>{}</title></path>\n", html_text(kind), x, y,
+                             mark_shape(kind), html_text(label));
 }
 
 void Chart::line(const std::vector<Point>& points, std::string_view kind, bool stepped) {
@@ -124,76 +132,76 @@ std::string Chart::svg() const {
         out += fmt::format("<path class=\"grid\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>\n", across(tick), ground, ground + 5);
         out += svg_text(across(tick), ground + 18, "middle", tick_text(tick, x_ticks[1] - x_ticks[0]));
     }
+    for (std::size_t i = 0; i < x_.names.size(); ++i) out += svg_text(across(static_cast<double>(i)), ground + 18, "middle", x_.names[i]);
     out += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}V{:.1f}H{:.1f}\"/>\n", left_room, top_room, ground, width_ - right_room);
-    out += svg_text((left_room + width_ - right_room) / 2, height_ - 8, "middle", x_.label, "label");
-    out += fmt::format("<text transform=\"translate(14 {:.1f}) rotate(-90)\" text-anchor=\"middle\" class=\"label\">{}</text>\n",
-                       (top_room + ground) / 2, html_text(label_cut(y_.label, 44)));
+    out += svg_text((left_room + width_ - right_room) / 2, height_ - 4, "middle", x_.label, "label");
+    out += svg_text(8, 18, "start", y_.label, "label");
     return out + body_ + "</svg>\n";
 }
 
 std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows) {
-    constexpr double width = 720;
-    constexpr double names = 250;
-    constexpr double numbers = 190;
-    constexpr double row_height = 24;
-    const double height = row_height * static_cast<double>(rows.size()) + 40;
+    constexpr double width = 300;
     std::vector<double> ends{0};
     constexpr double most = 3;  // an interval that knows nothing would flatten all others
     for (const IntervalRow& row : rows)
         for (const double end : {row.low, row.value, row.high}) ends.push_back(std::clamp(end, -1.0, most));
-    ChartAxis axis = axis_for("", ends);
-    const auto across = [&](double share) {
-        return names + (width - names - numbers) * (std::clamp(share, axis.low, axis.high) - axis.low) / (axis.high - axis.low);
-    };
-    std::string out = svg_head(title, description, width, height);
-    const auto ticks = round_ticks(axis.low * 100, axis.high * 100, 5);
-    for (const double tick : ticks) {
-        out += fmt::format("<path class=\"grid\" d=\"M{:.1f} 6V{:.1f}\"/>\n", across(tick / 100), height - 26);
-        out += svg_text(across(tick / 100), height - 10, "middle", tick_text(tick, ticks[1] - ticks[0]) + " %");
-    }
-    out += fmt::format("<path class=\"axis\" d=\"M{0:.1f} 6V{1:.1f}\"/>\n", across(0), height - 26);
-    double y = 20;
-    for (const IntervalRow& row : rows) {
-        out += fmt::format("<g class=\"row {}\">\n", html_text(row.kind));
-        out += svg_text(names - 10, y + 4, "end", label_cut(row.label, 40), "name");
+    const ChartAxis axis = axis_for("", ends);
+    const auto across = [&](double share) { return width * (std::clamp(share, axis.low, axis.high) - axis.low) / (axis.high - axis.low); };
+    const auto ticks = round_ticks(axis.low * 100, axis.high * 100, 4);
+    std::string grid;
+    for (const double tick : ticks) grid += fmt::format("<path class=\"grid\" d=\"M{:.1f} 0V24\"/>", across(tick / 100));
+    grid += fmt::format("<path class=\"axis\" d=\"M{:.1f} 0V24\"/>", across(0));
+    std::string out =
+        fmt::format("<table class=\"intervals\"><caption>{}. {}</caption><tbody>\n", html_text(title), html_text(description));
+    for (const IntervalRow& row : rows)
         out += fmt::format(
-            "<path class=\"line\" d=\"M{0:.1f} {1:.1f}H{2:.1f}\"/><circle class=\"mark\" cx=\"{3:.1f}\" cy=\"{1:.1f}\" r=\"4\">"
-            "<title>{4}: {5}, 95 % interval {6} to {7}</title></circle>\n",
-            across(row.low), y, across(row.high), across(row.value), html_text(row.label), percent(row.value), percent(row.low),
-            percent(row.high));
-        out += svg_text(width - numbers + 12, y + 4, "start",
-                        fmt::format("{} [{}, {}]", percent(row.value), percent(row.low), percent(row.high)), "number");
-        out += "</g>\n";
-        y += row_height;
-    }
-    return out + "</svg>\n";
+            "<tr class=\"{}\"><th scope=\"row\">{}</th><td><svg viewBox=\"0 0 300 24\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
+            "{}<path class=\"line\" d=\"M{:.1f} 12H{:.1f}\"/><path class=\"dot\" d=\"M{:.1f} 12h.01\"/></svg></td>"
+            "<td>{} [{}, {}]</td></tr>\n",
+            html_text(row.kind), html_text(row.label), grid, across(row.low), across(row.high), across(row.value), percent(row.value),
+            percent(row.low), percent(row.high));
+    out += "<tr class=\"scale\" aria-hidden=\"true\"><th></th><td>";
+    for (const double tick : ticks)
+        out +=
+            fmt::format("<span style=\"left:{:.1f}%\">{} %</span>", across(tick / 100) / width * 100, tick_text(tick, ticks[1] - ticks[0]));
+    return out + "</td><td></td></tr>\n</tbody></table>\n";
 }
 
 std::string parallel_chart(std::string_view title, std::string_view description, const std::vector<ParallelAxis>& axes,
                            const std::vector<ParallelLine>& lines) {
-    const double step = 120;
-    const double width = std::max(720.0, step * static_cast<double>(axes.size()) + 40);
-    constexpr double height = 340;
-    constexpr double top = 44;
-    constexpr double bottom = 18;
-    const auto across = [&](std::size_t i) {
-        return axes.size() < 2 ? width / 2 : 60 + (width - 120) * static_cast<double>(i) / static_cast<double>(axes.size() - 1);
-    };
-    const auto up = [&](double place) { return height - bottom - (height - top - bottom) * place; };
+    constexpr double width = 720;
+    constexpr double sides = 40;
+    constexpr double first = 40;
+    constexpr double step = 84;  // an axis with its title above it and its values below it, also in the letters of a narrow screen
+    constexpr double letter = 11;
+    const double height = first + step * static_cast<double>(axes.size()) - 30;
+    const auto down = [&](std::size_t i) { return first + step * static_cast<double>(i); };
+    const auto across = [&](double place) { return sides + (width - 2 * sides) * place; };
     std::string out = svg_head(title, description, width, height);
     for (const ParallelLine& line : lines) {
         std::string path;
         for (std::size_t i = 0; i < line.places.size(); ++i)
-            path += fmt::format("{}{:.1f} {:.1f}", i == 0 ? "M" : "L", across(i), up(line.places[i]));
+            path += fmt::format("{}{:.1f} {:.1f}", i == 0 ? "M" : "L", across(line.places[i]), down(i));
         out += fmt::format("<path class=\"line thread {}\" style=\"opacity:{:.2f}\" d=\"{}\"><title>{}</title></path>\n",
                            html_text(line.kind), line.strength, path, html_text(line.label));
     }
     for (std::size_t i = 0; i < axes.size(); ++i) {
-        out += fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1:.1f}V{2:.1f}\"/>\n", across(i), top, height - bottom);
-        out += svg_text(across(i), i % 2 == 0 ? 16 : 32, "middle", label_cut(axes[i].label, 30), "label");
-        for (const auto& [place, text] : axes[i].ticks)
-            out += svg_text(across(i) + (i + 1 == axes.size() ? -6 : 6), up(place) + 4, i + 1 == axes.size() ? "end" : "start",
-                            label_cut(text, 16), "tick halo");
+        out += fmt::format("<path class=\"axis\" d=\"M{0:.1f} {1:.1f}H{2:.1f}\"/>\n", sides, down(i), width - sides);
+        out += svg_text(8, down(i) - 14, "start", label_cut(axes[i].label, 60), "label halo");
+        double free = 0;      // where the next label may begin
+        double last = width;  // where the one at the end begins
+        const auto extent = [&](const std::string& text) { return letter * static_cast<double>(std::min<std::size_t>(text.size(), 16)); };
+        if (!axes[i].ticks.empty()) last -= extent(axes[i].ticks.back().second) / 2 + sides;
+        for (std::size_t k = 0; k < axes[i].ticks.size(); ++k) {
+            const auto& [place, text] = axes[i].ticks[k];
+            const double half = extent(text) / 2;
+            const double x = std::clamp(across(place), half, std::max(half, width - half));
+            const bool ends = k == 0 || k + 1 == axes[i].ticks.size();
+            if (!ends && (x - half < free || x + half > last)) continue;
+            out += fmt::format("<path class=\"axis\" d=\"M{:.1f} {:.1f}v5\"/>\n", across(place), down(i));
+            out += svg_text(x, down(i) + 24, "middle", label_cut(text, 16), "tick halo");
+            free = x + half + letter;
+        }
     }
     return out + "</svg>\n";
 }

@@ -12,8 +12,9 @@ struct ChartAxis {
     std::string label;
     double low = 0;
     double high = 1;
-    bool whole = false;   ///< ticks are whole numbers
-    bool silent = false;  ///< no ticks: there is nothing to read off
+    bool whole = false;                ///< ticks are whole numbers
+    bool silent = false;               ///< no ticks: there is nothing to read off
+    std::vector<std::string> names{};  ///< of 0, 1, 2 ...: in place of numbers
 };
 
 /// The axis that holds these values with some room; `from_zero`: it begins there.
@@ -65,7 +66,8 @@ struct IntervalRow {
     double high = 0;
     std::string kind{};  ///< a class
 };
-/// Gains as shares, each with its interval, below each other around a line at zero.
+/// Gains as shares, each with its interval, below each other around a line at zero: a table with drawings in it, which
+/// is as wide as there is room.
 std::string interval_chart(std::string_view title, std::string_view description, const std::vector<IntervalRow>& rows);
 
 /// A line across all axes.
@@ -79,7 +81,7 @@ struct ParallelAxis {
     std::string label;
     std::vector<std::pair<double, std::string>> ticks;  ///< place -> text
 };
-/// Parallel coordinates (Inselberg 1985).
+/// Parallel coordinates (Inselberg 1985), the axes below each other.
 std::string parallel_chart(std::string_view title, std::string_view description, const std::vector<ParallelAxis>& axes,
                            const std::vector<ParallelLine>& lines);
 

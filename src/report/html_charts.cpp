@@ -20,10 +20,6 @@ constexpr double normal_95 = 1.959963984540054;  // of the standard normal distr
 /// What the leading goal's figures are multiplied with where they are drawn: times in milliseconds.
 double shown_factor(std::string_view metric) { return shown_in_milliseconds(metric) ? 1e3 : 1; }
 
-std::string figure_of_page(const std::string& svg, const std::string& caption, const std::string& attributes = "") {
-    return "<figure" + attributes + ">" + svg + "<figcaption>" + caption + "</figcaption></figure>\n";
-}
-
 std::string point_title(const HtmlView& page, const Trial& trial) {
     const std::string changes = difference_text(trial.configuration, page.view.recommendation.default_configuration);
     std::string result = fmt::format("trial {}, {}: ", trial.id, changes.empty() ? "the default" : changes);
@@ -86,12 +82,17 @@ std::string path_figure(const HtmlView& page, bool over_time) {
         chart.point({one.x, one.y.value_or(y_axis.low)}, kind == "failed" && one.y ? "refused" : kind, point_title(page, *one.trial),
                     !one.y);
     }
-    return figure_of_page(chart.svg(),
-                          "Each mark is a trial; the line is the best measured so far that passes. A cross on the ground gave no number.",
-                          over_time ? " data-path=\"time\"" : " data-path=\"trial\"");
+    return html_figure(chart.svg(),
+                       "Each mark is a trial; the line is the best measured so far that passes. A cross on the ground gave no number.",
+                       over_time ? "path-time" : "path-trial", over_time ? " data-path=\"time\"" : " data-path=\"trial\"");
 }
 
 }  // namespace
+
+std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart, const std::string& attributes) {
+    const std::string name = chart.empty() ? "" : " data-chart=\"" + std::string(chart) + "\"";
+    return "<figure" + name + attributes + ">" + drawing + "<figcaption>" + caption + "</figcaption></figure>\n";
+}
 
 std::string gains_figure(const HtmlView& page) {
     const Recommendation& result = page.view.recommendation;
@@ -131,11 +132,11 @@ std::string gains_figure(const HtmlView& page) {
     for (const Workload& workload : file.report_workloads)
         workload_row(workload.name + " (reported)", page.view.means(result.recommended, workload.name),
                      page.view.means(result.default_configuration, workload.name), goal.metric, 1, 1);
-    return figure_of_page(interval_chart("Gain over the default",
-                                         fmt::format("{} to {} for the goal", percent(result.gain.low), percent(result.gain.high)), rows),
-                          page.shown("Gain of the recommended configuration over the default in " + metric_title(goal.metric) +
-                                     ", with 95 % intervals. The first is corrected for picking the best of all that were tried; those of "
-                                     "single workloads are not, and take the noise of the goal.")) +
+    return html_figure(interval_chart("Gain over the default",
+                                      fmt::format("{} to {} for the goal", percent(result.gain.low), percent(result.gain.high)), rows),
+                       page.shown("Gain of the recommended configuration over the default in " + metric_title(goal.metric) +
+                                  ", with 95 % intervals. The first is corrected for picking the best of all that were tried; those of "
+                                  "single workloads are not, and take the noise of the goal.")) +
            table + "</tbody></table></div>\n";
 }
 
@@ -156,7 +157,8 @@ std::string search_figures(const HtmlView& page) {
         if (trial.told())
             chart.bar(static_cast<double>(trial.id) - 0.42, static_cast<double>(trial.id) + 0.42, trial.cost_seconds(),
                       trial.failure() != nullptr ? "failed" : "", fmt::format("trial {}: {:.1f} s", trial.id, trial.cost_seconds()));
-    return out + figure_of_page(chart.svg(), "Seconds from the start of a trial to its end; failed ones in another colour.");
+    return out + html_figure(chart.svg(), "Seconds from the start of a trial to its end; failed ones in another colour.", "cost") +
+           search_table(page);
 }
 
 std::string trade_figure(const HtmlView& page) {
@@ -205,47 +207,33 @@ std::string trade_figure(const HtmlView& page) {
                                html_text(metric_title(page.metrics[i])));
         out += "</select></label>\n";
     };
+    const auto place = [&](const std::string& name) {
+        return static_cast<std::size_t>(std::find(page.metrics.begin(), page.metrics.end(), name) - page.metrics.begin());
+    };
     select("trade-y", "Up:", y);
     select("trade-x", "Across:", x);
     return out + "</div>\n" +
-           figure_of_page(chart.svg(), fmt::format("{} of the configurations that pass are on the front of these two.", front.size()),
-                          " id=\"trade\"");
+           html_figure(chart.svg(), fmt::format("{} of the configurations that pass are on the front of these two.", front.size()), "trade",
+                       " id=\"trade\"") +
+           trade_table(page, place(x), place(y));
 }
 
 std::string parallel_figure(const HtmlView& page) {
-    const SearchSpace& space = page.view.setup.problem->space;
     const Goal& goal = page.leading();
-    std::vector<const Parameter*> varied;
-    for (const Parameter& parameter : space.parameters()) {
-        std::set<std::string> seen;
-        for (const HtmlRow& row : page.rows)
-            if (const Value* value = row.standing->configuration.find(parameter.name)) seen.insert(text_of(*value));
-        if (seen.size() > 1) varied.push_back(&parameter);
-    }
+    std::vector<VariedParameter> varied = varied_parameters(page);
     if (varied.empty() || page.rows.size() < 2) return "";
     constexpr std::size_t most_axes = 14;
     const std::size_t left_out = varied.size() > most_axes ? varied.size() - most_axes : 0;
     varied.resize(varied.size() - left_out);
     std::vector<ParallelAxis> axes;
     std::vector<std::map<std::string, double>> places;
-    for (const Parameter* parameter : varied) {
-        std::vector<Value> values;
-        for (const HtmlRow& row : page.rows)
-            if (const Value* value = row.standing->configuration.find(parameter->name))
-                if (std::find(values.begin(), values.end(), *value) == values.end()) values.push_back(*value);
-        std::stable_sort(values.begin(), values.end(), [](const Value& a, const Value& b) {
-            const auto x = number_of(a);
-            const auto y = number_of(b);
-            if (x.has_value() != y.has_value()) return !x.has_value();
-            return x ? *x < *y : text_of(a) < text_of(b);
-        });
-        ParallelAxis axis{page.view.setup.file.secrets(parameter->name), {}};
+    for (const VariedParameter& parameter : varied) {
+        const std::vector<Value>& values = parameter.values;
+        ParallelAxis axis{page.view.setup.file.secrets(parameter.name), {}};
         std::map<std::string, double>& place = places.emplace_back();
-        constexpr std::size_t most_ticks = 12;
         for (std::size_t i = 0; i < values.size(); ++i) {
             place[text_of(values[i])] = values.size() < 2 ? 0.5 : static_cast<double>(i) / static_cast<double>(values.size() - 1);
-            if (values.size() <= most_ticks || i == 0 || i + 1 == values.size() || i % (values.size() / most_ticks + 1) == 0)
-                axis.ticks.emplace_back(place[text_of(values[i])], page.view.setup.file.secrets(text_of(values[i])));
+            axis.ticks.emplace_back(place[text_of(values[i])], page.view.setup.file.secrets(text_of(values[i])));
         }
         axes.push_back(std::move(axis));
     }
@@ -258,27 +246,38 @@ std::string parallel_figure(const HtmlView& page) {
     if (has_figures) objective.ticks = {{0, plain_figure_text(goal.metric, *low)}, {1, plain_figure_text(goal.metric, *high)}};
     axes.push_back(std::move(objective));
     std::vector<ParallelLine> lines;
+    constexpr double few = 60;  // of more lines each is fainter
+    const double crowd = std::sqrt(std::min(1.0, few / static_cast<double>(page.rows.size())));
     for (auto row = page.rows.rbegin(); row != page.rows.rend(); ++row) {  // the best are drawn last, on top
         ParallelLine line{
             {},
             page.view.setup.file.secrets(row->name) + ": " + (row->value ? figure_text(goal.metric, *row->value) : row->verdict),
             row->kind};
         for (std::size_t i = 0; i < varied.size(); ++i) {
-            const Value* value = row->standing->configuration.find(varied[i]->name);
+            const Value* value = row->standing->configuration.find(varied[i].name);
             line.places.push_back(value == nullptr ? 0 : places[i].at(text_of(*value)));  // not active: on the ground
         }
         const double place = row->value && *high > *low ? (*row->value - *low) / (*high - *low) : 0;
         line.places.push_back(place);
         const double good = goal.direction == Direction::maximize ? place : 1 - place;
-        line.strength = row->kind == "recommended" || row->kind == "usual" ? 1 : row->value ? 0.15 + 0.6 * good * good : 0.35;
+        line.strength = row->kind == "recommended" || row->kind == "usual" ? 1
+                        : row->value                                       ? crowd * (0.15 + 0.6 * good * good)
+                                                                           : crowd * 0.35;
         lines.push_back(std::move(line));
     }
-    return figure_of_page(
+    std::stable_sort(lines.begin(), lines.end(), [](const ParallelLine& a, const ParallelLine& b) {
+        const auto place = [](const std::string& kind) { return kind == "recommended" ? 2 : kind == "usual" ? 1 : 0; };
+        return place(a.kind) < place(b.kind);
+    });
+    return html_figure(
         parallel_chart("Parallel coordinates", fmt::format("{} configurations over {} parameters", lines.size(), varied.size()), axes,
                        lines),
         fmt::format("Each line is a configuration; the better it is, the stronger. The recommended one is thick, broken lines gave no "
-                    "number. Move over a row of the table to find its line.{}",
-                    left_out > 0 ? fmt::format(" {} more parameters are left out.", left_out) : ""));
+                    "number. <span class=\"only-library\">Draw along an axis, or use the fields above, to keep the lines through "
+                    "some of its values. </span>The figures are in <a href=\"#configurations\">the table of all configurations</a>; "
+                    "move over a row to find its line.{}",
+                    left_out > 0 ? fmt::format(" {} more parameters are left out.", left_out) : ""),
+        "parallel");
 }
 
 std::string effects_figure(const HtmlView& page) {
@@ -304,12 +303,14 @@ std::string effects_figure(const HtmlView& page) {
     constexpr std::size_t most = 40;
     const std::size_t left_out = rows.size() > most ? rows.size() - most : 0;
     rows.resize(rows.size() - left_out);
-    return figure_of_page(
-        interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
-        page.shown(fmt::format("{} with one parameter at this level against the average of its levels, by the models of {} configurations. "
-                               "All intervals hold together with 95 %. Grey: it holds zero, so it is not known whether the level helps.{}",
-                               metric_title(page.leading().metric), page.effects["configurations"].get<std::size_t>(),
-                               left_out > 0 ? fmt::format(" {} more are left out.", left_out) : "")));
+    return html_figure(interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
+                       page.shown(fmt::format(
+                           "{} with one parameter at this level against the average of its levels, by the models of {} configurations. "
+                           "All intervals hold together with 95 %. Grey: it holds zero, so it is not known whether the level helps.{}",
+                           metric_title(page.leading().metric), page.effects["configurations"].get<std::size_t>(),
+                           left_out > 0 ? fmt::format(" {} more are in the table.", left_out) : "")),
+                       "effects") +
+           effects_table(page);
 }
 
 std::string drift_figure(const HtmlView& page) {
@@ -334,8 +335,7 @@ std::string drift_figure(const HtmlView& page) {
     chart.line(points, "even");
     for (const Chart::Point& point : points)
         chart.point(point, "usual", fmt::format("trial {:.0f}: {}", point.x, tick_text(point.y, 0.01)));
-    return figure_of_page(chart.svg(),
-                          "What the same configuration gave over the study: how noisy the machine is, and whether it drifted.");
+    return html_figure(chart.svg(), "What the same configuration gave over the study: how noisy the machine is, and whether it drifted.");
 }
 
 std::string predicted_figure(const HtmlView& page) {
@@ -373,10 +373,10 @@ std::string predicted_figure(const HtmlView& page) {
         chart.point({xs[i], ys[i]}, both[i].row->kind,
                     page.view.setup.file.secrets(both[i].row->name) +
                         fmt::format(": predicted {}, measured {}", tick_text(xs[i], 0.1), tick_text(ys[i], 0.1)));
-    return figure_of_page(
-        chart.svg(), page.shown(fmt::format("What {} expected of each configuration before it was measured. It is right up to a factor, "
-                                            "{:.3g} here; on the broken line it would be right.",
-                                            beliefs[0].name(), ratio)));
+    return html_figure(chart.svg(),
+                       page.shown(fmt::format("What {} expected of each configuration before it was measured. It is right up to a factor, "
+                                              "{:.3g} here; on the broken line it would be right.",
+                                              beliefs[0].name(), ratio)));
 }
 
 }  // namespace servetune

@@ -4,6 +4,7 @@
 #include "html_view.hpp"
 
 #include <cmath>
+#include <map>
 
 namespace servetune {
 namespace {
@@ -42,16 +43,54 @@ std::string html_data(const HtmlView& page, const std::string& report_json) {
         data["titles"].push_back(metric_title(name));
         data["less"].push_back(less_is_better(page.view.setup.file.objective, name));
     }
+    const std::string& goal = page.leading().metric;
+    const auto figure = [&](std::optional<double> value) {
+        return short_number(value && shown_in_milliseconds(goal) ? std::optional(*value * 1e3) : value);
+    };
+    data["goal"] = {{"title", metric_title(goal)}, {"less", page.leading().direction == Direction::minimize}};
+    const std::vector<VariedParameter> varied = varied_parameters(page);
+    data["parameters"] = OrderedJson::array();
+    std::vector<std::map<std::string, std::size_t>> places;
+    for (const VariedParameter& parameter : varied) {
+        OrderedJson values = OrderedJson::array();
+        std::map<std::string, std::size_t>& place = places.emplace_back();
+        for (const Value& value : parameter.values) {
+            place.emplace(text_of(value), values.size());
+            values.push_back(text_of(value));
+        }
+        data["parameters"].push_back({{"name", parameter.name}, {"values", std::move(values)}});
+    }
+    data["latencies"] = OrderedJson::array();
+    for (const LatencyFamily& family : latency_families(page)) {
+        OrderedJson one{{"title", family.title}, {"levels", OrderedJson::array()}, {"metrics", OrderedJson::array()}};
+        for (const auto& [level, place] : family.levels) {
+            one["levels"].push_back(level);
+            one["metrics"].push_back(place);
+        }
+        data["latencies"].push_back(std::move(one));
+    }
     data["configurations"] = OrderedJson::array();
-    for (const HtmlRow& row : page.rows)
-        data["configurations"].push_back(
-            {{"name", row.name}, {"kind", row.kind}, {"verdict", row.verdict}, {"values", page_values(page.metrics, row.means)}});
+    for (const HtmlRow& row : page.rows) {
+        OrderedJson settings = OrderedJson::array();
+        for (std::size_t k = 0; k < varied.size(); ++k) {
+            const Value* value = row.standing->configuration.find(varied[k].name);
+            settings.push_back(value == nullptr ? OrderedJson(nullptr) : OrderedJson(places[k].at(text_of(*value))));
+        }
+        data["configurations"].push_back({{"name", row.name},
+                                          {"kind", row.kind},
+                                          {"passes", row.standing->passes()},
+                                          {"verdict", row.verdict},
+                                          {"figure", figure(row.value)},
+                                          {"settings", std::move(settings)},
+                                          {"values", page_values(page.metrics, row.means)}});
+    }
     data["trials"] = OrderedJson::array();
     for (const Trial& trial : page.view.trials) {
         const auto row = page.row_of(trial.configuration);
         if (!trial.told() || !row) continue;
         OrderedJson one{{"id", trial.id}, {"of", *row}, {"workload", trial.workload}, {"seconds", short_number(trial.cost_seconds())}};
         one["failure"] = trial.failure() != nullptr ? OrderedJson(name_in(failure_kinds, trial.failure()->kind)) : OrderedJson(nullptr);
+        if (trial.of_search()) one["figure"] = figure(page.figure_of(trial));
         if (trial.measurement() != nullptr) one["values"] = page_values(page.metrics, trial.measurement()->metrics);
         data["trials"].push_back(std::move(one));
     }

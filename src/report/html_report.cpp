@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "html_report.hpp"
 
+#include "chart_library.hpp"
 #include "html_style.hpp"
 #include "html_text.hpp"
 #include "html_view.hpp"
@@ -44,6 +45,7 @@ public:
         section("gains", "Gain", gains_figure(page_));
         section("search", "Path of the search", path_tools() + search_figures(page_));
         section("trade", "Trade-offs", trade_figure(page_), "trade-offs");
+        section("latency", "Latencies", latency_figure(page_));
         section("results", "All configurations", results(), "configurations");
         section("parallel", "Which settings are good together", parallel_figure(page_));
         section("effects", "What the flags do", effects_figure(page_) + pairs() + no_effects());
@@ -90,7 +92,9 @@ private:
             failed += trial.failure() != nullptr ? 1 : 0;
         }
         const auto fact = [&](const std::string& name, const std::string& value) {
-            top_ += "<div><dt>" + shown(name) + "</dt><dd>" + shown(value) + "</dd></div>\n";
+            std::string text;
+            for (const char c : shown(value)) text += c == '_' ? "_<wbr>" : std::string(1, c);  // a long name may break there
+            top_ += "<div><dt>" + shown(name) + "</dt><dd>" + text + "</dd></div>\n";
         };
         top_ += "<dl class=\"facts\">\n";
         if (!file_.model.empty()) fact("model", file_.model);
@@ -292,7 +296,7 @@ private:
         if (result_.conclusion == Conclusion::keep_default) sure.push_back("Nothing that was tried is proven to be worth a change.");
         if (result_.conclusion == Conclusion::inconclusive) unsure.push_back("Everything: " + headline_of(view_).reason);
         std::size_t failing = 0;
-        for (const HtmlRow& row : page_.rows) failing += row.kind == "failed" ? 1 : 0;
+        for (const HtmlRow& row : page_.rows) failing += row.value ? 0 : 1;
         if (failing > 0) sure.push_back(fmt::format("{} configuration{} gave no number here.", failing, failing == 1 ? "" : "s"));
         if (!result_.tied.empty())
             unsure.push_back(fmt::format("The order of the recommended one and {} other{}: at this noise they cannot be told apart.",
@@ -366,15 +370,22 @@ private:
             "Download JSON</button><button type=\"button\" id=\"get-csv\">Download CSV</button></div>\n<noscript><p>All figures are in "
             "this file, in the "
             "element <code>data</code>; without JavaScript they cannot be downloaded from here.</p></noscript></section>\n";
-        out += std::string("</main>\n<footer>Made by servetune.") + (live() ? "" : " This file needs no network.") +
-               "</footer>\n<script type=\"application/json\" id=\"data\">" + html_data(page_, json_) +
-               "</script>\n<script>const showPage = () => {";
+        out += std::string("</main>\n<footer><p>Made by servetune.") + (live() ? "" : " This file needs no network.") + " " +
+               shown(charts_text()) + "</p>" + licences() + "</footer>\n<script type=\"application/json\" id=\"data\">" +
+               html_data(page_, json_) + "</script>\n";
+        if (!chart_library.script.empty()) out += "<script>" + std::string(chart_library.script) + "</script>\n";
+        out += "<script>const showPage = () => {";
         out += html_script;
         out += "};\nshowPage();\n";
         if (live()) out += html_live_script;
         return out + "</script></body></html>\n";
     }
 
+    [[nodiscard]] static std::string licences() {
+        if (chart_library.name.empty()) return "";
+        return "<details><summary>Licences of the charts</summary><pre tabindex=\"0\">" + html_text(chart_library.licences) +
+               "</pre></details>\n";
+    }
     [[nodiscard]] bool live() const { return !live_version_.empty(); }
     [[nodiscard]] std::string live_bar() const {
         if (!live()) return "";

@@ -63,28 +63,45 @@ for (const table of all('.wide table')) {
   const titles = all('thead th', table).map((head) => head.textContent);
   for (const row of all('tbody tr', table)) Array.from(row.cells).forEach((cell, column) => { cell.dataset.title = titles[column]; });
 }
+// Rows that are kept: by their text, and by what was chosen in a drawing.
 const filter = document.getElementById('filter');
-if (filter) filter.addEventListener('input', () => {
-  const wanted = filter.value.toLowerCase();
+const shownLine = document.getElementById('shown');
+let kept = null;  // numbers of configurations; null: all
+const showRows = () => {
+  const wanted = filter ? filter.value.toLowerCase() : '';
   let shown = 0;
   for (const row of all('#results tbody tr')) {
-    row.hidden = !row.textContent.toLowerCase().includes(wanted);
+    row.hidden = !row.textContent.toLowerCase().includes(wanted) || (kept !== null && !kept.has(Number(row.dataset.index)));
     shown += row.hidden ? 0 : 1;
   }
-  document.getElementById('shown').textContent = shown + ' rows';
-});
-
-// A row that is chosen is seen in the other drawings too.
-const choose = (index) => {
-  for (const row of all('#results tbody tr')) row.classList.toggle('chosen', row.dataset.index === index);
-  const label = index === undefined ? null : data.configurations[Number(index)].name;
-  for (const thread of all('.thread')) thread.classList.toggle('chosen', thread.querySelector('title').textContent.startsWith(label + ': '));
+  shownLine.textContent = wanted === '' && kept === null ? '' : shown + (shown === 1 ? ' row' : ' rows');
+  document.getElementById('show-all').hidden = kept === null;
 };
-for (const row of all('#results tbody tr')) {
-  row.addEventListener('mouseenter', () => choose(row.dataset.index));
-  row.addEventListener('focusin', () => choose(row.dataset.index));
-  row.addEventListener('click', () => choose(row.dataset.index));
+if (filter) {
+  const button = document.createElement('button');
+  Object.assign(button, {type: 'button', id: 'show-all', textContent: 'Show all rows', hidden: true});
+  button.addEventListener('click', () => {
+    keep(null);
+    if (charts) charts.cleared();
+  });
+  shownLine.after(button);
+  filter.addEventListener('input', showRows);
 }
+const keep = (numbers) => {
+  kept = numbers;
+  if (filter) showRows();
+};
+
+// A row that is chosen is seen in the drawings too, and the other way round.
+const charts = window.servetuneCharts;
+const choose = (index) => {
+  for (const row of all('#results tbody tr')) row.classList.toggle('chosen', Number(row.dataset.index) === index);
+  const label = data.configurations[index].name;
+  for (const thread of all('.thread')) thread.classList.toggle('chosen', thread.querySelector('title').textContent.startsWith(label + ': '));
+  if (charts) charts.chosen(index);
+};
+for (const row of all('#results tbody tr'))
+  for (const event of ['mouseenter', 'focusin', 'click']) row.addEventListener(event, () => choose(Number(row.dataset.index)));
 
 // Path of the search: over trials or over time.
 const pathChoice = document.getElementById('path-axis');
@@ -97,19 +114,44 @@ if (pathChoice) {
 }
 
 // Trade-off: any two metrics against each other, with the front of both.
+const pairsOf = (x, y) => data.configurations.map((one, index) => ({a: one.values[x], b: one.values[y], index, kind: one.kind, name: one.name,
+  verdict: one.verdict})).filter((p) => p.a !== null && p.b !== null);
+const better = (a, b, metric) => (data.less[metric] ? a <= b : a >= b);
+const works = (p) => data.configurations[p.index].passes;
+const frontOf = (x, y) => {
+  const passing = pairsOf(x, y).filter(works);
+  const front = passing.filter((p) => !passing.some((q) => better(q.a, p.a, x) && better(q.b, p.b, y) && (q.a !== p.a || q.b !== p.b)));
+  return front.sort((p, q) => p.a - q.a || p.b - q.b);
+};
+const shapes = {recommended: 'm-7 0l7 -7 7 7 -7 7z', usual: 'm-4.5 -4.5h9v9h-9z', refused: 'm-5 4l5 -9 5 9z'};
+const cellIn = (row, text, kind) => {
+  const cell = row.insertCell();
+  cell.textContent = text;
+  if (kind) cell.className = kind;
+  return cell;
+};
 const drawTrade = () => {
   const figure = document.getElementById('trade');
   if (!figure) return;
   const [x, y] = ['trade-x', 'trade-y'].map((id) => Number(document.getElementById(id).value));
-  const points = [];
-  data.configurations.forEach((one, index) => {
-    const a = one.values[x], b = one.values[y];
-    if (a !== null && b !== null) points.push({a, b, index, kind: one.kind, name: one.name});
-  });
-  figure.querySelector('svg').remove();
+  const points = pairsOf(x, y);
+  const front = frontOf(x, y);
   const svg = svgElement('svg', {viewBox: '0 0 720 340', role: 'img',
     'aria-label': data.titles[y] + ' against ' + data.titles[x] + ', ' + points.length + ' configurations'});
-  figure.prepend(svg);
+  figure.querySelector(':scope > svg').replaceWith(svg);
+  const table = document.getElementById('trade-table');
+  const heads = table.tHead.rows[0].cells;
+  [heads[1].textContent, heads[2].textContent] = [data.titles[y], data.titles[x]];
+  table.tBodies[0].replaceChildren();
+  for (const p of points) {
+    const row = table.tBodies[0].insertRow();
+    cellIn(row, p.name, 'text');
+    for (const value of [p.b, p.a]) cellIn(row, value);
+    cellIn(row, p.verdict, 'text');
+    Array.from(row.cells).forEach((cell, column) => { cell.dataset.title = heads[column].textContent; });
+  }
+  figure.querySelector('figcaption').textContent =
+    front.length + ' of ' + points.filter(works).length + ' configurations that pass are on the front of these two.';
   if (points.length === 0) {
     svgElement('text', {x: 360, y: 170, 'text-anchor': 'middle'}, svg).textContent = 'no configuration has both';
     return;
@@ -119,7 +161,7 @@ const drawTrade = () => {
     const room = high > low ? 0.05 * (high - low) : Math.abs(high) * 0.05 || 1;
     return [low - room, high + room];
   };
-  const [left, right, top, bottom] = [74, 14, 12, 44];
+  const [left, right, top, bottom] = [88, 14, 34, 44];
   const xs = range(points.map((p) => p.a)), ys = range(points.map((p) => p.b));
   const across = (v) => left + (720 - left - right) * (v - xs[0]) / (xs[1] - xs[0]);
   const up = (v) => 340 - bottom - (340 - top - bottom) * (v - ys[0]) / (ys[1] - ys[0]);
@@ -137,26 +179,46 @@ const drawTrade = () => {
   for (const [value, digits] of ticks(xs))
     svgElement('text', {x: across(value), y: 340 - bottom + 18, 'text-anchor': 'middle', class: 'tick'}, svg).textContent = value.toFixed(digits);
   svgElement('path', {class: 'axis', d: `M${left} ${top}V${340 - bottom}H${720 - right}`}, svg);
-  svgElement('text', {x: 390, y: 332, 'text-anchor': 'middle', class: 'label'}, svg).textContent = data.titles[x];
-  svgElement('text', {transform: 'translate(14 150) rotate(-90)', 'text-anchor': 'middle', class: 'label'}, svg).textContent = data.titles[y];
-  const better = (a, b, metric) => (data.less[metric] ? a <= b : a >= b);
-  const works = points.filter((p) => p.kind !== 'refused' && p.kind !== 'failed');
-  const front = works.filter((p) => !works.some((q) => better(q.a, p.a, x) && better(q.b, p.b, y) && (q.a !== p.a || q.b !== p.b)));
-  front.sort((p, q) => p.a - q.a || p.b - q.b);
+  svgElement('text', {x: 390, y: 336, 'text-anchor': 'middle', class: 'label'}, svg).textContent = data.titles[x];
+  svgElement('text', {x: 8, y: 18, class: 'label'}, svg).textContent = data.titles[y];
   if (front.length > 1)
     svgElement('path', {class: 'line front', d: 'M' + front.map((p) => across(p.a) + ' ' + up(p.b)).join('L')}, svg);
   for (const p of points) {
-    const mark = svgElement('circle', {class: 'mark ' + p.kind, cx: across(p.a), cy: up(p.b), r: 4}, svg);
+    const shape = shapes[p.kind] || 'm-4 0a4 4 0 1 0 8 0 4 4 0 1 0 -8 0z';
+    const mark = svgElement('path', {class: 'mark ' + p.kind, d: `M${across(p.a)} ${up(p.b)}${shape}`}, svg);
     svgElement('title', {}, mark).textContent = `${p.name}: ${data.titles[x]} ${p.a}, ${data.titles[y]} ${p.b}`;
-    mark.addEventListener('mouseenter', () => choose(String(p.index)));
+    mark.addEventListener('mouseenter', () => choose(p.index));
   }
-  const caption = figure.querySelector('figcaption');
-  caption.textContent = front.length + ' of ' + works.length + ' configurations that pass are on the front of these two.';
 };
 for (const id of ['trade-x', 'trade-y']) {
   const select = document.getElementById(id);
   if (select) select.addEventListener('change', drawTrade);
 }
+
+// Latencies: one drawing of several, and a trial beside the others in the table.
+const family = document.getElementById('latency-family');
+if (family) {
+  const trialField = document.getElementById('latency-trial');
+  const drawings = all('figure[data-chart=latency] > svg');
+  const showFamily = () => drawings.forEach((one, i) => one.classList.toggle('off', i !== Number(family.value)));
+  const showTrial = () => {
+    const trial = data.trials.find((one) => String(one.id) === trialField.value);
+    const table = document.getElementById('latency-table');
+    for (const cell of all('.of-trial', table)) cell.remove();
+    if (!trial) return;
+    const head = document.createElement('th');
+    Object.assign(head, {scope: 'col', className: 'of-trial', textContent: 'trial ' + trial.id});
+    table.tHead.rows[0].append(head);
+    for (const row of table.tBodies[0].rows) {
+      const value = trial.values[Number(row.dataset.metric)];
+      cellIn(row, value === null ? '–' : value, 'of-trial').dataset.title = head.textContent;
+    }
+  };
+  family.addEventListener('change', showFamily);
+  trialField.addEventListener('change', showTrial);
+  showFamily();
+}
+if (charts) charts.show({data, choose, keep, frontOf});
 
 // Downloads.
 const offer = (name, type, text) => {

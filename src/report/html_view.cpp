@@ -98,6 +98,26 @@ std::optional<std::size_t> HtmlView::row_of(const Configuration& configuration) 
     return found == places.end() ? std::nullopt : std::optional(found->second);
 }
 
+std::vector<VariedParameter> varied_parameters(const HtmlView& page) {
+    std::vector<VariedParameter> result;
+    for (const Parameter& parameter : page.view.setup.problem->space.parameters()) {
+        std::map<std::string, Value> seen;
+        for (const HtmlRow& row : page.rows)
+            if (const Value* value = row.standing->configuration.find(parameter.name)) seen.emplace(text_of(*value), *value);
+        if (seen.size() < 2) continue;
+        VariedParameter varied{parameter.name, {}};
+        for (auto& [text, value] : seen) varied.values.push_back(std::move(value));
+        std::stable_sort(varied.values.begin(), varied.values.end(), [](const Value& a, const Value& b) {
+            const auto x = number_of(a);
+            const auto y = number_of(b);
+            if (x.has_value() != y.has_value()) return !x.has_value();
+            return x && *x < *y;
+        });
+        result.push_back(std::move(varied));
+    }
+    return result;
+}
+
 std::optional<double> HtmlView::figure_of(const Trial& trial) const {
     if (trial.measurement() == nullptr) return std::nullopt;
     if (const Standing* standing = view.standings.find(trial.configuration)) {  // as it is judged, where it is

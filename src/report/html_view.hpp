@@ -45,6 +45,20 @@ struct HtmlView {
     std::map<Configuration, std::size_t> places;
 };
 
+/// A parameter that not all configurations have the same value of.
+struct VariedParameter {
+    std::string name;
+    std::vector<Value> values;  ///< those that were tried: numbers by size, the rest by text, `engine` first
+};
+std::vector<VariedParameter> varied_parameters(const HtmlView& page);
+
+/// A latency that the trials have at several percentiles.
+struct LatencyFamily {
+    std::string title;                                          ///< `TTFT`
+    std::vector<std::pair<std::string, std::size_t>> levels{};  ///< `p95` and its place in `HtmlView::metrics`, the lowest first
+};
+std::vector<LatencyFamily> latency_families(const HtmlView& page);
+
 // Drawings, each a figure or nothing where there is nothing to draw.
 std::string gains_figure(const HtmlView& page);
 std::string search_figures(const HtmlView& page);
@@ -53,6 +67,17 @@ std::string parallel_figure(const HtmlView& page);
 std::string effects_figure(const HtmlView& page);
 std::string drift_figure(const HtmlView& page);
 std::string predicted_figure(const HtmlView& page);
+std::string latency_figure(const HtmlView& page);
+
+// The data of a drawing as a table that can be opened, for who cannot see the drawing or wants the figures.
+std::string search_table(const HtmlView& page);
+/// Two metrics, by their place in `page.metrics`; the page's program writes others into it.
+std::string trade_table(const HtmlView& page, std::size_t x, std::size_t y);
+std::string effects_table(const HtmlView& page);
+
+/// A drawing with its caption. `chart`: the name by which the page's program finds it.
+std::string html_figure(const std::string& drawing, const std::string& caption, std::string_view chart = "",
+                        const std::string& attributes = "");
 
 /// What the page's program reads and a person can download: configurations, trials, metrics, and `report` as
 /// docs/reference/json-output.md has it.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/report/report.hpp"
 
+#include "chart_library.hpp"
+
 #include "effects_report.hpp"
 #include "html_report.hpp"
 #include "markdown.hpp"
@@ -496,6 +498,11 @@ private:
 
 std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects) {
     return Markdown(view, stop_reason).text(effects);
+}
+
+std::string charts_text() {
+    if (chart_library.name.empty()) return fmt::format("Charts: SVG, without a library: {}.", chart_library.why_none);
+    return fmt::format("Charts: {} {}.", chart_library.name, chart_library.version);
 }
 
 std::string markdown_report(const StudySetup& setup, std::span<const Trial> trials, std::string_view stop_reason) {

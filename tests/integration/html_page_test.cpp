@@ -104,12 +104,12 @@ TEST_CASE("page in a browser: tables sort and filter, axes change, a row finds i
         filter.dispatchEvent(new Event('input'));
         result.kept = Array.from(document.querySelectorAll('#results tbody tr')).filter((row) => !row.hidden).length;
         result.said = document.getElementById('shown').textContent;
-        const before = document.querySelector('#trade svg').getAttribute('aria-label');
+        const before = document.querySelector('#trade > svg').getAttribute('aria-label');
         const x = document.getElementById('trade-x');
         x.value = document.getElementById('trade-y').value;
         x.dispatchEvent(new Event('change'));
-        result.redrawn = before !== document.querySelector('#trade svg').getAttribute('aria-label');
-        result.marks = document.querySelectorAll('#trade svg circle').length;
+        result.redrawn = before !== document.querySelector('#trade > svg').getAttribute('aria-label');
+        result.marks = document.querySelectorAll('#trade > svg .mark').length;
         const axis = document.getElementById('path-axis');
         result.trials = document.querySelector('[data-path=time]').hidden;
         axis.value = 'time';
@@ -156,7 +156,8 @@ TEST_CASE("page in a browser: on a phone nothing but drawings and tables is wide
             ratios[name + ' on ' + ground] = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
           }
         return {ratios, wide: document.documentElement.scrollWidth, window: document.documentElement.clientWidth,
-                unnamed: Array.from(document.querySelectorAll('svg')).filter((one) => !one.getAttribute('aria-label')).length,
+                unnamed: Array.from(document.querySelectorAll('svg')).filter((one) => !one.getAttribute('aria-label') &&
+                                                                                            !one.closest('[aria-hidden=true]')).length,
                 unlabelled: Array.from(document.querySelectorAll('input,select')).filter((one) => one.labels.length === 0).length};
     )js";
     const nlohmann::json answer = asked_of_page(page, ask, "500,900", folder);  // chromium's windows are no narrower

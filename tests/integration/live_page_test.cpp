@@ -7,6 +7,7 @@
 #include "support/waiting.hpp"
 
 #include "servetune/io/files.hpp"
+#include "servetune/report/report.hpp"
 
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -25,13 +26,17 @@ namespace {
 namespace fs = std::filesystem;
 
 /// Eleven configurations that give a number after `delay`, one that runs out of memory.
-fs::path slow_study(const TemporaryFolder& folder, const std::string& delay) {
-    std::string table = "max_num_seqs,kv_cache_dtype,status,total_tokens_per_second,message\n";
+fs::path slow_study(const TemporaryFolder& folder, const std::string& delay, bool with_latency = false) {
+    const std::string more = with_latency ? ",time_to_first_token_p95_seconds,latency_p95_seconds" : "";
+    std::string table = "max_num_seqs,kv_cache_dtype,status,total_tokens_per_second" + more + ",message\n";
     int n = 0;
     for (const char* seqs : {"64", "128", "256", "512", "1024", "2048"})
-        for (const char* type : {"engine", "fp8"})
-            table += std::string(seqs) + "," + type +
-                     (++n == 12 ? ",out_of_memory,,</script><b>\n" : ",ok," + std::to_string(1000 + 37 * n) + ",\n");
+        for (const char* type : {"engine", "fp8"}) {
+            const bool fails = ++n == 12;
+            table += std::string(seqs) + "," + type + (fails ? ",out_of_memory,," : ",ok," + std::to_string(1000 + 37 * n) + ",");
+            if (with_latency) table += fails ? ",," : std::to_string(0.1 * n) + "," + std::to_string(7.0 / n) + ",";
+            table += fails ? "</script><b>\n" : "\n";
+        }
     folder.write("t.csv", table);
     return folder.write("page.yaml",
                         "study: page\nmodel: m\nengine: vllm\nothers: default\nstrategy: exhaustive\nworkloads: [random]\n"
@@ -299,4 +304,24 @@ TEST_CASE("live page: a browser renews it while the study runs") {
     REQUIRE(data != std::string::npos);
     const auto parsed = nlohmann::json::parse(shown.out.substr(data + 10, shown.out.find("</script>", data) - data - 10));
     CHECK(parsed["trials"].size() == 12);
+}
+
+TEST_CASE("live page: in a browser, what a person has chosen stays while trials end") {
+    if (access("/usr/bin/chromium", X_OK) != 0 || !fs::exists(fs::path(BROWSER_PACKAGES) / "node_modules/playwright-core")) {
+        WARN("skipped: /usr/bin/chromium or playwright-core is missing (scripts/packages test browser)");
+        return;
+    }
+    const TemporaryFolder folder;
+    slow_study(folder, "1500ms", true);
+    ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
+    const std::uint16_t port = port_of(run);
+    REQUIRE(comes_to_trial(folder.path() / "page", 3));
+    const Ran shown =
+        ran({"/usr/bin/env", "SERVETUNE_BROWSER_PACKAGES=" BROWSER_PACKAGES, "node", SERVETUNE_SOURCE "/tests/browser/page_test.mjs",
+             "live", "http://127.0.0.1:" + std::to_string(port) + "/", charts_text().starts_with("Charts: SVG") ? "svg" : "library"},
+            folder.path());
+    INFO(shown.err);
+    CHECK(shown.code == 0);
+    CHECK(has(shown.out, "holds: live"));
+    CHECK(run.wait() == 0);
 }

@@ -144,6 +144,7 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
     } else WARN("skipped: there is no groff");
     CHECK(autotune({"--version"}, folder.path()).out.starts_with("autotune "));
     CHECK(has(autotune({"--version"}, folder.path()).out, "\nbuilt with "));
+    CHECK(has(autotune({"--version"}, folder.path()).out, "\nCharts: "));
 }
 
 TEST_CASE("terminal: log lines stand above the status lines, time left, best and the failure's reason are seen at every width") {
@@ -153,7 +154,8 @@ TEST_CASE("terminal: log lines stand above the status lines, time left, best and
         std::set<std::string> status;  // the last two rows whenever something has come
         const int code = program.watch([&](const ShownRows& shown) {
             for (const std::string& row : shown.rows()) CHECK(row.size() <= columns);
-            CHECK(rows_with(shown, " of at most ") <= 1);  // one status, never a second below an old one
+            CHECK(rows_with(shown, " of at most ") <= 1);                                   // one status, never a second below an old one
+            for (const std::string& row : shown.rows()) CHECK_FALSE(has(row, " of a..."));  // the bound is there or not
             if (shown.rows().size() > 1) status.insert(shown.rows()[shown.rows().size() - 2]);
         });
         INFO(columns << " columns:\n" << program.shown().text());
@@ -162,7 +164,10 @@ TEST_CASE("terminal: log lines stand above the status lines, time left, best and
         for (int trial = 0; trial < 6; ++trial) CHECK(rows_with(program.shown(), "trial " + std::to_string(trial) + " | ") == 1);
         CHECK(rows_with(program.shown(), " of at most ") == 0);  // gone at the end
         std::string whole;                                       // a long line goes on in the next row
-        for (const std::string& row : program.shown().rows()) whole += row;
+        for (const std::string& row : program.shown().rows()) {
+            const auto begin = row.find_first_not_of(' ');
+            if (begin != std::string::npos) whole += (whole.empty() ? "" : " ") + row.substr(begin, row.find_last_not_of(' ') + 1 - begin);
+        }
         CHECK(has(whole, " | out_of_memory: " + failure_reason));
         CHECK(has(whole, "Recommended: +30.0 % over the default"));
         const auto seen = [&](const std::string& one, const std::string& other) {

@@ -5,7 +5,9 @@
 #include "support/test.hpp"
 
 #include "chart.hpp"
+#include "chart_library.hpp"
 #include "html_text.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/study.hpp"
 #include "servetune/study_file/study_file.hpp"
@@ -78,9 +80,16 @@ std::size_t times_in(const std::string& text, const std::string& part) {
     return count;
 }
 
+/// What we have written of a page.
+std::string without_library(std::string page) {
+    if (chart_library.name.empty()) return page;
+    page = replaced(std::move(page), std::string(chart_library.script), "");
+    return replaced(std::move(page), html_text(chart_library.licences), "");
+}
+
 /// Every element that is opened is closed, in order; what is wrong, else nothing.
 std::string unbalanced(const std::string& page) {
-    const std::set<std::string> empty{"meta", "link", "input", "br"};
+    const std::set<std::string> empty{"meta", "link", "input", "br", "wbr"};
     std::vector<std::string> open;
     for (auto at = page.find('<'); at != std::string::npos; at = page.find('<', at)) {
         const bool closes = page.compare(at + 1, 1, "/") == 0;
@@ -118,7 +127,7 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
     CHECK(page.starts_with("<!doctype html>\n<html lang=\"en\">"));
     CHECK(has(page, "<strong>" + html_text(headline.title) + ".</strong>"));
     CHECK(has(page, "<pre id=\"command\" tabindex=\"0\" aria-label=\"the command to serve\">" + html_text(headline.command) + "</pre>"));
-    for (const char* workload : {">chat</text>", ">long</text>", ">the goal, all tried</text>"}) CHECK(has(page, workload));
+    for (const char* workload : {">chat</th>", ">long</th>", ">the goal, all tried</th>"}) CHECK(has(page, workload));
     CHECK(has(page, "<th scope=\"col\">TTFT p95 (ms) ≤ 500</th>"));
     for (const char* id : {"gains", "search", "trade-offs", "configurations", "parallel", "audit", "noise", "certain", "words"})
         CHECK(has(page, "<h2 id=\"" + std::string(id) + "\">"));
@@ -137,7 +146,14 @@ TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") 
 
 TEST_CASE("page: nothing is fetched from anywhere") {
     const PageStudy study;
-    const std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
+    std::string page = html_report(study.setup, study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); }), "");
+    const std::string library(chart_library.script);
+    for (const char* way : {"fetch(", "XMLHttpRequest", "import(", "importScripts", "EventSource", "WebSocket", "sendBeacon", "eval(",
+                            "new Function", "url(http", "</script", "<!--"}) {
+        INFO(way);
+        CHECK_FALSE(has(library, way));
+    }
+    page = without_library(std::move(page));
     for (const char* address : {"src=", "href=\"http", "href=\"//", "url(", "fetch(", "XMLHttpRequest"}) CHECK_FALSE(has(page, address));
     CHECK(has(page, "default-src 'none'"));
     CHECK_FALSE(has(page, "@import"));
@@ -151,13 +167,66 @@ TEST_CASE("page: a study in which everything failed, and one that has not begun"
     CHECK(has(page, "<details open><summary>out_of_memory: 6 trials</summary>"));
     CHECK(has(page, "<pre>line one\nline two\n</pre>"));
     CHECK_FALSE(has(page, "id=\"command\""));
-    CHECK_FALSE(has(page, "nan"));
-    CHECK_FALSE(has(page, "inf\""));
+    CHECK_FALSE(has(without_library(page), "nan"));
+    CHECK_FALSE(has(without_library(page), "inf\""));
     CHECK(unbalanced(page).empty());
     CHECK(data_in(page)["configurations"][0]["kind"] == "usual");
     const std::string none = html_report(study.setup, {}, "");
     CHECK(has(none, "Nothing has been measured yet."));
     CHECK(unbalanced(none).empty());
+}
+
+TEST_CASE("page: says what draws its charts, with the licences of that") {
+    const PageStudy study;
+    const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });
+    for (const std::string& page : {html_report(study.setup, trials, ""), live_page(study.setup, trials, "", true, "1")}) {
+        CHECK(has(page, html_text(charts_text())));
+        CHECK(has(page, "<summary>Licences of the charts</summary>") == !chart_library.name.empty());
+        CHECK(has(page, "window.servetuneCharts=") == !chart_library.name.empty());
+    }
+    if (chart_library.name.empty()) {
+        CHECK(has(charts_text(), "Charts: SVG, without a library: "));
+        CHECK_FALSE(chart_library.why_none.empty());
+        WARN("skipped: this build has no library of charts. " << charts_text());
+        return;
+    }
+    CHECK(charts_text() == "Charts: Apache ECharts " + std::string(chart_library.version) + ".");
+    CHECK(has(read_file(std::string(SERVETUNE_SOURCE) + "/src/report/charts/package-lock.json"),
+              "\"version\": \"" + std::string(chart_library.version) + "\""));
+    for (const char* part : {"Apache License", "Copyright 2017", "BSD 3-Clause License", "Permission to use, copy, modify"})
+        CHECK(has(std::string(chart_library.licences), part));
+    CHECK(chart_library.script.size() < 1'000'000);
+}
+
+TEST_CASE("page: each drawing has its data as a table, and latencies at percentiles") {
+    const PageStudy study;
+    auto trials = study.trials(6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * static_cast<double>(i); });
+    for (Trial& trial : trials) {
+        if (trial.measurement() == nullptr) continue;
+        Measurement more = *trial.measurement();
+        more.metrics["time_to_first_token_p50_seconds"] = {0.2 + 0.01 * static_cast<double>(trial.id)};
+        more.metrics["client_send_lag_p50_seconds"] = {0.1};
+        more.metrics["client_send_lag_p99_seconds"] = {0.1};
+        trial.outcome = std::move(more);
+    }
+    const std::string page = html_report(study.setup, trials, "trials_spent");
+    CHECK(unbalanced(page).empty());
+    for (const char* title : {"The path of the search as a table", "The trade-off as a table", "Latencies as a table"})
+        CHECK(has(page, "<summary>" + std::string(title) + "</summary>"));
+    for (const char* chart : {"path-trial", "path-time", "cost", "trade", "latency", "parallel"})
+        CHECK(times_in(page, "<figure data-chart=\"" + std::string(chart) + "\"") == 1);
+    CHECK(has(page, "<td>4</td><td class=\"text\">"));
+    CHECK(has(page, "<td>out_of_memory</td>"));
+    CHECK(has(page, "<tr data-metric=\"4\"><td>TTFT p50 (ms)</td><td>200.00</td><td>250.00</td></tr>"));
+    const nlohmann::json data = data_in(page);
+    CHECK(data["latencies"] == nlohmann::json::parse(R"([{"title":"TTFT","levels":["p50","p95"],"metrics":[4,1]}])"));
+    CHECK(data["goal"] == nlohmann::json::parse(R"({"title":"total tokens/s","less":false})"));
+    CHECK(data["parameters"][1]["name"] == "max_num_seqs");
+    CHECK(data["parameters"][1]["values"] == nlohmann::json::parse(R"(["64","128","256"])"));
+    CHECK(data["configurations"][0]["settings"].size() == 2);
+    CHECK(data["configurations"][0]["figure"] == 1500);
+    CHECK(data["trials"][4]["figure"].is_null());
+    CHECK(data["trials"][5]["figure"] == 1500);
 }
 
 TEST_CASE("page: five hundred trials stay a small page") {
@@ -194,8 +263,9 @@ TEST_CASE("page: logs, names and findings of others stay text") {
         CHECK_FALSE(has(page, live));
     }
     CHECK_FALSE(has(page.substr(0, page.find("id=\"data\"")), " onfocus='"));
-    CHECK(times_in(page, "<script") == 2);  // the data and the program
-    CHECK(times_in(page, "</script>") == 2);
+    const std::size_t scripts = chart_library.script.empty() ? 2 : 3;  // the data, the program, the library of the charts
+    CHECK(times_in(page, "<script") == scripts);
+    CHECK(times_in(page, "</script>") == scripts);
     CHECK(unbalanced(page).empty());
     CHECK(has(data_in(page)["report"]["failures"][0]["message"].get<std::string>(), "</script><script>alert(1)"));
 }

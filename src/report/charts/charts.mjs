@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// The charts of the report page by Apache ECharts. The page's own program (src/report/html_script.cpp) calls `show` each
+// time that its content is new, and draws SVG where this is missing.
+import {use} from 'echarts/core';
+import {BarChart, CustomChart, LineChart, ParallelChart, ScatterChart} from 'echarts/charts';
+import {DataZoomInsideComponent, GridComponent, ParallelComponent, TooltipComponent} from 'echarts/components';
+import {LabelLayout} from 'echarts/features';
+import {SVGRenderer} from 'echarts/renderers';
+
+import {effects} from './effects.mjs';
+import {latency} from './latency.mjs';
+import {parallel} from './parallel.mjs';
+import {cost, path} from './path.mjs';
+import {trade} from './trade.mjs';
+
+use([BarChart, CustomChart, LineChart, ParallelChart, ScatterChart, DataZoomInsideComponent, GridComponent, ParallelComponent, TooltipComponent,
+  LabelLayout, SVGRenderer]);
+
+const makers = {
+  'path-trial': (figure, page, kept) => path(figure, page, kept, false),
+  'path-time': (figure, page, kept) => path(figure, page, kept, true),
+  cost, effects, latency, parallel, trade,
+};
+const kept = {};  // what a person has zoomed and chosen, from one content to the next
+let frames = [];
+
+const show = (page) => {
+  frames.forEach((frame) => frame.end());
+  frames = [];
+  for (const [name, make] of Object.entries(makers)) {
+    const figure = document.querySelector(`figure[data-chart="${name}"]`);
+    if (figure) frames.push(make(figure, page, kept[name] = kept[name] || {}));
+  }
+};
+const cleared = () => frames.forEach((frame) => frame.cleared());
+const chosen = (of) => frames.forEach((frame) => frame.show(of));
+matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => frames.forEach((frame) => frame.redraw()));
+
+window.servetuneCharts = {show, chosen, cleared};

@@ -1,0 +1,272 @@
+// SPDX-License-Identifier: Apache-2.0
+// usage: node page_test.mjs CASE PAGE.html|http://... library|svg [FOLDER for pictures]
+// One case of the tests of the report page in a browser (tests/integration/browser_test.cpp runs them). Exit code 0: it
+// holds; 1: it does not, and standard error says what.
+import assert from 'node:assert/strict';
+import {stat} from 'node:fs/promises';
+import path from 'node:path';
+import {pathToFileURL} from 'node:url';
+
+import {desk, inBrowser, lowContrast, phone, unnamed} from './browser.mjs';
+
+const [which, file, drawnBy, pictures] = process.argv.slice(2);
+const address = file.startsWith('http:') ? file : pathToFileURL(file).href;
+const library = drawnBy === 'library';
+const settled = (page) => page.waitForFunction(() => !window.servetuneCharts
+  || Array.from(document.querySelectorAll('figure[data-chart]')).every((one) => one.hidden || one.classList.contains('drawn')));
+const rows = (page) => page.locator('#results tbody tr:visible').count();
+const said = (page, chart) => page.locator(`figure[data-chart=${chart}] .chart-said`).textContent();
+const picture = async (page, name) => {
+  if (pictures) await page.screenshot({path: path.join(pictures, `${name}.png`), fullPage: true});
+};
+// Nothing wider than the window; no frame that scrolls but tables and text of others.
+const tooWide = (page) => page.evaluate(() => {
+  const width = document.documentElement.clientWidth;
+  const result = document.documentElement.scrollWidth > width ? ['the page: ' + document.documentElement.scrollWidth] : [];
+  for (const one of document.querySelectorAll('figure, figure > *, select, input')) {
+    const box = one.getBoundingClientRect();
+    if (box.width > 0 && (box.right > width + 0.5 || box.left < -0.5)) result.push(one.tagName + '.' + one.className + ': to ' + box.right);
+    if (!one.matches('select, input') && one.scrollWidth > one.clientWidth + 1 && one.clientWidth > 0) result.push(`${one.tagName}.${one.className} scrolls: ${one.scrollWidth} in ${one.clientWidth}`);
+  }
+  return result;
+});
+
+const cases = {
+  // The page as it opens: silent, small, drawn by what the build says.
+  opens: () => inBrowser(address, {}, async (page, told) => {
+    await settled(page);
+    assert.equal(await page.evaluate(() => Boolean(window.servetuneCharts)), library);
+    const drawn = await page.locator('figure[data-chart]:visible').count();
+    assert.ok(drawn > 0);
+    assert.equal(await page.locator('figure.drawn[data-chart]:visible').count(), library ? drawn : 0);
+    assert.ok((await stat(file)).size < 3e6, 'a page of at most 3 MB');
+    assert.equal(await page.locator('img').count(), 0);
+    assert.match(await page.title(), /^[a-z]+: /);
+    await picture(page, 'light');
+    assert.deepEqual(told, []);
+  }),
+
+  // What both builds offer.
+  tables: () => inBrowser(address, {}, async (page, told) => {
+    await settled(page);
+    const all = await rows(page);
+    await page.fill('#filter', 'fp8');
+    const some = await rows(page);
+    assert.ok(some > 0 && some < all);
+    assert.equal(await page.textContent('#shown'), some + ' rows');
+    await page.fill('#filter', '');
+    const title = page.locator('#trade-table thead th').nth(2);
+    const before = await title.textContent();
+    await page.selectOption('#trade-x', {index: 3});
+    assert.notEqual(await title.textContent(), before);
+    assert.equal(await title.textContent(), await page.locator('#trade-x option:checked').textContent());
+    await page.selectOption('#latency-trial', {index: 2});
+    assert.match(await page.locator('#latency-table thead th').last().textContent(), /^trial \d+$/);
+    assert.match(await page.locator('#latency-table tbody tr').first().locator('td').last().textContent(), /^\d/);
+    await page.selectOption('#latency-family', {index: 1});
+    await page.selectOption('#path-axis', 'time');
+    assert.equal(await page.locator('figure[data-path=trial]').isVisible(), false);
+    assert.equal(await page.locator('figure[data-path=time]').isVisible(), true);
+    for (const summary of ['The path of the search as a table', 'The trade-off as a table', 'The effect of each flag as a table', 'Latencies as a table']) {
+      await page.click(`summary:text-is("${summary}")`);
+      assert.ok(await page.locator('details', {has: page.locator(`summary:text-is("${summary}")`)}).locator('tbody tr').count() > 1, summary);
+    }
+    assert.deepEqual(told, []);
+  }),
+
+  // Pointing at marks, choosing them, zooming.
+  mouse: () => inBrowser(address, {}, async (page, told) => {
+    await settled(page);
+    const chart = page.locator('#chart-trade');
+    await chart.scrollIntoViewIfNeeded();
+    const accent = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--accent').trim());
+    const marks = chart.locator(`svg path[fill="${accent}"]`);
+    assert.ok(await marks.count() > 5);
+    const mark = await marks.nth(3).boundingBox();  // it grows where it is pointed at
+    const at = [mark.x + mark.width / 2, mark.y + mark.height / 2];
+    await page.mouse.move(...at);
+    const tip = chart.locator('div', {hasText: 'TTFT'}).last();
+    await tip.waitFor();
+    assert.equal(await chart.locator('img, b, script').count(), 0);
+    await page.mouse.click(...at);
+    assert.equal(await page.locator('#results tr.chosen').count(), 1);
+    const ticks = () => chart.locator('text').allTextContents();
+    const whole = await ticks();
+    await page.click('figure[data-chart=trade] button[aria-label="zoom in"]');
+    assert.notDeepEqual(await ticks(), whole);
+    await page.click('figure[data-chart=trade] button[aria-label="show all"]');
+    assert.deepEqual(await ticks(), whole);
+    await page.selectOption('#trade-x', {index: 4});
+    assert.notDeepEqual(await ticks(), whole);
+    assert.match(await chart.getAttribute('aria-label'), new RegExp('against ' + (await page.locator('#trade-x option:checked').textContent()).replace(/[^a-zA-Z ]/g, '.')));
+    assert.deepEqual(told, []);
+  }),
+
+  // All of it without a mouse.
+  keys: () => inBrowser(address, {}, async (page, told) => {
+    await settled(page);
+    for (const name of ['path-trial', 'cost', 'trade', 'latency', 'parallel', 'effects']) {
+      const chart = page.locator('#chart-' + name);
+      assert.equal(await chart.getAttribute('aria-roledescription'), 'chart', name);
+      await chart.focus();
+      await page.keyboard.press('ArrowRight');
+      const first = await said(page, name);
+      assert.match(first, /^1 of \d+: ./, name);
+      await page.keyboard.press('ArrowRight');
+      assert.match(await said(page, name), /^2 of /, name);
+      await page.keyboard.press('Home');
+      assert.equal(await said(page, name), first, name);
+      await page.keyboard.press('End');
+      const [, at, of] = (await said(page, name)).match(/^(\d+) of (\d+)/);
+      assert.equal(at, of, name);
+    }
+    await page.locator('#chart-trade').focus();
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    assert.match(await said(page, 'trade'), /Marked in the table/);
+    assert.equal(await page.locator('#results tr.chosen').count(), 1);
+    await page.keyboard.press('+');
+    await page.keyboard.press('0');
+    const all = await rows(page);
+    await page.locator('#chart-effects').focus();
+    await page.keyboard.press('Home');
+    await page.keyboard.press('Enter');
+    const some = await rows(page);
+    assert.ok(some > 0 && some < all);
+    assert.match(await said(page, 'effects'), new RegExp(`^${some} configurations have `));
+    await page.click('#show-all');
+    assert.equal(await rows(page), all);
+    assert.deepEqual(told, []);
+  }),
+
+  // Parallel coordinates: what goes through chosen values, by fields and by drawing along an axis.
+  brush: () => inBrowser(address, {}, async (page, told) => {
+    await settled(page);
+    const all = await rows(page);
+    await page.selectOption('#only-axis', {label: 'kv_cache_dtype'});
+    await page.selectOption('#only-value', {label: 'fp8'});
+    await page.click('figure[data-chart=parallel] button:text-is("Keep these")');
+    const some = await rows(page);
+    assert.ok(some > 0 && some < all);
+    for (const name of await page.locator('#results tbody tr:visible td:first-child').allTextContents()) assert.match(name, /fp8/);
+    assert.match(await said(page, 'parallel'), new RegExp(`^${some} of ${all} configurations`));
+    await page.click('figure[data-chart=parallel] button:text-is("All")');
+    assert.equal(await rows(page), all);
+    const chart = page.locator('#chart-parallel');
+    await chart.scrollIntoViewIfNeeded();
+    const axis = await page.evaluate(() => {
+      const place = document.querySelector('#chart-parallel svg').getBoundingClientRect();
+      return {x: place.x, y: place.y, width: place.width, height: place.height};
+    });
+    await page.mouse.move(axis.x + 44, axis.y + axis.height - 60);
+    await page.mouse.down();
+    await page.mouse.move(axis.x + 44, axis.y + axis.height - 10, {steps: 8});
+    await page.mouse.up();
+    await page.waitForFunction((before) => Array.from(document.querySelectorAll('#results tbody tr')).filter((row) => !row.hidden).length < before, all);
+    const least = await page.locator('#only-axis option').first().textContent();
+    assert.match(await said(page, 'parallel'), /configurations pass through/);
+    assert.ok(await rows(page) > 0, 'some pass through the lowest value of ' + least);
+    await page.click('#show-all');
+    assert.equal(await rows(page), all);
+    assert.equal(await said(page, 'parallel'), '');
+    assert.deepEqual(told, []);
+  }),
+
+  // As wide as the screen of a phone, in both directions of it.
+  phone: async () => {
+    for (const width of [360, 375, 420]) await inBrowser(address, {viewport: {...phone, width}, hasTouch: true, isMobile: true}, async (page, told) => {
+      await settled(page);
+      await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = true; }));
+      assert.deepEqual(await tooWide(page), [], String(width));
+      for (const figure of await page.locator('figure[data-chart]:visible').all()) {
+        const box = await figure.boundingBox();
+        const drawing = await figure.locator('.chart svg, :scope > svg:visible, :scope > .intervals:visible').first().boundingBox();
+        assert.ok(drawing.width > box.width - 24 && drawing.width <= box.width, `${await figure.getAttribute('data-chart')}: ${drawing.width} in ${box.width}`);
+      }
+      await page.evaluate(() => document.querySelectorAll('details').forEach((one) => { one.open = false; }));
+      if (width === 375) await picture(page, 'phone');
+      assert.deepEqual(told, []);
+    });
+    await inBrowser(address, {viewport: phone, colorScheme: 'dark'}, async (page) => {
+      await settled(page);
+      await page.setViewportSize({width: 812, height: 375});
+      await settled(page);
+      assert.deepEqual(await tooWide(page), []);
+    });
+  },
+
+  // Contrast, and names for a screen reader, in light and dark.
+  access: async () => {
+    for (const colorScheme of ['light', 'dark']) await inBrowser(address, {colorScheme}, async (page, told) => {
+      await settled(page);
+      assert.deepEqual(await lowContrast(page), [], colorScheme);
+      const tree = await unnamed(page);
+      assert.deepEqual(tree.problems, []);
+      if (library) assert.ok(tree.roles.some(([role, name]) => role === 'group' && /^Path of the search/.test(name)));
+      if (colorScheme === 'dark') await picture(page, 'dark');
+      // The system's colours change while the page is open.
+      await page.emulateMedia({colorScheme: colorScheme === 'light' ? 'dark' : 'light'});
+      await page.waitForTimeout(300);  // some frames
+      assert.deepEqual(await lowContrast(page), [], colorScheme + ', changed');
+      assert.deepEqual(told, []);
+    });
+  },
+
+  // On paper, and without JavaScript: drawings that need no program.
+  paper: async () => {
+    await inBrowser(address, {colorScheme: 'dark'}, async (page, told) => {
+      await settled(page);
+      await page.emulateMedia({media: 'print'});
+      const figures = await page.locator('figure[data-chart]:visible').all();
+      for (const figure of figures) {
+        assert.equal(await figure.locator('.chart').filter({visible: true}).count(), 0);
+        assert.ok(await figure.locator(':scope > svg, :scope > .intervals').filter({visible: true}).count() > 0);
+      }
+      assert.deepEqual(await lowContrast(page), []);
+      if (pictures) await page.pdf({path: path.join(pictures, 'print.pdf'), format: 'A4'});
+      assert.deepEqual(told, []);
+    });
+    await inBrowser(address, {javaScriptEnabled: false}, async (page) => {
+      for (const figure of await page.locator('figure[data-chart]').all())
+        assert.ok(await figure.locator(':scope > svg, :scope > .intervals').first().isVisible());
+      assert.equal(await page.locator('.chart').count(), 0);
+    });
+  },
+
+  // While a study runs: what a person has chosen stays when the page renews itself.
+  live: () => inBrowser(address, {}, async (page, told) => {
+    await page.waitForSelector('#trade-x');
+    await settled(page);
+    await page.selectOption('#trade-x', {index: 2});
+    const chosen = await page.inputValue('#trade-x');
+    if (library) {
+      await page.click('figure[data-chart=trade] button[aria-label="zoom in"]');
+      await page.locator('#chart-trade').focus();
+    }
+    const count = await rows(page);
+    const marks = () => page.evaluate(() => document.querySelectorAll('#trade > svg .mark').length);
+    await page.waitForFunction((before) => document.querySelectorAll('#results tbody tr').length > before + 1, count);
+    await settled(page);
+    assert.equal(await page.inputValue('#trade-x'), chosen);
+    assert.equal(await page.locator('#chart-trade').count(), library ? 1 : 0);
+    assert.ok(await marks() > 0);
+    if (library) assert.equal(await page.evaluate(() => document.activeElement.id), 'chart-trade');
+    assert.deepEqual(told.filter((one) => !one.includes('ERR_')), []);
+  }),
+
+  // Of a study that nothing came of.
+  failed: () => inBrowser(address, {}, async (page, told) => {
+    await settled(page);
+    assert.match(await page.textContent('.verdict'), /Nothing can be recommended/);
+    assert.ok((await page.textContent('main')).includes('<img src=x'), 'the words of the log');
+    assert.equal(await page.locator('img').count(), 0);
+    assert.match(await page.title(), /^[a-z]+: /);
+    assert.deepEqual(await lowContrast(page), []);
+    await picture(page, 'failed');
+    assert.deepEqual(told, []);
+  }),
+};
+
+assert.ok(cases[which], 'a case: ' + Object.keys(cases).join(', '));
+await cases[which]();
+console.log('holds: ' + which);

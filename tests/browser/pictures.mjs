@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// usage: node pictures.mjs PAGE.html FOLDER
+// The pictures of the documentation (scripts/report-pictures).
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import {pathToFileURL} from 'node:url';
+
+import {inBrowser, phone} from './browser.mjs';
+
+const [file, folder] = process.argv.slice(2);
+const address = pathToFileURL(file).href;
+const drawn = (page) => page.waitForFunction(() => Array.from(document.querySelectorAll('figure[data-chart]'))
+  .every((one) => one.hidden || one.classList.contains('drawn')));
+
+await inBrowser(address, {viewport: {width: 1000, height: 900}}, async (page, told) => {
+  await drawn(page);
+  await page.selectOption('#only-axis', {label: 'quantization'});
+  await page.selectOption('#only-value', {label: 'fp8'});
+  await page.click('figure[data-chart=parallel] button:text-is("Keep these")');
+  await page.evaluate(() => {  // what is between is left out
+    for (const section of document.querySelectorAll('main > section'))
+      if (!section.querySelector('#gains, #search, #parallel')) section.remove();
+    for (const extra of document.querySelectorAll('figure[data-chart=cost], details.data')) extra.remove();
+  });
+  await page.evaluate(() => scrollTo(0, 0));
+  await page.waitForTimeout(500);  // charts take their new width
+  const end = await page.locator('figure[data-chart=parallel]').boundingBox();
+  await page.screenshot({path: path.join(folder, 'report.png'), fullPage: true, clip: {x: 0, y: 0, width: 1000, height: Math.ceil(end.y + end.height + 12)}});
+  assert.deepEqual(told, []);
+});
+await inBrowser(address, {viewport: phone, colorScheme: 'dark', hasTouch: true, isMobile: true}, async (page, told) => {
+  await drawn(page);
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), phone.width);
+  const from = await page.locator('section', {has: page.locator('#search')}).boundingBox();
+  await page.screenshot({path: path.join(folder, 'report-phone.png'), fullPage: true, clip: {x: 0, y: from.y, width: phone.width, height: 1150}});
+  assert.deepEqual(told, []);
+});
