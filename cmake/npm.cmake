@@ -24,7 +24,7 @@ function(npm_packages npm from folder why)
   if(DEFINED ENV{npm_config_cache})
     set(cache "")
   endif()
-  execute_process(COMMAND "${npm}" ci --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error ${cache}
+  execute_process(COMMAND "${npm}" ci --include=dev --include=optional --ignore-scripts --no-audit --no-fund --no-update-notifier --loglevel=error ${cache}
       --prefer-offline --fetch-retries=1 --fetch-retry-mintimeout=1000 --fetch-retry-maxtimeout=2000 --fetch-timeout=30000
     WORKING_DIRECTORY "${folder}" TIMEOUT 180 RESULT_VARIABLE code OUTPUT_VARIABLE said ERROR_VARIABLE said)
   file(REMOVE_RECURSE "${folder}/cache")

@@ -237,9 +237,10 @@ int audit(const AuditArguments& arguments) {
         known.hardware = known.study->catalogue().all_hardware();
         known.models = known.study->catalogue().all_models();
     }
-    if (!arguments.hardware.empty()) known.given_hardware = catalogue.hardware(arguments.hardware);
+    const Catalogue& own = known.study ? known.study->catalogue() : catalogue;
+    if (!arguments.hardware.empty()) known.given_hardware = own.hardware(arguments.hardware);
     if (!arguments.model.empty()) {
-        (void)catalogue.model(arguments.model);  // throws for one that is not known
+        (void)own.model(arguments.model);  // throws for one that is not known
         known.given_model = arguments.model;
     }
 

@@ -14,6 +14,7 @@
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/parallel/workers_run.hpp"
@@ -36,7 +37,7 @@ namespace {
 void print_conclusion(const Headline& headline, const Summary& summary, const std::filesystem::path& folder) {
     // Sentences are broken between words on a terminal; the command is not, so that it can be copied.
     const std::size_t columns = isatty(STDOUT_FILENO) == 1 ? screen().width() - 1 : std::string::npos;
-    const auto sentence = [&](const std::string& text) { put(stdout, "{}\n", wrapped(text, columns)); };
+    const auto sentence = [&](const std::string& text) { put(stdout, "{}\n", wrapped(printable(secrets()(text)), columns)); };
     sentence(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason) +
              (headline.advice.empty() ? "" : " " + headline.advice));
     if (!headline.command.empty()) put(stdout, "\n  {}\n\n", headline.command);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <regex>
 #include <utility>
 
 namespace servetune {
@@ -54,12 +55,9 @@ constexpr std::array<std::string_view, 25> quantizations{
 
 /// The words of llama.cpp's files: `q4-k-m`, `ud-iq2-xxs-gguf`; without `gguf` behind. Empty: none.
 std::string gguf_type(std::string_view word) {
+    static const std::regex types("(ud-|i1-)?(q[1-8]-(0|1|k(-(xs|s|m|l|xl))?)|iq[1-4]-(xxs|xs|s|m|nl)|tq[12]-0)");
     if (word.ends_with("-gguf")) word.remove_suffix(5);
-    std::string_view rest = word.starts_with("ud-") ? word.substr(3) : word;
-    if (rest.starts_with('i')) rest.remove_prefix(1);
-    const bool is = rest.size() >= 4 && rest[0] == 'q' && rest[1] >= '1' && rest[1] <= '8' && rest[2] == '-' &&
-                    std::all_of(rest.begin() + 3, rest.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '-'; });
-    return is ? std::string(word) : "";
+    return std::regex_match(word.begin(), word.end(), types) ? std::string(word) : "";
 }
 
 /// What the words after the stem mean: a quantization, empty for none; nothing when they mean something else.

@@ -123,6 +123,7 @@ void read_quantization(Serving& serving, ByConcept& by, const ServedModel& check
         if (plain && (dtype == "float32" || dtype == "float")) widen_to_fp32(serving);
         return;
     }
+    if (!checkpoint.model.weights.contains(checkpoint.quantization)) return;  // its bytes are not known: the cost model says so
     const std::string stem = flag.substr(0, flag.find_first_of("_-"));
     const bool same = checkpoint.quantization.starts_with(stem) || (by.meaning("quantization") == "as_checkpoint" && !plain);
     if (same) return;

@@ -4,7 +4,9 @@
 #include "aiperf_table.hpp"
 
 #include "aiperf_metrics.hpp"
+#include "result_formats.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/space/value.hpp"
 
@@ -79,8 +81,14 @@ PublishedResult read_aiperf_table(std::string_view text, const std::string& name
         const auto [tag, unit] = tag_and_unit(first);
         if (metrics.contains(tag)) throw ParseError(where + "'" + first + "' is there twice");
         auto& metric = metrics[tag] = {{"unit", unit}};
-        for (std::size_t i = 1; i < header.size(); ++i)
-            if (const auto number = real_of(row.cells[i])) metric[header[i] == "Value" ? "avg" : header[i]] = *number;
+        for (std::size_t i = 1; i < header.size(); ++i) {
+            const std::string said = lower_case(row.cells[i]);
+            if (said.empty() || said == "n/a" || said == "nan" || said == "none") continue;
+            const auto number = real_of(row.cells[i]);
+            if (!number)
+                throw ParseError(where + "'" + first + "', " + header[i] + ": a number wanted, got '" + one_line(row.cells[i]) + "'");
+            metric[header[i] == "Value" ? "avg" : header[i]] = *number;
+        }
     }
     if (!is_metric(metrics, "request_count") && !is_metric(metrics, "error_request_count"))
         throw ParseError(name + ": a table of AIPerf without a number of requests: 'Request Count' or 'Error Request Count' wanted");

@@ -89,7 +89,11 @@ std::map<std::string, std::string> settings_in(const Json& overrides) {
         std::string name = one_line(key);
         name.erase(0, std::min(name.find_first_not_of('-'), name.size()));
         std::replace(name.begin(), name.end(), '-', '_');
-        settings[name] = scalar_text(value).value_or("not a single value");
+        const auto text = scalar_text(value);
+        if (!text)
+            throw ParseError("a failed run of `vllm bench sweep` whose '" + one_line(key) +
+                             "' is not a single value: what failed is not known");
+        settings[name] = *text;
     }
     return settings;
 }

@@ -65,19 +65,20 @@ const Workload* workload_without_name(const std::vector<Workload>& workloads) {
     return &*std::find_if(workloads.begin(), workloads.end(), unnamed);
 }
 
-/// A command that crashed has no workload, so it is the first's; one that failed under a load is of those with that
-/// load.
+/// A command that crashed has no workload, so it is the first's; one that failed under a load is of the only one with
+/// that load. Nothing: none is, several are, or the load had more to it than its size.
 const Workload* workload_of_failure(const PublishedResult& result, const std::vector<Workload>& workloads) {
     const Work failed(result);
-    for (const Workload& workload : workloads) {
+    if (!failed.rate && !failed.in_flight && result.unread.empty()) return workloads.empty() ? nullptr : &workloads.front();
+    if (!result.unread.empty() && workloads.size() != 1) return nullptr;
+    const auto fits = [&](const Workload& workload) {  // a rate with a bound is written as the bound
         const Arrival& arrival = workload.arrival;
-        const bool fits = failed.rate ? arrival.kind == Arrival::Kind::rate && arrival.requests_per_second == *failed.rate
-                          : failed.in_flight
-                              ? arrival.kind == Arrival::Kind::concurrency && static_cast<double>(arrival.in_flight) == *failed.in_flight
-                              : true;
-        if (fits) return &workload;
-    }
-    return nullptr;
+        if (failed.in_flight)
+            return arrival.kind == Arrival::Kind::concurrency && static_cast<double>(arrival.in_flight) == *failed.in_flight;
+        return !failed.rate || (arrival.kind == Arrival::Kind::rate && arrival.requests_per_second == *failed.rate);
+    };
+    if (std::count_if(workloads.begin(), workloads.end(), fits) != 1) return nullptr;
+    return &*std::find_if(workloads.begin(), workloads.end(), fits);
 }
 
 /// Blocks of several workloads are not one workload's: why none of those without a known label is taken for `unnamed`;
@@ -183,13 +184,14 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
                                                          workload->printed_as.end();
         if (why_not.empty() && !result.doubt.empty() && !is_label)
             why_not = "the comment '" + result.doubt + "' may be the value of a flag that the command does not have";
-        if (!result.failure.empty() && workload == nullptr) workload = workload_of_failure(result, study.workloads);
+        if (!result.failure.empty() && workload == nullptr) workload = workload_of_failure(result, workloads);
         if (!why_not.empty()) imported.unplaced.push_back({result, why_not});
         else if (workload == nullptr)
             imported.unplaced.push_back(
-                {result, !result.failure.empty() ? "it failed under a load that no workload of the study has (" + Work(result).text() + ")"
-                         : several.empty()       ? "no workload is printed as '" + joined(result.labels, "' or '") + "'"
-                                                 : several});
+                {result, !result.failure.empty()
+                             ? "it failed under a load that is not that of exactly one workload of the study (" + Work(result).text() + ")"
+                         : several.empty() ? "no workload is printed as '" + joined(result.labels, "' or '") + "'"
+                                           : several});
         else {
             Row row{&result, workload->name, space.completed(parsed.values), result_figures(result.result)};
             const auto& successful = result.result.successful_requests;

@@ -9,6 +9,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
 #include "servetune/machine/devices.hpp"
 
@@ -131,7 +132,9 @@ fs::path own_file(const Yaml& node, const std::string& kind, const Catalogue& ca
     try {
         return fs::absolute(catalogue.find(kind, node.text(), fs::path(node.file()).parent_path()));
     } catch (const IoError& error) {
-        node.fail(error.what());
+        std::error_code unknown;
+        const bool here = fs::exists(node.text(), unknown);
+        node.fail(std::string(error.what()) + (here ? "; a file is looked for beside the study, not in the current folder" : ""));
     }
 }
 
@@ -160,7 +163,7 @@ void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& st
     study.model = text_with_home(node);
     if (!study.model.ends_with(".yaml")) return;
     study.model_file = own_file(node, "models", catalogue);
-    study.model = catalogue.model(study.model_file.string()).model.name;
+    study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
 
 void read_machine(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {

@@ -186,7 +186,18 @@ private:
             if (from_settings && engine != nullptr && (says_settings(*engine, result) || !by_hand.empty() || !given.empty())) {
                 result.arguments_unknown = false;
                 result.engine = lower_case(engine->name);
-                add_flags(result.arguments, *engine, changing_settings(*engine, result));
+                const auto changing = changing_settings(*engine, result);
+                std::string why = why_not_known(*engine, result, changing);
+                try {
+                    if (why.empty()) add_flags(result.arguments, *engine, changing);
+                } catch (const SpaceError& error) {
+                    if (result.failure.empty()) throw;
+                    why = error.what();
+                }
+                if (!why.empty()) {
+                    left_out_.push_back({result, why});
+                    continue;
+                }
             }
             if (!by_hand.empty() && engine != nullptr && result.not_recognised.empty()) add_flags(result.arguments, *engine, by_hand);
             if (!result.not_recognised.empty() || result.arguments_unknown) {
@@ -239,6 +250,16 @@ private:
             if (known) changing[name] = text;
         }
         return changing;
+    }
+
+    /// Why a failure is not known to be of these settings: of one that is no parameter nobody knows what it did. Empty: it
+    /// is.
+    [[nodiscard]] static std::string why_not_known(const Engine& engine, const PublishedResult& of,
+                                                   const std::map<std::string, std::string>& changing) {
+        if (of.failure.empty() || !of.server_settings_are_given) return {};
+        for (const auto& [name, text] : of.server_settings)
+            if (!changing.contains(name)) return "it failed with " + name + "=" + text + ", which is no parameter of " + engine.name;
+        return {};
     }
 
     /// Whether a file says how its server was started: it reports all settings, or somebody wrote some of a parameter's

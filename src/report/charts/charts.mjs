@@ -29,7 +29,12 @@ const show = (page) => {
   frames = [];
   for (const [name, make] of Object.entries(makers)) {
     const figure = document.querySelector(`figure[data-chart="${name}"]`);
-    if (figure) frames.push(make(figure, page, kept[name] = kept[name] || {}));
+    if (!figure) continue;
+    try {
+      frames.push(make(figure, page, kept[name] = kept[name] || {}));
+    } catch (error) {  // this figure keeps its drawing, the others and the page go on
+      console.error(`the chart ${name}: ${error}`);
+    }
   }
 };
 const cleared = () => frames.forEach((frame) => frame.cleared());

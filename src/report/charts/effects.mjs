@@ -20,7 +20,9 @@ export const effects = (figure, page, kept) => {
   const keep = (row) => {
     const k = data.parameters.findIndex((parameter) => parameter.name === row.parameter);
     if (k < 0) return;
-    const at = data.parameters[k].values.indexOf(row.level);
+    const same = (value) => value === row.level || Number(value) === Number(row.level);  // 1e-05 is 0.00001
+    const at = data.parameters[k].values.findIndex(same);
+    if (at < 0) return;
     const left = new Set(data.configurations.flatMap((one, of) => one.settings[k] === at ? [of] : []));
     page.keep(left);
     frame.say(`${left.size} configurations have ${row.name}; the table shows these.`);

@@ -61,9 +61,10 @@ export class Frame {
     this.box.setAttribute('aria-label', this.parts.label);
     this.figure.classList.add('drawn');
     if (this.parts.zoom && !this.buttons) this.addButtons();
-    if (this.kept.zoom && this.kept.label === this.parts.label) this.zoomTo(this.kept.zoom);
+    const shows = this.parts.label.replace(/\d+/g, '#');  // a trial more is the same chart
+    if (this.kept.zoom && this.kept.shows === shows) this.zoomTo(this.kept.zoom);
     else this.kept.zoom = null;
-    this.kept.label = this.parts.label;
+    this.kept.shows = shows;
     this.after();
   }
 

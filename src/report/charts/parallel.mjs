@@ -15,6 +15,11 @@ export const parallel = (figure, page, kept) => {
     return {title: parameter.name, values: idle ? [without, ...parameter.values] : parameter.values,
       of: (one) => one.settings[k] === null ? 0 : one.settings[k] + (idle ? 1 : 0)};
   });
+  // What was chosen are places on an axis: where a trial has brought another value, they are of other values.
+  const values = Object.fromEntries(named.map((parameter) => [parameter.title, parameter.values.join('\n')]));
+  for (const title of Object.keys(kept.chosen))
+    if (title in values && (kept.values || {})[title] !== values[title]) delete kept.chosen[title];
+  kept.values = values;
   const figures = data.configurations.map((one) => one.figure).filter((value) => value !== null);
   const low = Math.min(...figures), high = Math.max(...figures);
   const crowd = Math.sqrt(Math.min(1, 60 / data.configurations.length));  // of many lines each is fainter
