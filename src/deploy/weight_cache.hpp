@@ -44,8 +44,8 @@ public:
     /// Throws as `release`.
     std::optional<WeightCacheCommands> hold(const Composition& composition, const Configuration& configuration, const std::string& model,
                                             const std::vector<std::string>& gpus, const std::stop_token& stop);
-    /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself. Throws IoError where
-    /// one would not go, or the devices' memory stays in use: no engine can be measured then.
+    /// Ends all daemons, so that an engine that loads its weights itself has the devices to itself. Throws IoError
+    /// where one would not go, or the devices' memory stays in use: no engine can be measured then.
     void release();
     /// Whether every daemon that was held last still runs.
     [[nodiscard]] bool alive() const;

@@ -252,8 +252,8 @@ private:
         return changing;
     }
 
-    /// Why a failure is not known to be of these settings: of one that is no parameter nobody knows what it did. Empty: it
-    /// is.
+    /// Why a failure is not known to be of these settings: of one that is no parameter nobody knows what it did. Empty:
+    /// it is.
     [[nodiscard]] static std::string why_not_known(const Engine& engine, const PublishedResult& of,
                                                    const std::map<std::string, std::string>& changing) {
         if (of.failure.empty() || !of.server_settings_are_given) return {};

@@ -196,7 +196,9 @@ TEST_CASE("first study: all errors of a file in one run, as lines and as JSON") 
     const Ran bad = machine.run({"validate", "bad.yaml"});
     INFO(bad.err);
     CHECK(bad.code == 1);
-    CHECK(bad.err.starts_with("autotune: 7 errors:\nbad.yaml:1:1: the key 'model' is missing (what is served)\nbad.yaml:2:8: 'modle': "));
+    CHECK(bad.err.starts_with(
+        "autotune: 7 errors:\nbad.yaml:1:1: the key 'model' is missing (what is served: a name, a path, or a file with a model's facts "
+        "(.yaml))\nbad.yaml:2:8: 'modle': "));
     CHECK(std::count(bad.err.begin(), bad.err.end(), '\n') == 8);
     const FirstJson json = FirstJson::parse(machine.run({"validate", "bad.yaml", "--json"}).out);
     CHECK(json["problems"].size() == 7);

@@ -303,6 +303,9 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
     CHECK(not_run.code == 2);
     CHECK(not_run.err == said);
     folder.write("nowhere.gguf", "x");
+    CHECK(has(autotune({"validate", "s.yaml"}, folder.path()).err,
+              "engines run in their trial's folder: write " + (folder.path() / "nowhere.gguf").string()));
+    folder.write("s.yaml", study((folder.path() / "nowhere.gguf").string(), "engine: llama.cpp\n"));
     CHECK(autotune({"validate", "s.yaml"}, folder.path()).code == 0);
 
     folder.write("v.yaml", study("org/m", "engine: vllm\nengine_versions: {vllm: \"0.32\"}\n"));

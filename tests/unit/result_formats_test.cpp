@@ -164,15 +164,18 @@ TEST_CASE("result files of a sweep of vLLM: what failed is a failed row with its
     const Json run{{"run_number", 1},
                    {"error_type", "CalledProcessError"},
                    {"error", "Command '['vllm', 'bench']' returned non-zero exit status 1."},
-                   {"serve_overrides", {{"max_num_seqs", 512}, {"--enable-prefix-caching", false}, {"x", Json::array()}}},
+                   {"serve_overrides", {{"max_num_seqs", 512}, {"--enable-prefix-caching", false}}},
                    {"bench_overrides", {{"max_concurrency", 256}, {"request_rate", "inf"}, {"random_input_len", 64}}}};
     const PublishedResult failed = results_in(run.dump()).front();
     CHECK(failed.failure == "load_test_failed");
     CHECK(failed.failure_message == "CalledProcessError: Command '['vllm', 'bench']' returned non-zero exit status 1.");
-    CHECK(failed.server_settings == Unread{{"enable_prefix_caching", "false"}, {"max_num_seqs", "512"}, {"x", "not a single value"}});
+    CHECK(failed.server_settings == Unread{{"enable_prefix_caching", "false"}, {"max_num_seqs", "512"}});
     CHECK(failed.unread == Unread{{"random_input_len", "64"}});
     check_figures(failed, {{"maximum_concurrency", 256}});
     CHECK(csv_of({failed}).find(",load_test_failed,256,\"CalledProcessError: Command") != std::string::npos);
+    Json nested = run;
+    nested["serve_overrides"]["compilation_config"] = {{"mode", 0}};
+    CHECK(refusal(nested.dump()).find("'compilation_config' is not a single value: what failed is not known") != std::string::npos);
     // A server that did not start has no run.
     Json server{{"error_type", "TimeoutError"}, {"error", "not ready"}, {"serve_overrides", Json::object()}};
     CHECK(results_in(server.dump()).front().failure == "not_ready_in_time");

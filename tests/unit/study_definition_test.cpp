@@ -22,6 +22,7 @@ namespace {
 constexpr const char* defined_engine = R"(engine: toy
 versions: "1.0"
 launch: [toy, "{model}"]
+weight_cache: {launch: [toy-cache, "{model}"], parameters: [mode], engine: [--cached], ready: held, used: taken, within: 1min}
 parameters:
   seqs: {flag: --seqs, int: {low: 1, high: 64, scale: log2}, default: 8}
   mode: {flag: --mode, choice: [engine, fast, slow], earlier: {until: "0.9", flag: --way}}

@@ -278,5 +278,6 @@ TEST_CASE("written study: a run of a sweep that failed is a failed row of its lo
     CHECK(std::get<Failure>(table.rows[2].outcome).kind == FailureKind::load_test_failed);
     CHECK(std::get<Failure>(table.rows[2].outcome).message == "CalledProcessError: exit status 1");
     REQUIRE(written.imported.unplaced.size() == 1);
-    CHECK(written.imported.unplaced[0].reason == "it failed under a load that no workload of the study has (99 in flight)");
+    CHECK(written.imported.unplaced[0].reason ==
+          "it failed under a load that is not that of exactly one workload of the study (99 in flight)");
 }

@@ -48,8 +48,8 @@ class WeightCache;
 /// With `weight_cache` the first measurement of a configuration takes its weights from a daemon that keeps them in the
 /// devices' memory from trial to trial (WeightCacheDaemon), where its engine can. Cold starts decide all the same: the
 /// default's, every repeat's, those of workloads that are only reported and of configurations that the quality gate
-/// asks. What fails with weights of the cache is measured from a cold start before it is told. A measurement has `weight_cache`, 1 where it took them, and
-/// `trial_weight_cache_seconds`, for which the trial waited for the daemon.
+/// asks. What fails with weights of the cache is measured from a cold start before it is told. A measurement has
+/// `weight_cache`, 1 where it took them, and `trial_weight_cache_seconds`, for which the trial waited for the daemon.
 ///
 /// A measurement has beside its figures `trial_start_seconds`, `trial_warm_up_seconds`, `trial_measure_seconds` and
 /// `trial_stop_seconds`: where the trial's time went; 0 for a start that an earlier trial paid for.
