@@ -106,7 +106,8 @@ public:
                 e_.weight_cache_->give_up(why);
                 measurement_.say(std::string("starts once more, with weights of its own: ") + why);
                 cold_ = true;
-                const double lost = e_.running_->deployment.started().seconds + stop();
+                double lost = e_.running_->deployment.started().seconds;  // before its end forgets it
+                lost += stop();
                 measurement_.waited(lost);
                 cache_seconds_ += lost;
                 start(configuration_, folder);
@@ -134,7 +135,7 @@ public:
             measurement->metrics["trial_start_seconds"] = {start_seconds};
             measurement->metrics["trial_stop_seconds"] = {stop_seconds};
             if (e_.weight_cache_) {
-                measurement->metrics["weight_cache"] = {from_cache_ ? 1.0 : 0.0};
+                measurement->metrics[std::string(weight_cache_metric)] = {from_cache_ ? 1.0 : 0.0};
                 measurement->metrics["trial_weight_cache_seconds"] = {cache_seconds_};
             }
         }
