@@ -36,7 +36,7 @@ namespace {
 
 void print_conclusion(const Headline& headline, const Summary& summary, const std::filesystem::path& folder) {
     // Sentences are broken between words on a terminal; the command is not, so that it can be copied.
-    const std::size_t columns = isatty(STDOUT_FILENO) == 1 ? screen().width() - 1 : std::string::npos;
+    const std::size_t columns = isatty(STDOUT_FILENO) == 1 ? columns_of_terminal(STDOUT_FILENO) - 1 : std::string::npos;
     const auto sentence = [&](const std::string& text) { put(stdout, "{}\n", wrapped(printable(secrets()(text)), columns)); };
     sentence(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason) +
              (headline.advice.empty() ? "" : " " + headline.advice));

@@ -111,9 +111,9 @@ Screen::Screen(int descriptor)
     : descriptor_(descriptor), terminal_(isatty(descriptor) == 1), colours_(terminal_ && !is_set("NO_COLOR") && !dumb_terminal()) {}
 Screen::~Screen() { leave(); }
 
-std::size_t Screen::width() const noexcept {
+std::size_t columns_of_terminal(int descriptor) noexcept {
     winsize size{};
-    return ioctl(descriptor_, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
+    return ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 80;
 }
 
 std::string Screen::styled(const std::string& text, LineStyle style) const {

@@ -12,6 +12,9 @@ namespace autotune {
 /// How a line looks on a terminal that has colours.
 enum class LineStyle { plain, good, bad, faint };
 
+/// Columns that a line of a terminal may fill; 80 where it does not tell.
+std::size_t columns_of_terminal(int descriptor) noexcept;
+
 /// Standard error, which this class alone writes to while a command runs: lines, and on a terminal status lines below
 /// them that are written anew in place. A line that comes meanwhile takes the status lines away, is printed, and they
 /// come back under it. Elsewhere than on a terminal there are lines only, without control characters.
@@ -29,8 +32,7 @@ public:
     [[nodiscard]] bool terminal() const noexcept { return terminal_; }
     /// Whether lines have colours: on a terminal, unless NO_COLOR is set or TERM says that it is dumb.
     [[nodiscard]] bool colours() const noexcept { return colours_; }
-    /// Columns that a line may fill; 80 where the terminal does not tell.
-    [[nodiscard]] std::size_t width() const noexcept;
+    [[nodiscard]] std::size_t width() const noexcept { return columns_of_terminal(descriptor_); }
     /// Prints `text`, which may have several lines.
     void line(std::string_view text, LineStyle style = LineStyle::plain) noexcept;
     /// Replaces the status lines; each is cut at the terminal's width. Nothing where this is no terminal. The second

@@ -193,7 +193,7 @@ void CostModel::plan_memory() {
     plan.missing_bytes = std::max(0.0, -cache);
     cache = settings_.cache_bytes ? *settings_.cache_bytes : std::max(0.0, cache);
     const double block = plan.cache_bytes_per_token * static_cast<double>(settings_.block_tokens);
-    plan.cache_blocks = whole_number_within(cache / block, 0, most_tokens);
+    plan.cache_blocks = whole_number_within(cache / block, 0, most_tokens / settings_.block_tokens);
     if (settings_.cache_tokens) {
         const std::int64_t asked = *settings_.cache_tokens / settings_.block_tokens;
         plan.cache_blocks = traits.fraction_of == EngineTraits::FractionOf::none ? asked : std::min(plan.cache_blocks, asked);

@@ -114,7 +114,7 @@ std::string unit_word(const Word& word) {
 }
 
 /// A double-quoted scalar of YAML, which JSON's strings are.
-std::string yaml_text(const std::string& text) {
+std::string quoted_yaml(const std::string& text) {
     try {
         return nlohmann::json(text).dump();
     } catch (const nlohmann::json::exception&) {
@@ -129,7 +129,7 @@ std::string compose_word(const Word& word) {
         if (piece.variable) text += "${" + piece.text + "?}";
         else
             for (const char c : piece.text) text += c == '$' ? std::string("$$") : std::string(1, c);
-    return yaml_text(text);
+    return quoted_yaml(text);
 }
 
 /// Kubernetes: `$(NAME)` is a variable of the container, `$$(` is none.
@@ -140,7 +140,7 @@ std::string kubernetes_word(const Word& word) {
         else
             for (std::size_t i = 0; i < piece.text.size(); ++i)
                 text += piece.text.compare(i, 2, "$(") == 0 ? std::string("$$") : std::string(1, piece.text[i]);
-    return yaml_text(text);
+    return quoted_yaml(text);
 }
 
 // ---- the parts
@@ -310,7 +310,7 @@ Artefact units_of(const AllParts& all) {
 }
 
 std::string compose_service(const ServingParts& parts, const std::string& called, const ArtefactOptions& options) {
-    std::string result = "  " + called + ":\n    image: " + yaml_text(options.image) + "\n    entrypoint: [" +
+    std::string result = "  " + called + ":\n    image: " + quoted_yaml(options.image) + "\n    entrypoint: [" +
                          compose_word(parts.argv.front()) + "]\n    command:\n";
     for (std::size_t i = 1; i < parts.argv.size(); ++i) result += "      - " + compose_word(parts.argv[i]) + "\n";
     result +=
@@ -326,7 +326,7 @@ std::string compose_service(const ServingParts& parts, const std::string& called
                   ", target: " + compose_word({{"/run/servetune/" + name}}) + ", read_only: true}\n";
     if (!parts.files.empty()) result += "    working_dir: /run/servetune\n";
     std::string which;
-    for (const std::string& device : parts.devices) which += (which.empty() ? "device_ids: [" : ", ") + yaml_text(device);
+    for (const std::string& device : parts.devices) which += (which.empty() ? "device_ids: [" : ", ") + quoted_yaml(device);
     if (parts.gpus > 0)
         result += fmt::format(
             "    deploy:\n      resources:\n        reservations:\n          devices: [{{driver: nvidia, {}, capabilities: [gpu]}}]\n",
@@ -347,8 +347,8 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
     std::string volumes = fmt::format("        - name: shm\n          emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}\n", parts.shm_bytes);
     std::string mounts = "            - {name: shm, mountPath: /dev/shm}\n";
     for (std::size_t i = 0; i < parts.mounts.size(); ++i) {
-        volumes += fmt::format("        - name: model-{}\n          hostPath: {{path: {}}}\n", i, yaml_text(parts.mounts[i]));
-        mounts += fmt::format("            - {{name: model-{}, mountPath: {}, readOnly: true}}\n", i, yaml_text(parts.mounts[i]));
+        volumes += fmt::format("        - name: model-{}\n          hostPath: {{path: {}}}\n", i, quoted_yaml(parts.mounts[i]));
+        mounts += fmt::format("            - {{name: model-{}, mountPath: {}, readOnly: true}}\n", i, quoted_yaml(parts.mounts[i]));
     }
     std::string result = title_line(parts);
     if (replicas > 1) result += "# the Service spreads connections over the pods at random, not by requests in flight\n";
@@ -359,7 +359,7 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
     }
     if (!parts.files.empty()) {
         result += "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata:\n";
-        for (const auto& [file, content] : parts.files) result += "  " + file + ": " + yaml_text(content) + "\n";
+        for (const auto& [file, content] : parts.files) result += "  " + file + ": " + quoted_yaml(content) + "\n";
         result += "---\n";
         volumes += "        - name: files\n          configMap: {name: " + name + "}\n";
         mounts += "            - {name: files, mountPath: /run/servetune, readOnly: true}\n";
@@ -368,7 +368,7 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
               "}\nspec:\n  replicas: " + std::to_string(replicas) +
               "\n  strategy: {type: Recreate}\n  selector:\n    matchLabels: {app: " + name +
               "}\n  template:\n    metadata:\n      labels: {app: " + name +
-              "}\n    spec:\n      containers:\n        - name: engine\n          image: " + yaml_text(options.image) +
+              "}\n    spec:\n      containers:\n        - name: engine\n          image: " + quoted_yaml(options.image) +
               "\n          imagePullPolicy: IfNotPresent\n          command: [" + kubernetes_word(parts.argv.front()) +
               "]\n          args:\n";
     for (std::size_t i = 1; i < parts.argv.size(); ++i) result += "            - " + kubernetes_word(parts.argv[i]) + "\n";
@@ -387,7 +387,7 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
             "          startupProbe:\n            httpGet: {{path: {0}, port: {1}}}\n            periodSeconds: 10\n            "
             "failureThreshold: {2}\n          readinessProbe:\n            httpGet: {{path: {0}, port: {1}}}\n            periodSeconds: "
             "10\n",
-            yaml_text(parts.ready_path), options.port, static_cast<int>(std::ceil(parts.ready_within_seconds / probe_seconds)) + 1);
+            quoted_yaml(parts.ready_path), options.port, static_cast<int>(std::ceil(parts.ready_within_seconds / probe_seconds)) + 1);
     result += "          volumeMounts:\n" + mounts + "      volumes:\n" + volumes;
     result += "---\napiVersion: v1\nkind: Service\nmetadata: {name: " + name + "}\nspec:\n  selector: {app: " + name +
               fmt::format("}}\n  ports: [{{port: {0}, targetPort: {0}}}]\n", options.port);

@@ -352,11 +352,14 @@ private:
     [[nodiscard]] std::string whole() const {
         const std::string title =
             file_.name + (file_.model.empty() ? "" : ": " + file_.model) + (file_.hardware.empty() ? "" : " on " + file_.hardware);
+        // What the server gives out beside the page is asked for once, and not again with each trial.
+        const bool beside = live() && !chart_library.script.empty();
         std::string out =
             "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
             "content=\"width=device-width,initial-scale=1\">\n"
-            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
-            "'unsafe-inline'; img-src data:";
+            "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
+            "script-src 'unsafe-inline'";
+        if (beside) out += " 'self'";
         out += live() ? "; connect-src 'self'\">\n" : "\">\n";
         out += "<link rel=\"icon\" href=\"data:,\">\n";
         out += "<title>" + shown(title) + "</title>\n<style>";
@@ -373,7 +376,8 @@ private:
         out += std::string("</main>\n<footer><p>Made by servetune.") + (live() ? "" : " This file needs no network.") + " " +
                shown(charts_text()) + "</p>" + licences() + "</footer>\n<script type=\"application/json\" id=\"data\">" +
                html_data(page_, json_) + "</script>\n";
-        if (!chart_library.script.empty()) out += "<script>" + std::string(chart_library.script) + "</script>\n";
+        if (beside) out += "<script src=\"charts.js\"></script>\n";
+        else if (!chart_library.script.empty()) out += "<script>" + std::string(chart_library.script) + "</script>\n";
         out += "<script>const showPage = () => {";
         out += html_script;
         out += "};\nshowPage();\n";

@@ -68,19 +68,20 @@ const filter = document.getElementById('filter');
 const shownLine = document.getElementById('shown');
 let kept = null;  // numbers of configurations; null: all
 const showRows = () => {
-  const wanted = filter ? filter.value.toLowerCase() : '';
-  let shown = 0;
-  for (const row of all('#results tbody tr')) {
+  const wanted = filter.value.toLowerCase();
+  const rows = all('#results tbody tr');
+  for (const row of rows)
     row.hidden = !row.textContent.toLowerCase().includes(wanted) || (kept !== null && !kept.has(Number(row.dataset.index)));
-    shown += row.hidden ? 0 : 1;
-  }
-  shownLine.textContent = wanted === '' && kept === null ? '' : shown + (shown === 1 ? ' row' : ' rows');
-  document.getElementById('show-all').hidden = kept === null;
+  const shown = rows.filter((row) => !row.hidden).length;
+  const why = [wanted === '' ? '' : 'with this text', kept === null ? '' : 'chosen in a chart'].filter((one) => one !== '');
+  shownLine.textContent = why.length === 0 ? '' : `${shown} of ${rows.length} rows: ${why.join(' and ')}`;
+  document.getElementById('show-all').hidden = why.length === 0;
 };
 if (filter) {
   const button = document.createElement('button');
   Object.assign(button, {type: 'button', id: 'show-all', textContent: 'Show all rows', hidden: true});
   button.addEventListener('click', () => {
+    filter.value = '';
     keep(null);
     if (charts) charts.cleared();
   });
@@ -261,6 +262,47 @@ const std::string_view html_live_script = R"js(
   const duration = (seconds) => seconds < 90 ? Math.round(seconds) + ' s'
     : seconds < 5400 ? Math.round(seconds / 60) + ' min' : (seconds / 3600).toFixed(1) + ' h';
   const set = (line, text) => { if (line.textContent !== text) line.textContent = text; };
+
+  // While a hand is at work nothing is taken from under it, for half a minute at most.
+  const patience = 1500, most = 30000;  // milliseconds
+  let pressed = false;  // a list that was opened by the mouse reports nothing until it is closed
+  let touched = 0;
+  let due = null;
+  const touch = (event) => {
+    touched = Date.now();
+    if (event.type === 'pointerdown') pressed = true;
+    else if (event.type !== 'keydown' && !(event.type === 'pointermove' && event.buttons !== 0)) pressed = false;
+  };
+  for (const name of ['pointerdown', 'pointermove', 'pointerup', 'pointercancel', 'keydown', 'change']) addEventListener(name, touch, {passive: true});
+  const held = () => {
+    due = due || Date.now();
+    return (pressed || Date.now() - touched < patience) && Date.now() - due < most;
+  };
+
+  // Where the keys go: an element with a name of its own, or one that says the same at the same place.
+  const said = (one) => (one.getAttribute('aria-label') || one.textContent).split(':')[0].trim();
+  const placeOf = (one) => {
+    if (!one || one === document.body) return null;
+    if (one.id) return {id: one.id, caret: one.matches('input') ? [one.selectionStart, one.selectionEnd] : null};
+    const near = one.parentElement.closest('[id], [data-chart]');
+    const within = !near ? 'body' : near.id ? '#' + CSS.escape(near.id) : `[data-chart="${CSS.escape(near.dataset.chart)}"]`;
+    return {within, tag: one.tagName, said: said(one)};
+  };
+  const elementAt = (place) => {
+    if (place.id) return document.getElementById(place.id);
+    const within = document.querySelector(place.within);
+    return within && Array.from(within.querySelectorAll(place.tag)).find((one) => said(one) === place.said);
+  };
+  const focus = (place, frames) => {
+    if (!place || document.activeElement !== document.body) return;
+    const element = elementAt(place);
+    if (element) {
+      element.focus({preventScroll: true});
+      if (place.caret) element.setSelectionRange(...place.caret);
+    } else if (frames > 0) {
+      requestAnimationFrame(() => focus(place, frames - 1));  // charts are drawn in the next one
+    }
+  };
   const say = () => {
     if (lost) {
       set(trialLine, state && state.ended ? state.ended : 'The connection is lost; this page tries again.');
@@ -284,7 +326,7 @@ const std::string_view html_live_script = R"js(
       const at = heads.findIndex((head) => head.hasAttribute('aria-sort'));
       return at < 0 ? null : [at, heads[at].getAttribute('aria-sort')];
     }),
-    focus: document.activeElement ? document.activeElement.id : '',
+    focus: placeOf(document.activeElement),
     across: select('main .wide').map((one) => [one.scrollLeft, one.scrollTop]),
     at: [scrollX, scrollY],
   });
@@ -306,27 +348,31 @@ const std::string_view html_live_script = R"js(
         head.querySelector('button').click();
     });
     select('main .wide').forEach((one, i) => { if (before.across[i]) [one.scrollLeft, one.scrollTop] = before.across[i]; });
-    if (before.focus && document.getElementById(before.focus)) document.getElementById(before.focus).focus({preventScroll: true});
+    focus(before.focus, 10);
     scrollTo(...before.at);
   };
   const renew = async () => {
-    if (fetching || !state || state.version === shown || !getSelection().isCollapsed) return;
+    if (fetching || !state || state.version === shown || !getSelection().isCollapsed || held()) return;
     fetching = true;
     try {
       const answer = await fetch('./', {cache: 'no-store'});
       if (!answer.ok) return;
       const page = new DOMParser().parseFromString(await answer.text(), 'text/html');
+      if (held()) return;  // the answer took its time
       const before = chosen();
+      if (window.servetuneCharts) window.servetuneCharts.renewal();
       for (const place of ['main', 'header nav'])
         document.querySelector(place).replaceChildren(...page.querySelector(place).childNodes);
       document.getElementById('data').textContent = page.getElementById('data').textContent;
       shown = page.getElementById('live').dataset.version;
+      due = null;
       showPage();
       choose(before);
     } catch (error) {
       // The server has gone; the events say so.
     } finally {
       fetching = false;
+      if (window.servetuneCharts) window.servetuneCharts.renewed();
     }
   };
   const source = new EventSource('events');

@@ -15,4 +15,7 @@ bool is_metric(const nlohmann::json& value, std::string_view name);
 /// The figures of an export of AIPerf: one object a metric.
 PublishedResult read_aiperf_metrics(const nlohmann::json& value);
 
+/// Those of an export of GenAI-Perf.
+PublishedResult read_genai_perf_metrics(const nlohmann::json& value);
+
 }  // namespace servetune

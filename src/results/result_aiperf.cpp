@@ -96,16 +96,6 @@ PublishedResult read_common(const Json& value) {
     return result;
 }
 
-std::vector<PublishedResult> read_genai_perf(const Json& value) {
-    PublishedResult result = read_common(value);
-    result.tool = "genai-perf";
-    BenchmarkResult& figures = result.result;
-    figures.goodput_requests_per_second = figure_at(value, {"request_goodput", "avg"});
-    figures.maximum_concurrency = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "concurrency"});
-    figures.requested_rate_per_second = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "request_rate"});
-    return {result};
-}
-
 /// The load that was measured in the configuration of 2026: the only phase of the list that is no warm-up; nullptr when
 /// there are several, as then none of them is the whole run's.
 const Json* measured_phase(const Json& value) {
@@ -137,12 +127,23 @@ void note_newer_schema(const Json& value, PublishedResult& result) {
 }
 
 std::vector<PublishedResult> read_aiperf(const Json& value) { return {read_aiperf_metrics(value)}; }
+std::vector<PublishedResult> read_genai_perf(const Json& value) { return {read_genai_perf_metrics(value)}; }
 
 }  // namespace
 
 bool is_metric(const Json& value, std::string_view name) {
     const Json* metric = node_at(value, {name});
     return metric != nullptr && metric->is_object() && metric->contains("unit") && metric->contains("avg");
+}
+
+PublishedResult read_genai_perf_metrics(const Json& value) {
+    PublishedResult result = read_common(value);
+    result.tool = "genai-perf";
+    BenchmarkResult& figures = result.result;
+    figures.goodput_requests_per_second = figure_at(value, {"request_goodput", "avg"});
+    figures.maximum_concurrency = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "concurrency"});
+    figures.requested_rate_per_second = figure_at(value, {"input_config", "perf_analyzer", "stimulus", "request_rate"});
+    return result;
 }
 
 PublishedResult read_aiperf_metrics(const Json& value) {

@@ -2,7 +2,7 @@
 #include "servetune/results/result_file.hpp"
 
 #include "aiperf_records.hpp"
-#include "aiperf_table.hpp"
+#include "perf_table.hpp"
 #include "result_formats.hpp"
 #include "result_sweep.hpp"
 #include "servetune/base/error.hpp"
@@ -141,7 +141,7 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
 
 }  // namespace
 
-bool is_result_table(std::string_view content) { return is_sweep_table(content) || is_aiperf_table(content); }
+bool is_result_table(std::string_view content) { return is_sweep_table(content) || is_perf_table(content); }
 
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines) {
     if (content.size() > largest_result_bytes)
@@ -152,8 +152,8 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         add_results(results, read_sweep_table(content, name));
         return results;
     }
-    if (is_aiperf_table(content)) {
-        add_results(results, {read_aiperf_table(content, name)});
+    if (is_perf_table(content)) {
+        add_results(results, {read_perf_table(content, name)});
         return results;
     }
     if (!begins_json(content)) {

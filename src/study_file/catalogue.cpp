@@ -7,6 +7,7 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
+#include "servetune/io/yaml_text.hpp"
 #include "servetune/space/search_space.hpp"
 #include "servetune/trial/outcome.hpp"
 
@@ -326,7 +327,7 @@ Catalogue Catalogue::standard() {
 
 fs::path Catalogue::find(const std::string& kind, const std::string& name, const fs::path& beside) const {
     std::error_code error;
-    if (name.find('/') != std::string::npos || name.ends_with(".yaml")) {
+    if (name.find('/') != std::string::npos || names_yaml_file(name)) {
         const fs::path file = beside / with_home(name);
         if (!fs::exists(file, error)) throw IoError("there is no file " + file.string());
         return file;

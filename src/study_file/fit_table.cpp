@@ -44,6 +44,7 @@ private:
 };
 
 constexpr double most_simulated = 1e6;
+constexpr double most_tokens_simulated = 1e9;
 constexpr std::int64_t longest_simulated = 1'000'000'000;  // one may be longer than the mean
 
 /// As many requests as the row reports, together with its numbers of tokens.
@@ -51,9 +52,10 @@ SimulatedTraffic traffic_of(const Workload& workload, const BenchmarkResult& res
     const double n = present(result.successful_requests);
     const double input = present(result.input_tokens) / n;
     const double output = present(result.output_tokens) / n;
-    if (!(n <= most_simulated && input <= most_simulated && output <= most_simulated))
+    if (!(n <= most_simulated && input <= most_simulated && output <= most_simulated && n * (input + output) <= most_tokens_simulated))
         throw UsageError("it says " + short_number_text(n) + " requests of " + short_number_text(input) + " and " +
-                         short_number_text(output) + " tokens; at most a million each are simulated");
+                         short_number_text(output) + " tokens; at most a million of each, and " + short_number_text(most_tokens_simulated) +
+                         " tokens in all, are simulated");
     double mean_input = 0;
     double mean_output = 0;
     for (const PlannedRequest& request : spread) {

@@ -11,6 +11,7 @@
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
+#include "servetune/io/yaml_text.hpp"
 #include "servetune/machine/devices.hpp"
 
 #include <algorithm>
@@ -161,7 +162,7 @@ fs::path path_of(const Yaml& node) { return fs::path(node.file()).parent_path() 
 
 void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& study) {
     study.model = text_with_home(node);
-    if (!study.model.ends_with(".yaml")) return;
+    if (!names_yaml_file(study.model)) return;
     study.model_file = own_file(node, "models", catalogue);
     study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
@@ -169,7 +170,7 @@ void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& st
 void read_machine(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {
     const auto read_device = [&](const Yaml& node) {
         std::string name = node.text();
-        if (name.ends_with(".yaml")) {
+        if (names_yaml_file(name)) {
             study.hardware_file = own_file(node, "hardware", catalogue);
             name = catalogue.hardware(study.hardware_file.string()).name;
         }

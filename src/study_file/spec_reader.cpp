@@ -5,6 +5,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/key_reader.hpp"
+#include "servetune/io/yaml_text.hpp"
 #include "servetune/study_file/catalogue.hpp"
 
 #include <algorithm>
@@ -116,7 +117,7 @@ std::vector<ModelSpec> Catalogue::all_models() const {
 }
 
 HardwareSpec Catalogue::hardware(const std::string& name) const {
-    if (name.ends_with(".yaml")) return read_hardware(Yaml::load(find("hardware", name, fs::current_path())));
+    if (names_yaml_file(name)) return read_hardware(Yaml::load(find("hardware", name, fs::current_path())));
     std::vector<HardwareSpec> known = all_hardware();
     std::vector<std::string> spelled;
     for (HardwareSpec& spec : known) {
@@ -129,7 +130,7 @@ HardwareSpec Catalogue::hardware(const std::string& name) const {
 }
 
 ServedModel Catalogue::model(const std::string& name) const {
-    if (name.ends_with(".yaml")) {
+    if (names_yaml_file(name)) {
         ModelSpec spec = read_model(Yaml::load(find("models", name, fs::current_path())));
         const std::string native = spec.native_type;
         return {std::move(spec), native};

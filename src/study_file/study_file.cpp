@@ -3,24 +3,21 @@
 
 #include "../io/all_errors.hpp"
 #include "budget_reader.hpp"
+#include "goals_reader.hpp"
 #include "keys.hpp"
 #include "measuring/kind.hpp"
 #include "measuring/load_test.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/base/nearest.hpp"
-#include "servetune/engine/per_device.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
 #include "servetune/io/secrets.hpp"
-#include "servetune/load/capacity.hpp"
 #include "space_reader.hpp"
+#include "strategy_reader.hpp"
 #include "study_definition.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <set>
 #include <sstream>
 
@@ -39,155 +36,6 @@ Yaml resolved(const Yaml& node, int depth = 0) {
     std::error_code unknown;
     if (!fs::exists(base, unknown)) use->fail("there is no file " + base.string());
     return resolved(Yaml::load(base), depth + 1).overlaid(node.without(keys::study.use), keys::study.space);
-}
-
-/// Goals that ask for the most load that keeps the limits: the word, the metric, and the arrival that finds it.
-struct LoadGoal {
-    std::string_view word;
-    std::string_view metric;
-    Arrival::Kind arrival;
-};
-constexpr std::array<LoadGoal, 5> load_goals{{
-    {"request_rate", sustained_requests_per_second, Arrival::Kind::largest_rate},
-    {"sustained_requests_per_second_per_gpu", "sustained_requests_per_second_per_gpu", Arrival::Kind::largest_rate},
-    {"goodput_requests_per_second_per_gpu", "goodput_requests_per_second_per_gpu", Arrival::Kind::largest_rate},
-    {"concurrency", sustained_concurrency, Arrival::Kind::largest_concurrency},
-    {"goodput", "goodput_requests_per_second", Arrival::Kind::largest_rate},
-}};
-
-const LoadGoal* load_goal(std::string_view word) {
-    const auto found = std::find_if(load_goals.begin(), load_goals.end(), [&](const LoadGoal& goal) { return goal.word == word; });
-    return found == load_goals.end() ? nullptr : &*found;
-}
-
-/// `words`: of a load test, whose metrics we name; other evaluators have names of their own.
-std::string goal_metric(const std::string& word, Direction direction, bool words) {
-    if (!words) return word;
-    const LoadGoal* goal = direction == Direction::maximize ? load_goal(word) : nullptr;
-    return goal != nullptr ? std::string(goal->metric) : metric_of_word(word);
-}
-
-/// Of a load test, what a goal such as `request_rate` asks of the workloads' arrivals, and what a search for the
-/// largest load needs.
-void look_for_load(const Yaml& root, StudyFile& study) {
-    const Yaml& objective = root.at(keys::study.objective);
-    if (const Yaml* maximize = objective.find(keys::objective.maximize))
-        for (const Yaml& item : maximize->is_sequence() ? maximize->items() : std::vector<Yaml>{*maximize}) {
-            const LoadGoal* goal = load_goal(item.text());
-            if (goal == nullptr) continue;
-            for (Workload& workload : study.workloads) {
-                Arrival& arrival = workload.arrival;
-                const bool any = goal->word.starts_with("goodput");
-                if (workload.dataset.kind == Dataset::Kind::multi_turn)
-                    item.fail("'" + workload.name +
-                              "' has conversations, whose turns wait for answers, so that a load that is asked for is not reached; give "
-                              "it another dataset");
-                if (arrival.searched() && !any && arrival.kind != goal->arrival)
-                    item.fail("'" + workload.name + "' looks for another load; give all workloads the arrival " +
-                              std::string(name_in(arrival_kinds, goal->arrival)));
-                if (arrival.searched()) continue;
-                if (arrival.kind == Arrival::Kind::trace || arrival.kind == Arrival::Kind::ramp)
-                    item.fail("the largest load is looked for at a constant rate or concurrency, and '" + workload.name +
-                              "' has an arrival of another kind; give it `arrival: {largest_rate: {}}`");
-                arrival.kind = goal->arrival;
-            }
-        }
-    const bool searched =
-        std::any_of(study.workloads.begin(), study.workloads.end(), [](const Workload& workload) { return workload.arrival.searched(); });
-    if (!searched) return;
-    if (std::none_of(study.objective.limits.begin(), study.objective.limits.end(), grows_with_load))
-        objective.fail(
-            "the largest load that keeps the limits is looked for, and no limit grows with load; add one such as "
-            "limits: [\"ttft_p95 <= 500ms\"]");
-    const bool goodput = std::any_of(study.objective.goals.begin(), study.objective.goals.end(),
-                                     [](const Goal& goal) { return goal.metric.starts_with("goodput_"); });
-    const ServiceLimits service = service_limits(study.objective.limits);
-    if (goodput && !service.time_to_first_token_seconds && !service.time_per_output_token_seconds && !service.latency_seconds)
-        objective.fail(
-            "goodput counts the requests that keep a limit on time to first token, time per output token or latency, and "
-            "there is none for all workloads");
-    for (const auto* list : {&study.workloads, &study.report_workloads})
-        for (const Workload& workload : *list) {
-            if (!workload.arrival.searched() || !workload.requests) continue;
-            try {
-                const CapacitySearch possible(workload.arrival, static_cast<std::size_t>(*workload.requests));
-            } catch (const UsageError& error) {
-                root.at(list == &study.workloads ? keys::study.workloads : keys::study.report_workloads)
-                    .fail("'" + workload.name + "': " + error.what());
-            }
-        }
-    if (const Yaml* load = root.find(keys::study.load))
-        load->fail("the workloads look for their largest load already; leave out `load`, or give them fixed arrivals");
-}
-
-Objective read_objective(const Yaml& node, bool words) {
-    node.check_keys(keys::objective);
-    std::vector<Goal> goals;  // in the file's order: the first one leads
-    for (const auto& [key, value] : node.entries()) {
-        if (key != keys::objective.maximize.name && key != keys::objective.minimize.name) continue;
-        const Direction direction = key == keys::objective.maximize.name ? Direction::maximize : Direction::minimize;
-        if (value.is_sequence() && value.items().empty()) value.fail_wanted("a metric or a list of metrics");
-        for (const Yaml& item : value.is_sequence() ? value.items() : std::vector<Yaml>{value}) {
-            const std::string metric = goal_metric(item.text(), direction, words);
-            if (words && direction == Direction::maximize && less_is_better(metric))
-                item.fail("less of '" + metric + "' is better: write it under `minimize`");
-            if (std::any_of(goals.begin(), goals.end(), [&](const Goal& goal) { return goal.metric == metric; }))
-                item.fail("'" + metric + "' is a goal already");
-            goals.push_back({metric, direction});
-        }
-    }
-    if (goals.empty()) node.fail("an objective has a goal: maximize or minimize, with a metric or a list of metrics");
-    Objective result(std::move(goals));
-    AllErrors errors;
-    if (const Yaml* limits = node.find(keys::objective.limits))
-        for (const Yaml& limit : limits->is_scalar() ? std::vector<Yaml>{*limits} : limits->items())
-            errors.in([&] {
-                try {
-                    result.limits.push_back(Limit::parse(limit.text(), words));
-                } catch (const ParseError& error) {
-                    limit.fail(error.what());
-                }
-                const Limit& bound = result.limits.back();
-                if (words && bound.metric.starts_with("success_ratio") && bound.at_least && bound.bound > 1)
-                    limit.fail("a share is at most 1: write 99% or 0.99");
-            });
-    errors.throw_any();
-    return result;
-}
-
-/// What becomes of the figures of several workloads.
-void read_over(const Yaml& node, StudyFile& study) {
-    std::string over = "mean";
-    read(node, keys::objective.over, over);
-    if (over == "mean") return;
-    if (study.workloads.size() < 2) node.at(keys::objective.over).fail("says how workloads count together, and there is one");
-    if (over == "worst") {
-        study.objective.over = Objective::Over::worst;
-        return;
-    }
-    std::vector<Goal> each;
-    for (const Goal& goal : study.objective.goals)
-        for (const Workload& workload : study.workloads) {
-            if (goal.metric.find('@') != std::string::npos)
-                node.at(keys::objective.over).fail("'" + goal.metric + "' is of one workload already");
-            each.push_back({goal.metric + "@" + workload.name, goal.direction});
-        }
-    study.objective.goals = std::move(each);
-}
-
-/// Where layouts of several sizes compete by a figure that grows with the devices, the largest wins for no merit.
-std::string larger_looks_better(const StudyFile& study) {
-    const std::string& metric = study.objective.leading().metric;
-    if (study.objective.leading().direction != Direction::maximize || !grows_with_devices(metric) || study.devices.value_or(1) < 2)
-        return "";
-    if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices) return "";
-    constexpr std::array<std::string_view, 3> layouts{"tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size"};
-    for (const Parameter& parameter : study.composition->parameters())
-        if (std::find(layouts.begin(), layouts.end(), parameter.concept_name) != layouts.end() && parameter.level_count() > 1)
-            return "layouts of different numbers of devices compete by " + metric + ", and the largest will look best; maximize " +
-                   metric.substr(0, metric.find('@')) + "_per_gpu" + metric.substr(std::min(metric.find('@'), metric.size())) +
-                   " to compare what a device does";
-    return "";
 }
 
 QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
@@ -215,110 +63,6 @@ QualityChoice read_quality(const Yaml& node, const StudyFile& study) {
                 name.fail(error.what());
             }
         }
-    return result;
-}
-
-/// Candidate values of a stage, under the names of the space and inside its domains.
-Assignment read_candidate(const Yaml& node, const Composition& composition) {
-    Assignment result;
-    for (const auto& [name, value] : node.entries()) {
-        std::string known;
-        try {
-            known = composition.resolve(name);
-        } catch (const SpaceError& error) {
-            value.fail(error.what());
-        }
-        const auto parameter = std::find_if(composition.parameters().begin(), composition.parameters().end(),
-                                            [&](const Parameter& p) { return p.name == known; });
-        if (!parameter->contains(value.value()))
-            value.fail(text_of(value.value()) + " is outside the domain of '" + known + "' (" + parameter->domain_text() + ")");
-        result[known] = value.value();
-    }
-    return result;
-}
-
-Stage read_stage(const Yaml& node, const Composition& composition, bool baseline) {
-    Stage stage;
-    const auto resolve = [&](const Yaml& name) {
-        try {
-            return composition.resolve(name.text());
-        } catch (const SpaceError& error) {
-            name.fail(error.what());
-        }
-    };
-    if (node.is_scalar()) {
-        stage.product = {resolve(node)};
-        stage.name = node.text();
-    } else if (node.is_sequence()) {
-        for (const Yaml& name : node.items()) {
-            stage.product.push_back(resolve(name));
-            stage.name += (stage.name.empty() ? "" : " x ") + name.text();
-        }
-    } else {
-        node.check_keys(keys::stage);
-        read(node, keys::stage.stage, stage.name);
-        const Yaml* product = node.find(keys::stage.product);
-        const Yaml* candidates = node.find(keys::stage.candidates);
-        if ((product == nullptr) == (candidates == nullptr)) node.fail("a stage has either a product or candidates");
-        if (product != nullptr)
-            for (const Yaml& name : product->items()) stage.product.push_back(resolve(name));
-        else
-            for (const Yaml& candidate : candidates->items()) stage.candidates.push_back(read_candidate(candidate, composition));
-    }
-    stage.carried = !baseline || stage.product == std::vector<std::string>{"engine"};
-    read(node, keys::stage.carried, stage.carried);
-    return stage;
-}
-
-void read_bayesian(const Yaml& node, BayesianOptions& options) {
-    const auto& table = keys::bayesian;
-    node.check_keys(table);
-    read_word<failure_models>(node, table.failures, options.learning.failures);
-    read(node, table.additive, options.learning.additive);
-    read(node, table.explore_every, options.explore_every);
-    read(node, table.patience, options.patience);
-    read_word<keys::gain_units>(node, table.per, options.per_second);
-}
-
-StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
-    StrategyChoice result;
-    const auto check_name = [&](const std::string& name, const auto& fail) {
-        std::vector<std::string> known;
-        for (const Key& key : rows_of(keys::strategy)) known.emplace_back(key.name);
-        if (std::find(known.begin(), known.end(), name) != known.end()) return;
-        fail("'" + name + "' is no strategy; known: " + listed(nearest_first(name, known)));
-    };
-    const Yaml* staged = nullptr;
-    const Yaml* bayesian = nullptr;
-    if (node != nullptr && node->is_scalar()) {
-        check_name(node->text(), [&](const std::string& message) { node->fail(message); });
-        result.name = node->text();
-    } else if (node != nullptr) {
-        node->check_keys(keys::strategy);
-        if (node->entries().size() != 1) node->fail("one strategy wanted");
-        result.name = node->entries().front().first;
-        staged = node->find(keys::strategy.staged);
-        bayesian = node->find(keys::strategy.bayesian);
-        if (staged == nullptr && bayesian == nullptr) node->entries().front().second.check_keys(std::span<const Key>{});
-    }
-    if (!replaced.empty()) {
-        check_name(replaced, [](const std::string& message) { throw UsageError(message); });
-        result.name = replaced;
-    }
-    if (bayesian != nullptr) read_bayesian(*bayesian, result.bayesian);
-    if (staged != nullptr) {
-        staged->check_keys(keys::staged);
-        bool baseline = false;
-        read_word<keys::comparisons>(*staged, keys::staged.compare_with, baseline);
-        read(*staged, keys::staged.replicates, result.staged.replicates);
-        const Yaml& stages = staged->at(keys::staged.stages);
-        if (stages.items().empty()) stages.fail("at least one stage wanted");
-        for (const Yaml& stage : stages.items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
-    } else if (result.name == keys::strategy.staged.name) {
-        // Without stages: every parameter that can vary, one after the other, in the space's order.
-        for (const Parameter& parameter : composition.parameters())
-            if (!parameter.continuous() && parameter.level_count() > 1) result.staged.stages.push_back({parameter.name, {parameter.name}});
-    }
     return result;
 }
 
@@ -422,27 +166,13 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool outside, Al
     });
 }
 
-/// The figures of a single workload have plain names.
-void use_plain_names(StudyFile& study) {
-    if (study.workloads.size() != 1) return;
-    const std::string own = "@" + study.workloads.front().name;
-    for (Goal& goal : study.objective.goals)
-        if (goal.metric.ends_with(own)) goal.metric.resize(goal.metric.size() - own.size());
-    for (Limit& limit : study.objective.limits)
-        if (limit.metric.ends_with(own)) limit.metric.resize(limit.metric.size() - own.size());
-}
-
 void read_goals(const Yaml& root, const Yaml& written, bool outside, AllErrors& errors, StudyFile& study) {
     errors.in([&] {
         if (const Yaml* quality = root.find(keys::study.quality); quality != nullptr && !outside && study.composition != nullptr)
             study.quality = read_quality(*quality, study);
     });
-    const bool has_goals = errors.in([&] {
-        const Yaml& objective = root.at(keys::study.objective);
-        study.objective = read_objective(objective, is_load_test(study.measuring) || names_load_test(written));
-        use_plain_names(study);
-        read_over(objective, study);
-    });
+    const bool has_goals = errors.in(
+        [&] { read_objective(root.at(keys::study.objective), is_load_test(study.measuring) || names_load_test(written), study); });
     if (has_goals && is_load_test(study.measuring))
         errors.in([&] {
             look_for_load(root, study);

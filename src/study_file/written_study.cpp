@@ -12,20 +12,15 @@
 #include "servetune/io/yaml_text.hpp"
 #include "servetune/study_file/audit_context.hpp"
 #include "workload_groups.hpp"
+#include "written_space.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cmath>
-#include <set>
 
 namespace servetune {
 namespace {
-
-/// A value as YAML reads it back.
-std::string yaml_value(const Value& value) {
-    return std::holds_alternative<std::string>(value) ? yaml_text(text_of(value)) : text_of(value);
-}
 
 std::string name_behind_slash(const std::string& path) {
     const std::string trimmed_path = path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
@@ -64,14 +59,6 @@ std::string version_in(const std::vector<std::string>& texts, const Engine& engi
     }
     return "";
 }
-
-/// One result with its command read.
-struct SeenRow {
-    std::size_t index = 0;  ///< of the results
-    const Engine* engine = nullptr;
-    SeenFlags flags{};
-    std::string variant{};  ///< of the checkpoint; empty: the model itself
-};
 
 class StudyWriter {
 public:
@@ -389,102 +376,6 @@ private:
         return text + "]}";
     }
 
-    /// The values of a parameter in the rows of an engine, `engine` (no flag) among them where a row has none.
-    struct Levels {
-        std::vector<Value> values{};
-        bool missing = false;
-        bool number = true;
-    };
-    template <class ValueOf>
-    static Levels levels_of(const std::vector<const SeenRow*>& rows, const ValueOf& value_of_row) {
-        Levels levels;
-        for (const SeenRow* row : rows) {
-            const std::optional<Value> value = value_of_row(*row);
-            if (!value) levels.missing = true;
-            else if (std::find(levels.values.begin(), levels.values.end(), *value) == levels.values.end()) levels.values.push_back(*value);
-        }
-        levels.number = std::all_of(levels.values.begin(), levels.values.end(), [](const Value& value) {
-            return std::holds_alternative<std::int64_t>(value) || std::holds_alternative<double>(value);
-        });
-        if (levels.number)
-            std::sort(levels.values.begin(), levels.values.end(),
-                      [](const Value& a, const Value& b) { return real_of(text_of(a)) < real_of(text_of(b)); });
-        return levels;
-    }
-    static std::string choice_text(const Levels& levels, const std::string& absent) {
-        std::string text;
-        if (levels.missing) text = absent;
-        for (const Value& value : levels.values)
-            if (const std::string one = yaml_value(value); !levels.missing || one != absent) text += (text.empty() ? "" : ", ") + one;
-        return text;
-    }
-
-    [[nodiscard]] std::string space_yaml(const std::vector<const Engine*>& used) {
-        std::string text;
-        const bool several = used.size() > 1;
-        // One quantization for all engines: by flag, or another checkpoint.
-        std::vector<std::string> quantizations{"none"};
-        for (const SeenRow& row : rows_) {
-            const auto given = row.flags.values.find("quantization");
-            const std::string value = !row.variant.empty()              ? row.variant
-                                      : given == row.flags.values.end() ? "none"
-                                                                        : text_of(given->second);
-            if (std::find(quantizations.begin(), quantizations.end(), value) == quantizations.end()) quantizations.push_back(value);
-        }
-        if (quantizations.size() > 1) {
-            text += "  quantization:\n    choice: [";
-            for (std::size_t i = 0; i < quantizations.size(); ++i) text += (i > 0 ? ", " : "") + yaml_text(quantizations[i]);
-            text += "]\n";
-            if (!checkpoints_.empty()) text += "    checkpoints:\n";
-            for (const auto& [variant, served] : checkpoints_) text += "      " + yaml_text(variant) + ": " + yaml_text(served) + "\n";
-        }
-        for (const Engine* engine : used) {
-            std::vector<const SeenRow*> rows;
-            std::set<std::string> names, unknown;
-            for (const SeenRow& row : rows_) {
-                if (row.engine != engine) continue;
-                rows.push_back(&row);
-                for (const auto& [name, value] : row.flags.values) names.insert(name);
-                for (const auto& [name, value] : row.flags.unknown) unknown.insert(name);
-            }
-            const std::string prefix = several ? engine->name + "." : "";
-            for (const EngineParameter& declared : engine->parameters) {  // parents before what depends on them
-                const std::string& name = declared.parameter.name;
-                if (!names.contains(name) || declared.parameter.concept_name == "quantization") continue;
-                const Levels levels = levels_of(rows, [&](const SeenRow& row) -> std::optional<Value> {
-                    const auto found = row.flags.values.find(name);
-                    return found == row.flags.values.end() ? std::nullopt : std::optional(found->second);
-                });
-                const bool one =
-                    levels.values.size() == 1 && (!levels.missing || std::holds_alternative<TextDomain>(declared.parameter.domain));
-                const std::string usual =
-                    is_unset(declared.parameter.default_value) ? std::string(unset_text) : yaml_value(declared.parameter.default_value);
-                // What is only active under others' values must be written whenever it is.
-                const bool conditional = !declared.parameter.active_when.empty() && !declared.parameter.offers_unset;
-                text += "  " + prefix + name + ": ";
-                if (one || (conditional && levels.values.size() == 1)) text += yaml_value(levels.values.front()) + "\n";
-                else text += "{choice: [" + choice_text(levels, usual) + "]" + (levels.number ? ", ordered: true" : "") + "}\n";
-            }
-            for (const std::string& name : unknown) {
-                const Levels levels = levels_of(rows, [&](const SeenRow& row) -> std::optional<Value> {
-                    const auto found = row.flags.unknown.find(name);
-                    return found == row.flags.unknown.end() ? std::nullopt : std::optional(value_of(found->second));
-                });
-                UnknownFlag flag;
-                for (const SeenRow* row : rows)
-                    if (const auto found = row->flags.unknown_flags.find(name); found != row->flags.unknown_flags.end())
-                        flag = found->second;
-                text += "  " + prefix + name + ": {" +
-                        (flag.flag.empty() ? "env: " + yaml_text(flag.environment) : "flag: \"" + flag.flag + "\"");
-                if (flag.is_switch) text += std::string(", bool: {}, default: ") + (levels.missing ? "false" : "true") + "}\n";
-                else text += ", choice: [" + choice_text(levels, "engine") + "]}\n";
-                remarks_.push_back(engine->name + ": " + (flag.flag.empty() ? flag.environment : flag.flag) +
-                                   " is not in the engine file; the study adds it");
-            }
-        }
-        return text;
-    }
-
     [[nodiscard]] std::string yaml() {
         std::vector<const Engine*> used;
         std::vector<std::string> versions;
@@ -521,7 +412,7 @@ private:
             });
         text +=
             std::string("objective: {maximize: total_tokens_per_second") + (ratio ? ", limits: [\"success_ratio >= 0.99\"]" : "") + "}\n";
-        const std::string space = space_yaml(used);
+        const std::string space = space_of_rows(rows_, checkpoints_, remarks_);
         text += space.empty() ? "space: {}\n" : "space:\n" + space;
         text += "others: default\nstrategy: exhaustive\ndecision: significant\naudit: enforce\n";
         text += "evaluator: {replay: {table: " + yaml_text(name_ + ".csv") + ", unmeasured: exclude}}\n";

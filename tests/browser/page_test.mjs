@@ -53,8 +53,11 @@ const cases = {
     await page.fill('#filter', 'fp8');
     const some = await rows(page);
     assert.ok(some > 0 && some < all);
-    assert.equal(await page.textContent('#shown'), some + ' rows');
-    await page.fill('#filter', '');
+    assert.equal(await page.textContent('#shown'), `${some} of ${all} rows: with this text`);
+    await page.click('#show-all');
+    assert.equal(await page.inputValue('#filter'), '');
+    assert.equal(await rows(page), all);
+    assert.equal(await page.textContent('#shown'), '');
     const title = page.locator('#trade-table thead th').nth(2);
     const before = await title.textContent();
     await page.selectOption('#trade-x', {index: 3});
@@ -134,8 +137,20 @@ const cases = {
     const some = await rows(page);
     assert.ok(some > 0 && some < all);
     assert.match(await said(page, 'effects'), new RegExp(`^${some} configurations have `));
+    assert.equal(await page.textContent('#shown'), `${some} of ${all} rows: chosen in a chart`);
+    // One table shows what one chart has chosen: the other one says no longer that it does.
+    await page.click('figure[data-chart=parallel] button:text-is("Keep these")');
+    assert.match(await said(page, 'parallel'), / pass through the chosen values/);
+    assert.equal(await said(page, 'effects'), '');
+    await page.locator('#chart-effects').focus();
+    await page.keyboard.press('Home');
+    await page.keyboard.press('Enter');
+    assert.match(await said(page, 'effects'), /configurations have /);
+    assert.equal(await said(page, 'parallel'), '');
+    assert.equal(await rows(page), some);
     await page.click('#show-all');
     assert.equal(await rows(page), all);
+    assert.equal(await said(page, 'effects'), '');
     assert.deepEqual(told, []);
   }),
 
@@ -195,6 +210,38 @@ const cases = {
     });
   },
 
+  // A finger that swipes over a chart moves the page and changes nothing in it; a tap is a click.
+  swipe: () => inBrowser(address, {viewport: phone, hasTouch: true, isMobile: true}, async (page, told) => {
+    await settled(page);
+    const all = await rows(page);
+    const hand = await page.context().newCDPSession(page);
+    for (const name of ['parallel', 'trade']) {
+      const chart = page.locator('#chart-' + name);
+      await chart.evaluate((one) => one.scrollIntoView({block: 'start'}));
+      const ticks = await chart.locator('text').allTextContents();
+      const before = await page.evaluate(() => scrollY);
+      const place = await chart.boundingBox();
+      // Along the first axis of the parallel chart, which lies across on a phone, and up.
+      const [x, y] = [place.x + 30, place.y + Math.min(place.height - 20, 300)];
+      await hand.send('Input.dispatchTouchEvent', {type: 'touchStart', touchPoints: [{x, y}]});
+      for (let step = 1; step <= 10; ++step)
+        await hand.send('Input.dispatchTouchEvent', {type: 'touchMove', touchPoints: [{x: x + 4 * step, y: y - 20 * step}]});
+      await hand.send('Input.dispatchTouchEvent', {type: 'touchEnd', touchPoints: []});
+      await page.waitForFunction((from) => scrollY > from + 50, before);
+      assert.equal(await rows(page), all, name);
+      assert.equal(await said(page, name), '', name);
+      assert.deepEqual(await chart.locator('text').allTextContents(), ticks, name);
+    }
+    const accent = await page.evaluate(() => getComputedStyle(document.documentElement).getPropertyValue('--accent').trim());
+    const mark = page.locator(`#chart-trade svg path[fill="${accent}"]`).nth(3);
+    for (let at = -1; at !== (at = await page.evaluate(() => scrollY));) await page.waitForTimeout(300);  // a page that still glides takes no tap
+    await mark.evaluate((one) => one.scrollIntoView({block: 'center'}));
+    const place = await mark.boundingBox();
+    await page.touchscreen.tap(place.x + place.width / 2, place.y + place.height / 2);
+    await page.waitForFunction(() => document.querySelectorAll('#results tr.chosen').length === 1);
+    assert.deepEqual(told, []);
+  }),
+
   // Contrast, and names for a screen reader, in light and dark.
   access: async () => {
     for (const colorScheme of ['light', 'dark']) await inBrowser(address, {colorScheme}, async (page, told) => {
@@ -202,7 +249,7 @@ const cases = {
       assert.deepEqual(await lowContrast(page), [], colorScheme);
       const tree = await unnamed(page);
       assert.deepEqual(tree.problems, []);
-      if (library) assert.ok(tree.roles.some(([role, name]) => role === 'group' && /^Path of the search/.test(name)));
+      if (library) assert.ok(tree.roles.some(([role, name]) => role === 'application' && /^Path of the search/.test(name)));
       if (colorScheme === 'dark') await picture(page, 'dark');
       // The system's colours change while the page is open.
       await page.emulateMedia({colorScheme: colorScheme === 'light' ? 'dark' : 'light'});
@@ -233,24 +280,54 @@ const cases = {
     });
   },
 
-  // While a study runs: what a person has chosen stays when the page renews itself.
+  // While a study runs: what a person has chosen, and where the keys and the mouse are, stays when the page renews itself.
   live: () => inBrowser(address, {}, async (page, told) => {
     await page.waitForSelector('#trade-x');
     await settled(page);
+    const renewed = async () => {
+      const before = await page.locator('#results tbody tr').count();
+      await page.waitForFunction((count) => document.querySelectorAll('#results tbody tr').length > count, before);
+      await settled(page);
+    };
     await page.selectOption('#trade-x', {index: 2});
     const chosen = await page.inputValue('#trade-x');
+    await page.locator('#filter').pressSequentially('fp8');
+    await page.keyboard.press('ArrowLeft');
+    await renewed();
+    assert.equal(await page.inputValue('#trade-x'), chosen);
+    assert.equal(await page.inputValue('#filter'), 'fp8');
+    assert.deepEqual(await page.evaluate(() => [document.activeElement.id, document.activeElement.selectionStart]), ['filter', 2]);
+    await page.keyboard.press('Backspace');
+    assert.equal(await page.inputValue('#filter'), 'f8', 'typing goes on where it was');
+    await page.click('#show-all');
+    const head = page.locator('#results thead th button').nth(1);
+    await head.focus();
+    const title = await head.textContent();
+    await renewed();
+    assert.deepEqual(await page.evaluate(() => [document.activeElement.tagName, document.activeElement.textContent]), ['BUTTON', title]);
+    assert.ok(await page.evaluate(() => document.querySelectorAll('#trade > svg .mark').length) > 0);
+    assert.equal(await page.locator('#chart-trade').count(), library ? 1 : 0);
     if (library) {
       await page.click('figure[data-chart=trade] button[aria-label="zoom in"]');
-      await page.locator('#chart-trade').focus();
+      await page.locator('#chart-cost').focus();
+      await page.keyboard.press('ArrowRight');
+      await page.keyboard.press('ArrowRight');
+      assert.match(await said(page, 'cost'), /^2 of \d+: Trial 1:/);
+      await renewed();
+      assert.equal(await page.evaluate(() => document.activeElement.id), 'chart-cost');
+      await page.waitForFunction(() => /^2 of \d+: Trial 1:/.test(document.querySelector('figure[data-chart=cost] .chart-said').textContent));
+      await page.keyboard.press('ArrowRight');
+      assert.match(await said(page, 'cost'), /^3 of \d+: Trial 2:/);
+      // The mouse rests on a bar: what it says stays, and its buttons wait for nobody else.
+      const bar = page.locator('#chart-cost svg path[fill]:not([fill="none"])').first();
+      await bar.scrollIntoViewIfNeeded();
+      const place = await bar.boundingBox();
+      await page.mouse.move(place.x + place.width / 2, place.y + place.height / 2);
+      const tip = page.locator('#chart-cost div', {hasText: /^Trial \d+/}).last();
+      await tip.waitFor();
+      await renewed();
+      await tip.waitFor();
     }
-    const count = await rows(page);
-    const marks = () => page.evaluate(() => document.querySelectorAll('#trade > svg .mark').length);
-    await page.waitForFunction((before) => document.querySelectorAll('#results tbody tr').length > before + 1, count);
-    await settled(page);
-    assert.equal(await page.inputValue('#trade-x'), chosen);
-    assert.equal(await page.locator('#chart-trade').count(), library ? 1 : 0);
-    assert.ok(await marks() > 0);
-    if (library) assert.equal(await page.evaluate(() => document.activeElement.id), 'chart-trade');
     assert.deepEqual(told.filter((one) => !one.includes('ERR_')), []);
   }),
 

@@ -115,6 +115,12 @@ TEST_CASE("live page: page, metrics and events of a study that runs") {
     const std::string page = exchanged(port, get("/"));
     CHECK(status_of(page) == 200);
     CHECK(has(page, "connect-src 'self'"));
+    const std::string charts = exchanged(port, get("/charts.js"));
+    CHECK(status_of(charts) == (charts_script().empty() ? 404 : 200));
+    if (!charts_script().empty()) {
+        CHECK(has(charts, "Content-Type: text/javascript"));
+        CHECK(charts.ends_with(charts_script()));
+    }
     CHECK(has(page, "id=\"live\""));
     CHECK(has(page, "max_num_seqs = 128"));
     const std::string metrics = exchanged(port, get("/metrics"));
@@ -190,7 +196,8 @@ TEST_CASE("live page: an address that others reach wants a token, which is never
     }
     ChildProcess server({SERVETUNE_PROGRAM, "serve", "page.yaml", "--address", "0.0.0.0:0", "--token-file", file.string()}, folder.path());
     const std::uint16_t port = port_of(server);
-    for (const char* path : {"/", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
+    for (const char* path :
+         {"/", "/charts.js", "/events", "/metrics", "/nothing", "/?token=0123456789abcdef-secreT", "/?token=", "/?other=1"}) {
         INFO(path);
         const std::string answer = exchanged(port, get(path));
         CHECK(status_of(answer) == 401);
@@ -312,7 +319,7 @@ TEST_CASE("live page: in a browser, what a person has chosen stays while trials 
         return;
     }
     const TemporaryFolder folder;
-    slow_study(folder, "1500ms", true);
+    slow_study(folder, "2500ms", true);
     ChildProcess run({SERVETUNE_PROGRAM, "run", "page.yaml", "--serve", "127.0.0.1:0"}, folder.path());
     const std::uint16_t port = port_of(run);
     REQUIRE(comes_to_trial(folder.path() / "page", 3));

@@ -69,8 +69,8 @@ TEST_CASE("simulate and validate: a chip and a model of the user's own, by file 
     model.replace(model.find("also: [Qwen3-8B]"), 16, "also: [Own-8B]");
     fs::create_directories(folder.path() / "study");
     folder.write("study/chip.yaml", chip);
-    folder.write("study/model.yaml", model);
-    folder.write("study/s.yaml", study("./model.yaml", "./chip.yaml"));
+    folder.write("study/model.yml", model);
+    folder.write("study/s.yaml", study("./model.yml", "./chip.yaml"));
     // From another folder: files are beside the study.
     const Ran text = autotune({"simulate", "study/s.yaml"}, folder.path());
     INFO(text.out << text.err);

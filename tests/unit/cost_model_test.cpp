@@ -173,7 +173,12 @@ TEST_CASE("cost model: a cache of a given size, and one that does not fit") {
     CHECK(CostModel(target, settings).memory().cache_blocks == 33749);
     settings.cache_bytes = 60e9;  // whatever the fraction leaves
     CHECK(CostModel(target, settings).memory().cache_blocks == 37500);
-    settings.cache_bytes.reset();
+    settings.cache_tokens.reset();
+    settings.cache_bytes = 1e300;  // blocks x tokens stay a number of 64 bits
+    settings.block_tokens = std::int64_t{1} << 39;
+    CHECK(CostModel(target, settings).memory().cache_tokens == std::int64_t{1} << 40);
+    settings = round_settings();
+    settings.cache_tokens = 100'000'000;
     target.traits.fraction_of = EngineTraits::FractionOf::none;  // exactly what is asked for: it does not fit the device
     CHECK(CostModel(target, settings).memory().cache_tokens == 100'000'000);
     CHECK(CostModel(target, settings).memory().free_bytes < 0);

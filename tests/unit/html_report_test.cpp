@@ -182,8 +182,13 @@ TEST_CASE("page: says what draws its charts, with the licences of that") {
     for (const std::string& page : {html_report(study.setup, trials, ""), live_page(study.setup, trials, "", true, "1")}) {
         CHECK(has(page, html_text(charts_text())));
         CHECK(has(page, "<summary>Licences of the charts</summary>") == !chart_library.name.empty());
-        CHECK(has(page, "window.servetuneCharts=") == !chart_library.name.empty());
     }
+    CHECK(has(html_report(study.setup, trials, ""), "window.servetuneCharts=") == !chart_library.name.empty());
+    // A page that is renewed after each trial does not bring the library each time: its server has it.
+    const std::string live = live_page(study.setup, trials, "", true, "1");
+    CHECK_FALSE(has(live, "window.servetuneCharts="));
+    CHECK(has(live, "<script src=\"charts.js\"></script>") == !chart_library.name.empty());
+    CHECK(charts_script() == chart_library.script);
     if (chart_library.name.empty()) {
         CHECK(has(charts_text(), "Charts: SVG, without a library: "));
         CHECK_FALSE(chart_library.why_none.empty());

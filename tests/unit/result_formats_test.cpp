@@ -222,12 +222,63 @@ TEST_CASE("result files of AIPerf: the table beside the JSON has the same figure
                            {"latency_standard_deviation_seconds", 0.1}});
     CHECK(result.unread == Unread{{"Input Sequence Length", "200 tokens"}, {"telemetry of GPUs", "1 rows"}});
     CHECK(is_result_table(table));
-    // Sections of one kind, lost cells, a metric twice; GenAI-Perf's table has no standard deviation.
+    // Sections of one kind, lost cells, a metric twice.
     CHECK(results_in("Metric,Value\nError Request Count,9.00\n").front().result.failed_requests == 9);
     CHECK(refusal("Metric,Value\nRequest Count,9\nRequest Count,8\n") == "f:3: 'Request Count' is there twice");
     CHECK(refusal("Metric,Value\nRequest Count,\nx\n") == "f:3: 2 cells wanted, got 1");
-    CHECK(refusal("Metric,avg,min,std\nRequest Latency (ms),1,1,0\n").find("without a number of requests") != std::string::npos);
-    CHECK_FALSE(is_result_table("Metric,avg,min,max,p99,p95,p90,p75,p50,p25\nRequest Latency (ms),1,1,1,1,1,1,1,1,1\n"));
+    CHECK(refusal("Metric,avg,sum,min,std\nRequest Latency (ms),1,1,1,0\n").find("without a number of requests") != std::string::npos);
+}
+
+TEST_CASE("result files of GenAI-Perf: its table, with commas in its numbers") {
+    const std::string table = sample_text("genai-perf.csv");
+    CHECK(is_result_table(table));
+    const PublishedResult result = results_in(table).front();
+    CHECK(result.tool == "genai-perf");
+    CHECK(result.arguments_unknown);
+    check_figures(result, {{"successful_requests", 1048},
+                           {"requests_per_second", 14},
+                           {"output_tokens_per_second", 1400},
+                           {"goodput_requests_per_second", 9.5},
+                           {"time_to_first_token_mean_seconds", 1.18025},
+                           {"time_to_first_token_p50_seconds", 0.79},
+                           {"time_to_first_token_p90_seconds", 1.9005},
+                           {"time_to_first_token_p95_seconds", 1.95},
+                           {"time_to_first_token_p99_seconds", 2.11},
+                           {"time_per_output_token_mean_seconds", 0.02},
+                           {"time_per_output_token_p50_seconds", 0.0199},
+                           {"time_per_output_token_p90_seconds", 0.0221},
+                           {"time_per_output_token_p95_seconds", 0.0225},
+                           {"time_per_output_token_p99_seconds", 0.023},
+                           {"latency_mean_seconds", 3.16025},
+                           {"latency_p50_seconds", 3.05},
+                           {"latency_p90_seconds", 4.2},
+                           {"latency_p95_seconds", 4.25},
+                           {"latency_p99_seconds", 4.4}});
+    CHECK(result.unread == Unread{{"Input Sequence Length", "2000 tokens"},
+                                  {"Output Sequence Length", "100 tokens"},
+                                  {"Time To Second Token", "21 ms"},
+                                  {"telemetry of GPUs", "2 rows"}});
+    // Without streaming the latency stands for the time to the first token, too.
+    const std::string header = "Metric,avg,min,max,p99,p95,p90,p75,p50,p25\n";
+    const std::string rate = "\nMetric,Value\nRequest Throughput (per sec),1\n";
+    const std::string all = ",4,3,5,5,5,5,4,4,3\n";
+    const PublishedResult whole =
+        results_in(header + "Time To First Token (ms)" + all + "Request Latency (ms)" + all + "Inter Token Latency (ms)" + all + rate)
+            .front();
+    check_figures(whole, {{"requests_per_second", 1},
+                          {"latency_mean_seconds", 0.004},
+                          {"latency_p50_seconds", 0.004},
+                          {"latency_p90_seconds", 0.005},
+                          {"latency_p95_seconds", 0.005},
+                          {"latency_p99_seconds", 0.005}});
+    CHECK(whole.unread == Unread{{"time_to_first_token", "the latency itself: the answers did not stream"}});
+    // The first one counted in nanoseconds.
+    CHECK(results_in(header + "Request Latency (ns),8,7,9,9,9,9,8,8,8\n" + rate).front().result.latency.mean == 8e-9);
+    CHECK(refusal(header + "Request Latency (ms)" + all) == "f: a table of GenAI-Perf without 'Request Throughput' or 'Request Latency'");
+    for (const char* wrong : {"\"1,18\"", "\",118\"", "\"1180,250\"", "\"1,180,25\"", "\"1,,180\"", "x", "\"1,180.2,5\""}) {
+        INFO(wrong);
+        CHECK(refusal(header + "Request Latency (ms)," + wrong + ",3,5,5,5,5,4,4,3\n" + rate).find("a number wanted") != std::string::npos);
+    }
 }
 
 TEST_CASE("result files of AIPerf: one record a request make one result") {
@@ -599,7 +650,7 @@ TEST_CASE("result files: hostile ones of every later format end with our errors"
             survives(changed.dump());
         }
     }
-    for (const char* file : {"sweep-summary.csv", "aiperf.csv", "aiperf-records.jsonl"}) {
+    for (const char* file : {"sweep-summary.csv", "aiperf.csv", "genai-perf.csv", "aiperf-records.jsonl"}) {
         const std::string whole = sample_text(file);
         for (std::size_t at = 1; at < whole.size(); at += 5) {
             survives(whole.substr(0, at));

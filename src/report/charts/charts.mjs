@@ -21,10 +21,17 @@ const makers = {
   'path-time': (figure, page, kept) => path(figure, page, kept, true),
   cost, effects, latency, parallel, trade,
 };
-const kept = {};  // what a person has zoomed and chosen, from one content to the next
+const kept = {};  // what a person has zoomed, chosen and pointed at, from one content to the next
 let frames = [];
+let renewing = false;
 
-const show = (page) => {
+const show = (of) => {
+  // The table shows what one chart has chosen; a choice in another chart takes its place.
+  const keep = (numbers, chart) => {
+    frames.forEach((frame) => { if (frame !== chart) frame.cleared(); });
+    of.keep(numbers);
+  };
+  const page = {...of, keep, renewing: () => renewing};
   frames.forEach((frame) => frame.end());
   frames = [];
   for (const [name, make] of Object.entries(makers)) {
@@ -41,4 +48,8 @@ const cleared = () => frames.forEach((frame) => frame.cleared());
 const chosen = (of) => frames.forEach((frame) => frame.show(of));
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => frames.forEach((frame) => frame.redraw()));
 
-window.servetuneCharts = {show, chosen, cleared};
+// Of a page that renews itself: between these two the content is replaced, which nobody has asked for.
+const renewal = () => { renewing = true; };
+const renewed = () => { renewing = false; };
+
+window.servetuneCharts = {show, chosen, cleared, renewal, renewed};

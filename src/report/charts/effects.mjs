@@ -24,7 +24,8 @@ export const effects = (figure, page, kept) => {
     const at = data.parameters[k].values.findIndex(same);
     if (at < 0) return;
     const left = new Set(data.configurations.flatMap((one, of) => one.settings[k] === at ? [of] : []));
-    page.keep(left);
+    kept.row = row.name;
+    page.keep(left, frame);
     frame.say(`${left.size} configurations have ${row.name}; the table shows these.`);
   };
   const draw = (c, narrow) => {
@@ -65,6 +66,12 @@ export const effects = (figure, page, kept) => {
   frame.after = () => {
     if (!listening) frame.chart.on('click', (event) => keep(rows[event.dataIndex]));
     listening = true;
+    const row = rows.find((one) => one.name === kept.row);
+    if (row) keep(row);
+  };
+  frame.cleared = () => {
+    if (kept.row !== undefined) frame.say('');
+    kept.row = undefined;
   };
   frame.box.addEventListener('keydown', (event) => { if (event.key === 'Enter' && frame.at >= 0) keep(rows[frame.at]); });
   return frame;

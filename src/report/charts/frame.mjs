@@ -10,26 +10,36 @@ const keysText = 'Arrow keys go from mark to mark; Enter marks the configuration
 const zoomText = '; plus, minus and 0 zoom';
 
 // `draw(colours, narrow)` gives {option, points, height, zoom, label}: points: [{series, index, text, of}] in the order in which
-// keys walk over them; `of`: a configuration or undefined; zoom: the axes that can be zoomed. Kept: what a person has zoomed, from
-// one drawing to the next. `after` is called after each drawing, `cleared` when all rows of the table are shown again.
+// keys walk over them; `of`: a configuration or undefined; zoom: the axes that can be zoomed. Kept: what a person has zoomed and
+// points at, from one drawing to the next. `after` is called after each drawing, `cleared` where the table no longer shows what
+// was chosen here.
 export class Frame {
   constructor(figure, name, page, kept, draw) {
     Object.assign(this, {figure, name, page, draw, kept, at: -1, points: [], parts: null, chart: null, after: () => {}, cleared: () => {}});
     this.box = document.createElement('div');
     Object.assign(this.box, {className: 'chart', id: 'chart-' + name, tabIndex: 0});
-    this.box.setAttribute('role', 'group');
+    this.box.setAttribute('role', 'application');  // a screen reader leaves its keys to the chart; a table says the same
     this.box.setAttribute('aria-roledescription', 'chart');
     this.place = this.box.appendChild(document.createElement('div'));
     this.place.setAttribute('aria-hidden', 'true');
     this.said = document.createElement('p');
     this.said.className = 'chart-said';
     this.said.setAttribute('role', 'status');
+    this.say(kept.said || '');
     figure.prepend(this.box, this.said);
     this.box.addEventListener('keydown', (event) => this.key(event));
     this.box.addEventListener('focus', () => {
-      if (this.box.matches(':focus-visible')) this.say(keysText + (this.parts && this.parts.zoom ? zoomText : '') + '.');
+      if (this.box.matches(':focus-visible') && !page.renewing()) this.say(keysText + (this.parts && this.parts.zoom ? zoomText : '') + '.');
     });
-    this.box.addEventListener('blur', () => this.leave());
+    this.box.addEventListener('blur', () => { if (!page.renewing()) this.leave(); });
+    this.place.addEventListener('mousemove', (event) => {
+      const place = this.place.getBoundingClientRect();
+      kept.pointer = [event.clientX - place.x, event.clientY - place.y];
+    });
+    this.place.addEventListener('mouseleave', () => { if (!page.renewing()) kept.pointer = null; });
+    // A finger moves the page and not the chart; what it taps arrives as a click of a mouse.
+    for (const event of ['touchstart', 'touchmove', 'touchend', 'touchcancel'])
+      this.place.addEventListener(event, (one) => one.stopPropagation(), {capture: true, passive: true});
     // In the next frame: what is drawn changes the size that is observed.
     this.watch = new ResizeObserver(() => requestAnimationFrame(() => this.fit()));
     this.watch.observe(this.box);
@@ -66,6 +76,9 @@ export class Frame {
     else this.kept.zoom = null;
     this.kept.shows = shows;
     this.after();
+    const marked = this.kept.mark === undefined ? -1 : this.points.findIndex((point) => keyOf(point) === this.kept.mark);
+    if (marked >= 0 && document.activeElement === this.box) this.go(marked);
+    else if (this.kept.pointer) this.chart.dispatchAction({type: 'showTip', x: this.kept.pointer[0], y: this.kept.pointer[1]});
   }
 
   addButtons() {
@@ -108,7 +121,10 @@ export class Frame {
     });
   }
 
-  say(text) { this.said.textContent = text; }
+  say(text) {
+    this.kept.said = text;
+    if (this.said.textContent !== text) this.said.textContent = text;
+  }
 
   key(event) {
     if (event.ctrlKey || event.altKey || event.metaKey || !this.chart) return;
@@ -130,6 +146,7 @@ export class Frame {
     this.leave();
     this.at = at;
     const point = this.points[at];
+    this.kept.mark = keyOf(point);
     const place = {seriesId: point.series, dataIndex: point.index};
     this.chart.dispatchAction({type: 'highlight', ...place});
     if (point.value) this.chart.dispatchAction({type: 'showTip', ...this.seriesOf(point)});  // beside a mark; a line has no place
@@ -146,6 +163,7 @@ export class Frame {
     }
     this.chart.dispatchAction({type: 'hideTip'});
     this.at = -1;
+    this.kept.mark = undefined;
   }
 
   // A configuration that was chosen elsewhere.
@@ -164,6 +182,9 @@ export class Frame {
   }
 }
 
+// What a point is called in this drawing and in the next one.
+const keyOf = (point) => point.key || point.text.split('\n')[0];
+
 // The points of series of marks, in an order.
 export const pointsOf = (series, order) => series.flatMap((one) => one.type !== 'scatter' ? []
-  : one.data.map((data, index) => ({series: one.id, index, text: data.text, of: data.of, value: data.value}))).sort(order);
+  : one.data.map((data, index) => ({series: one.id, index, text: data.text, of: data.of, value: data.value, key: data.key}))).sort(order);

@@ -15,7 +15,7 @@ export const latency = (figure, page, kept) => {
       ['trial', trial && 'trial ' + trial.id, trial, c.accent, 'circle', 'dotted']].filter(([, , one]) => one && one.values);
     const series = [];
     for (const [id, title, one, color, symbol, type] of curves) {
-      const points = family.metrics.map((metric, k) => ({value: [family.levels[k], one.values[metric]], of: one.of,
+      const points = family.metrics.map((metric, k) => ({value: [family.levels[k], one.values[metric]], of: one.of, key: id + family.levels[k],
         text: `${title}\n${family.levels[k]} of ${family.title}: ${shown(one.values[metric])} ms`})).filter((p) => p.value[1] !== null);
       series.push({type: 'line', id: id + '-line', data: points.map((p) => p.value), symbol: 'none', silent: true, lineStyle: {color, width: 2, type},
         endLabel: {show: true, formatter: () => title, color: c.text, fontSize: 12}, labelLayout: {moveOverlap: 'shiftY'}});

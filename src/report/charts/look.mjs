@@ -73,9 +73,6 @@ export const common = (c) => ({
 });
 export const plane = {left: 4, right: 18, top: 10, bottom: 2, outerBoundsMode: 'same', outerBoundsContain: 'all'};
 
-// Zooming by hand where there is a mouse; a finger scrolls the page, and buttons zoom.
-export const zooms = (axes) => {
-  const disabled = matchMedia('(pointer: coarse)').matches;
-  return axes.map((axis) => ({type: 'inside', id: 'zoom-' + axis, [axis + 'AxisIndex']: 0, filterMode: 'none', disabled,
-    zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false, moveOnMouseMove: true, preventDefaultMouseMove: false}));
-};
+// Zooming by the mouse; buttons zoom too.
+export const zooms = (axes) => axes.map((axis) => ({type: 'inside', id: 'zoom-' + axis, [axis + 'AxisIndex']: 0, filterMode: 'none',
+  zoomOnMouseWheel: 'ctrl', moveOnMouseWheel: false, moveOnMouseMove: true, preventDefaultMouseMove: false}));

@@ -65,7 +65,7 @@ export const parallel = (figure, page, kept) => {
   const told = () => {
     const keeps = Object.entries(kept.chosen).filter(([, stretches]) => stretches.length > 0);
     if (keeps.length === 0) {
-      page.keep(null);
+      page.keep(null, frame);
       frame.say('');
       return;
     }
@@ -78,16 +78,22 @@ export const parallel = (figure, page, kept) => {
       };
       if (keeps.every(inside)) left.push(of);
     });
-    page.keep(new Set(left));
+    page.keep(new Set(left), frame);
     frame.say(`${left.length} of ${data.configurations.length} configurations pass through the chosen values; the table shows these.` +
       (left.length > 0 ? ` The best: ${data.configurations[left[0]].name}, ${shown(data.configurations[left[0]].figure)}.` : ''));
   };
+  const brush = () => titles.forEach((title, k) => frame.chart.dispatchAction(
+    {type: 'axisAreaSelect', parallelAxisId: 'axis-' + k, intervals: kept.chosen[title] || [], ours: true}));
   const apply = () => {
-    titles.forEach((title, k) => frame.chart.dispatchAction(
-      {type: 'axisAreaSelect', parallelAxisId: 'axis-' + k, intervals: kept.chosen[title] || [], ours: true}));
+    brush();
     told();
   };
-  frame.cleared = () => { kept.chosen = {}; apply(); };
+  frame.cleared = () => {
+    if (Object.keys(kept.chosen).length === 0) return;
+    kept.chosen = {};
+    frame.say('');
+    if (frame.chart) brush();
+  };
   let listening = false;
   frame.after = () => {
     if (!listening) frame.chart.on('axisareaselected', (event) => {
@@ -130,7 +136,10 @@ export const parallel = (figure, page, kept) => {
     kept.chosen[named[Number(which.value)].title] = [[at - 0.3, at + 0.3]];
     apply();
   });
-  button('All', frame.cleared);
+  button('All', () => {
+    kept.chosen = {};
+    apply();
+  });
   figure.prepend(tools);
   return frame;
 };

@@ -1,0 +1,495 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "markdown.hpp"
+#include "report_view.hpp"
+#include "servetune/base/url.hpp"
+#include "servetune/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <type_traits>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+/// Metrics worth a column beside the objective, with how people know them.
+constexpr std::pair<std::string_view, std::string_view> companions[] = {{"time_per_output_token_mean_seconds", "mean TPOT (ms)"},
+                                                                        {"time_to_first_token_mean_seconds", "mean TTFT (ms)"}};
+
+/// Markdown of our own.
+struct Markup {
+    std::string text;
+};
+
+/// What a page shows of an argument: numbers and words of this source as they are, any other text as text.
+template <class Argument>
+using Shown = std::conditional_t<std::is_arithmetic_v<Argument>, Argument,
+                                 std::conditional_t<std::is_convertible_v<const Argument&, const char*>, const char*, std::string>>;
+
+class Markdown {
+public:
+    Markdown(const ReportView& view, std::string_view stop_reason)
+        : view_(view),
+          setup_(view.setup),
+          file_(view.setup.file),
+          problem_(*view.setup.problem),
+          result_(view.recommendation),
+          stop_reason_(stop_reason) {}
+
+    std::string text(const std::string& effects) {
+        line("# {}{}{}{}\n", file_.name, file_.model.empty() ? "" : ": ", file_.model,
+             file_.hardware.empty() ? "" : " on " + file_.hardware);
+        conclusion();
+        before_and_after();
+        front();
+        if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
+        else all_results();
+        out_ += effects;
+        refused();
+        audited();
+        notes();
+        return file_.secrets(out_);
+    }
+
+private:
+    // A text is of others (names, logs, answers of servers) and is shown as plain text, wherever it came from.
+    [[nodiscard]] std::string shown(const std::string& text) const { return markdown_text(file_.secrets(text)); }
+    [[nodiscard]] std::string shown(std::string_view text) const { return markdown_text(file_.secrets(text)); }
+    [[nodiscard]] static const char* shown(const char* literal) { return literal; }
+    [[nodiscard]] static std::string shown(const Markup& ours) { return ours.text; }
+    template <class Number>
+    requires std::is_arithmetic_v<Number>
+    [[nodiscard]] static Number shown(Number number) { return number; }
+    template <class... Arguments>
+    void line(fmt::format_string<Shown<Arguments>...> format, const Arguments&... arguments) {
+        fmt::format_to(std::back_inserter(out_), format, shown(arguments)...);
+        out_ += '\n';
+    }
+
+    void block(std::string_view language, const std::string& text) { out_ += markdown_block(language, text) + '\n'; }
+
+    [[nodiscard]] std::optional<double> mean_of(const Standing& standing) const {
+        if (standing.measured() > 0) return standing.estimate().mean;
+        return value_in(view_.means(standing.configuration), problem_.objective.leading().metric);
+    }
+    [[nodiscard]] std::string objective_of(const Standing& standing) const {
+        const auto value = mean_of(standing);
+        return value ? figure_text(problem_.objective.leading().metric, *value) : "-";
+    }
+    /// For a column whose header names the unit.
+    [[nodiscard]] static std::string plain(const Metrics& metrics, std::string_view metric) {
+        const auto value = value_in(metrics, metric);
+        return value ? plain_figure_text(metric, *value) : "-";
+    }
+    [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
+        return candidate && base && *base > 0 && *candidate > 0 ? percent(problem_.objective.leading().gain(*candidate, *base)) : "-";
+    }
+    [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
+        const std::string text = difference_text(configuration, base);
+        return text.empty() ? "the default" : text;
+    }
+
+    void conclusion() {
+        line("## Conclusion\n");
+        const Headline headline = headline_of(view_);
+        const bool gains = result_.conclusion == Conclusion::recommended && result_.default_passes;
+        if (gains) line("**{}** ({}).\n", headline.title, difference(result_.recommended, result_.default_configuration));
+        else line("**{}.** {}{}\n", headline.title, headline.reason, headline.advice.empty() ? "" : " " + headline.advice);
+        if (result_.conclusion == Conclusion::nothing_passes) return;
+        block("bash", headline.command);
+        if (problem_.decision.rule == Decision::Rule::published)
+            line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
+                 plain_percent(problem_.decision.min_gain));
+        if (gains) {
+            line(
+                "The gain's 95 % interval is {}, corrected for picking the best of all that were tried. The probability that this is the "
+                "best "
+                "of the {} configurations that pass is {}.\n",
+                interval_text(result_.gain), passing(), probability_text(result_.p_best));
+            if (!result_.gain.significant())
+                line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
+        }
+        if (result_.conclusion != Conclusion::inconclusive) line("Noise: {}.\n", noise_text(view_));
+        if (const std::string drift = drift_text(view_.standings.drift()); !drift.empty()) line("Drift: {}.\n", drift);
+        if (!result_.tied.empty()) {
+            line("Not distinguishable from it{} at that noise:\n", in_leading());
+            for (const Configuration& tied : result_.tied)
+                line("- {} ({})", difference(tied, result_.default_configuration), objective_of(*view_.standings.find(tied)));
+            out_ += '\n';
+        }
+        if (!headline.given_away.empty()) line("{}\n", headline.given_away);
+    }
+
+    [[nodiscard]] std::ptrdiff_t passing() const {
+        return std::count_if(view_.standings.all().begin(), view_.standings.all().end(), [](const Standing& s) { return s.passes(); });
+    }
+    /// An interval of measurements never makes a certainty.
+    static std::string probability_text(double p) { return p > 0.99 ? "more than 99 %" : fmt::format("{:.0f} %", p * 100); }
+
+    /// Which goal a single figure is of, where there are several.
+    [[nodiscard]] std::string in_leading() const {
+        return problem_.objective.several() ? " in " + problem_.objective.leading().metric : "";
+    }
+
+    /// Of several goals: what no other one beats in all of them, as a table and with the commands.
+    void front() {
+        if (result_.front.empty()) return;
+        const std::vector<Goal> goals = problem_.objective.goals;
+        line("## The front\n");
+        line(
+            "{} of the {} configurations that pass: each is better than any other in at least one goal, by the means, or equal in all. "
+            "Which trade "
+            "is worth it, measurements do not say; what is best in {} stands first.\n",
+            result_.front.size(), passing(), problem_.objective.leading().metric);
+        std::string header = "| | setting |";
+        std::string rule = "|---:|---|";
+        for (const Goal& goal : goals) {
+            header += " " + shown(goal.text()) + " | 95 % |";
+            rule += "---:|---:|";
+        }
+        line("{} {} | {} | measured |", Markup{header}, companions[0].second, companions[1].second);
+        line("{}---:|---:|---:|", Markup{rule});
+        const auto row = [&](const std::string& name, const Configuration& configuration, const std::vector<Estimate>& estimates) {
+            std::string cells;
+            for (std::size_t k = 0; k < goals.size(); ++k)
+                cells += fmt::format(" {} | {} to {} |", figure_text(goals[k].metric, estimates[k].mean),
+                                     figure_text(goals[k].metric, estimates[k].low()), figure_text(goals[k].metric, estimates[k].high()));
+            const Metrics means = view_.means(configuration);
+            line("| {} | {} |{} {} | {} | {} |", name, difference(configuration, result_.default_configuration), Markup{cells},
+                 plain(means, companions[0].first), plain(means, companions[1].first), estimates.front().replicates);
+        };
+        bool has_default = false;
+        for (std::size_t i = 0; i < result_.front.size(); ++i) {
+            const FrontPoint& point = result_.front[i];
+            row(std::to_string(i + 1), point.configuration, point.estimates);
+            has_default = has_default || point.configuration == result_.default_configuration;
+        }
+        if (result_.default_passes && !has_default) {
+            std::vector<Estimate> estimates;
+            for (std::size_t k = 0; k < goals.size(); ++k)
+                estimates.push_back(view_.standings.find(result_.default_configuration)->goals[k].estimate);
+            row("beaten", result_.default_configuration, estimates);
+        }
+        out_ += '\n';
+        for (std::size_t i = 0; i < result_.front.size(); ++i) {
+            line("{}. {}{}\n", i + 1, difference(result_.front[i].configuration, result_.default_configuration),
+                 result_.front[i].configuration == result_.recommended ? " (recommended)" : "");
+            block("bash", setup_.advice(result_.front[i].configuration));
+        }
+    }
+
+    void before_and_after() {
+        if (result_.conclusion != Conclusion::recommended) return;
+        line("## Before and after\n");
+        const std::string& metric = problem_.objective.leading().metric;
+        line("| workload | {0}, default | {0}, recommended | gain | mean TPOT (ms), default | recommended |", metric);
+        line("|---|---:|---:|---:|---:|---:|");
+        const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& suffix) {
+            const auto shown = [&](const Metrics& metrics) {
+                const auto value = value_in(metrics, metric + suffix);
+                return value ? figure_text(metric, *value) : std::string("-");
+            };
+            const std::string tpot = std::string(companions[0].first) + suffix;
+            line("| {} | {} | {} | {} | {} | {} |", name, shown(before), shown(after),
+                 gain_text(value_in(after, metric + suffix), value_in(before, metric + suffix)), plain(before, tpot), plain(after, tpot));
+        };
+        const bool several = file_.workloads.size() > 1;
+        const Metrics before = view_.means(result_.default_configuration);
+        const Metrics after = view_.means(result_.recommended);
+        for (const Workload& workload : file_.workloads) row(workload.name, before, after, several ? "@" + workload.name : "");
+        if (file_.workloads.empty()) row("measured outside", before, after, "");
+        for (const Workload& workload : file_.report_workloads)
+            row(workload.name, view_.means(result_.default_configuration, workload.name), view_.means(result_.recommended, workload.name),
+                "");
+        out_ += '\n';
+    }
+
+    /// Of a candidate that passes but is not the step's winner.
+    [[nodiscard]] std::string judged(const Standing& candidate, const Standing& base) const {
+        if (!base.passes()) return "";
+        const Gain gain = gain_between(problem_.objective.leading(), candidate.estimate(), base.estimate());
+        if (gain.value <= 0) return "loses";
+        return worth_it(problem_.decision, gain) ? "gains less than the winner" : "no gain worth having";
+    }
+
+    /// What became of a configuration; what was chosen in bold.
+    [[nodiscard]] Markup verdict_cell(const std::string& verdict) const {
+        return {verdict == "recommended" || verdict == "carried on" ? "**" + verdict + "**" : shown(verdict)};
+    }
+
+    /// A configuration's figures under a limit, those that break it in bold: one, or one for each workload.
+    [[nodiscard]] std::string limited_cell(const Standing& standing, const Limit& limit) const {
+        std::string result;
+        for (const auto& [workload, value] : limited_figures(standing, limit, problem_.decision)) {
+            const std::string figure = plain_figure_text(limit.metric, value);
+            result += (result.empty() ? "" : "; ") + (workload.empty() ? "" : shown(workload) + " ") +
+                      (limit.keeps(value) ? figure : "**" + figure + "**");
+        }
+        return result.empty() ? "-" : result;
+    }
+    void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict) {
+        const Metrics means = standing == nullptr ? Metrics{} : view_.means(standing->configuration);
+        std::string limited;
+        for (const Limit& limit : problem_.objective.limits)
+            limited += " " + (standing == nullptr ? "-" : limited_cell(*standing, limit)) + " |";
+        line("| {} | {} | {} | {} | {} |{}{} {} |", name, standing == nullptr ? "-" : objective_of(*standing),
+             standing == nullptr ? "-" : gain_text(mean_of(*standing), base), plain(means, companions[0].first),
+             plain(means, companions[1].first), Markup{limited},
+             Markup{view_.standings.replicated() == 0
+                        ? ""
+                        : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->leading().total_runs())},
+             verdict_cell(verdict));
+    }
+    void result_header() {
+        std::string names;
+        std::string rules;
+        for (const Limit& limit : problem_.objective.limits) {
+            names += " " + shown(limit.readable()) + " |";
+            rules += "---:|";
+        }
+        if (view_.standings.replicated() > 0) {
+            names += " measured |";
+            rules += "---:|";
+        }
+        line("| setting | {} | gain | {} | {} |{} |", problem_.objective.leading().metric, companions[0].second, companions[1].second,
+             Markup{names});
+        line("|---|---:|---:|---:|---:|{}---|", Markup{rules});
+    }
+
+    void stages(const Staged& staged) {
+        const Staged::Walk walk = staged.walk(problem_, view_.search);
+        line("## Steps\n");
+        struct Option {
+            std::string stage, best, gain, printed;
+        };
+        std::vector<Option> options;
+        for (const Staged::Step& step : walk.steps) {
+            const Standing* base = view_.standings.find(step.base);
+            const auto base_value = mean_of(*base);
+            line("### {}\n", step.stage->name);
+            line("On top of {}:\n", Markup{markdown_code(file_.secrets(setup_.command(step.base).text()))});
+            result_header();
+            const Standing* best = nullptr;
+            bool base_listed = false;
+            for (const Staged::Candidate& candidate : step.candidates) {
+                const std::string name = Configuration::of(candidate.changes).text();
+                if (!candidate.excluded.empty()) {
+                    result_row(nullptr, name, base_value, "not tried: " + candidate.excluded);
+                    continue;
+                }
+                const Standing* standing = view_.standings.find(candidate.configuration);
+                if (standing == nullptr || !standing->told()) {
+                    result_row(nullptr, name, base_value, "not measured yet");
+                    continue;
+                }
+                const bool is_base = candidate.configuration == step.base;
+                base_listed = base_listed || is_base;
+                const auto better = [&](const Standing& a, const Standing& b) {
+                    if (a.passes() != b.passes()) return a.passes();
+                    return mean_of(a) && mean_of(b) && problem_.objective.leading().better(*mean_of(a), *mean_of(b));
+                };
+                if (best == nullptr || better(*standing, *best)) best = standing;
+                std::string verdict = !standing->passes() ? "refused: " + standing->refused : is_base ? "the base" : "";
+                if (step.winner == candidate.configuration) verdict = step.stage->carried ? "carried on" : "worth having";
+                else if (verdict.empty()) verdict = judged(*standing, *base);
+                result_row(standing, name, base_value, verdict);
+            }
+            if (!base_listed) result_row(base, "(nothing changed)", base_value, "the base");
+            out_ += '\n';
+            const auto printed = file_.printed.find(step.stage->name);
+            options.push_back({step.stage->name, best == nullptr ? "-" : objective_of(*best) + (best->passes() ? "" : " (refused)"),
+                               best == nullptr ? "-" : gain_text(mean_of(*best), base_value),
+                               printed == file_.printed.end() ? "" : printed->second});
+        }
+        line("## Summary of options\n");
+        const bool with_printed = !file_.printed.empty();
+        line("| option | best {} | gain over the step's base |{}", problem_.objective.leading().metric,
+             with_printed ? " printed in the document |" : "");
+        line("|---|---:|---:|{}", with_printed ? "---:|" : "");
+        for (const Option& option : options)
+            line("| {} | {} | {} |{}", option.stage, option.best, option.gain,
+                 Markup{with_printed ? " " + shown(option.printed) + " |" : ""});
+        out_ += '\n';
+    }
+
+    void all_results() {
+        line("## Results\n");
+        result_header();
+        const Standing* base = view_.standings.find(result_.default_configuration);
+        std::vector<const Standing*> sorted;
+        for (const Standing& standing : view_.standings.all())
+            if (standing.told()) sorted.push_back(&standing);
+        std::stable_sort(sorted.begin(), sorted.end(), [&](const Standing* a, const Standing* b) {
+            if (a->passes() != b->passes()) return a->passes();
+            return a->passes() && problem_.objective.leading().better(a->estimate().mean, b->estimate().mean);
+        });
+        for (const Standing* standing : sorted) {
+            std::string verdict = standing->passes() ? "" : "refused: " + standing->refused;
+            if (standing == base && result_.default_unsound) verdict = "the default: " + standing->refused;
+            else if (standing->configuration == result_.recommended && result_.conclusion == Conclusion::recommended)
+                verdict = "recommended";
+            else if (standing == base && standing->passes()) verdict = "the default";
+            result_row(standing, difference(standing->configuration, result_.default_configuration),
+                       base == nullptr ? std::nullopt : mean_of(*base), verdict);
+        }
+        out_ += '\n';
+    }
+
+    /// The last one of this configuration.
+    [[nodiscard]] const Failure* failure_of(const Configuration& configuration) const {
+        const Failure* result = nullptr;
+        for (const Trial& trial : view_.trials)
+            if (trial.configuration == configuration && trial.failure() != nullptr) result = trial.failure();
+        return result;
+    }
+
+    void refused() {
+        bool any = false;
+        for (const Standing& standing : view_.standings.all()) {
+            if (!standing.told() || standing.passes()) continue;
+            if (!any) line("## Failed or refused\n");
+            any = true;
+            line("- {}: {}", difference(standing.configuration, result_.default_configuration), standing.refused);
+            if (const Failure* failure = failure_of(standing.configuration); failure != nullptr && !failure->log_lines.empty()) {
+                std::string log;
+                for (const std::string& said : failure->log_lines) log += said + '\n';
+                out_ += '\n' + markdown_block("text", log, "  ");
+            }
+        }
+        if (any) out_ += '\n';
+    }
+
+    /// What the audit found: the unsound measurements one by one, the suspect ones by what was found.
+    void audited() {
+        struct Suspicion {
+            std::size_t count = 0;
+            const Trial* first = nullptr;
+            const Finding* example = nullptr;
+        };
+        std::map<std::string, Suspicion> suspicions;
+        std::set<std::pair<Configuration, std::string>> seen;  // a configuration measured twice is said once
+        std::set<std::string> explained;                       // a cause is said once: its numbers vary, its beginning does not
+        bool any = false;
+        const auto begin = [&] {
+            if (!any) line("## Audit ({})\n", file_.audit);
+            any = true;
+        };
+        const auto name_of = [&](const Trial& trial) {
+            return difference(trial.configuration, result_.default_configuration) +
+                   (trial.workload.empty() ? "" : ", workload " + trial.workload);
+        };
+        for (const Trial& trial : view_.trials) {
+            if (trial.measurement() == nullptr || !seen.emplace(trial.configuration, trial.workload).second) continue;
+            const Validity& validity = trial.measurement()->validity;
+            if (validity.verdict == Verdict::suspect)
+                for (const Finding& finding : validity.findings) {
+                    Suspicion& suspicion = suspicions[finding.id];
+                    if (suspicion.count++ == 0) suspicion = {1, &trial, &finding};
+                }
+            if (validity.verdict != Verdict::unsound) continue;
+            begin();
+            line("- **unsound**: {}", name_of(trial));
+            for (const Finding& finding : validity.findings)
+                line("  - {}: {}{}{}{}", finding.id, finding.left, finding.right.empty() ? "" : "; ", finding.right,
+                     finding.cause.empty() || !explained.insert(finding.id + finding.cause.substr(0, 12)).second ? ""
+                                                                                                                 : ". " + finding.cause);
+        }
+        for (const auto& [id, suspicion] : suspicions) {
+            begin();
+            line("- suspect, {} measurement{}: {}; first {}: {}{}{}{}", suspicion.count, suspicion.count == 1 ? "" : "s", id,
+                 name_of(*suspicion.first), suspicion.example->left, suspicion.example->right.empty() ? "" : "; ", suspicion.example->right,
+                 suspicion.example->cause.empty() ? "" : ". " + suspicion.example->cause);
+        }
+        if (any) out_ += '\n';
+    }
+
+    /// Nobody should take an empty cell for a measurement that showed nothing.
+    void not_measured() {
+        if (!result_.best) return;
+        for (const Workload& workload : file_.report_workloads) {
+            const auto why = [&](const Configuration& configuration) {
+                return why_not_measured(view_, configuration, workload.name, stop_reason_);
+            };
+            const std::string of_default = why(result_.default_configuration);
+            const std::string of_recommended = why(result_.recommended);
+            if (!of_default.empty() && (of_default == of_recommended || result_.keep_default))
+                line("- The report workload {} was not measured: {}.", workload.name, of_default);
+            else {
+                if (!of_default.empty()) line("- The report workload {} was not measured with the default: {}.", workload.name, of_default);
+                if (!of_recommended.empty())
+                    line("- The report workload {} was not measured with the recommendation: {}.", workload.name, of_recommended);
+            }
+        }
+    }
+
+    void given_up() {
+        std::size_t ended = 0;
+        double saved = 0;
+        for (const Trial& trial : view_.trials) {
+            const Measurement* measured = trial.measurement();
+            const auto found = measured == nullptr ? Metrics::const_iterator{} : measured->metrics.find("trial_saved_seconds");
+            if (measured == nullptr || found == measured->metrics.end()) continue;
+            ++ended;
+            saved += found->second.value;
+        }
+        if (ended > 0)
+            line("- {} of the load tests ended early, as their configuration was surely slower than the best so far; that saved about {}.",
+                 ended, seconds_text(saved));
+    }
+    void notes() {
+        line("## Notes\n");
+        const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
+        line("- {} trials, {:.0f} s of measuring, strategy {}, seed {}{}.", told, view_.cost_seconds(), file_.strategy.name, file_.seed,
+             stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
+        if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
+        if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
+        const auto quality = value_in(view_.means(result_.recommended), quality_drop);
+        if (quality && !result_.keep_default)
+            line("- Quality: {} against the default ({}).", plain_percent(*quality) + " lost",
+                 file_.quality && !file_.quality->options.command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
+        for (const auto& [name, value] : result_.recommended.entries()) {
+            const Parameter& parameter = problem_.space.at(name);
+            const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
+            if (changes_answers && !quality && value != parameter.default_value)
+                line("- Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.",
+                     name, text_of(value));
+        }
+        not_measured();
+        for (const std::string& limit : result_.unknown)
+            line("- The limit {} could not be judged: the recommended configuration's result does not have that metric.", limit);
+        std::size_t suspect = 0;
+        std::size_t unsound = 0;
+        for (const Trial& trial : view_.trials) {
+            if (trial.measurement() == nullptr) continue;
+            suspect += trial.measurement()->validity.verdict == Verdict::suspect ? 1 : 0;
+            unsound += trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
+        }
+        if (suspect + unsound > 0)
+            line("- The audit finds {} suspect and {} unsound measurements (audit: {}).", suspect, unsound, file_.audit);
+        given_up();
+        const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
+        if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");
+        for (const std::string& note : file_.notes) line("- {}", note);
+    }
+
+    const ReportView& view_;
+    const StudySetup& setup_;
+    const StudyFile& file_;
+    const Problem& problem_;
+    const Recommendation& result_;
+    std::string stop_reason_;
+    std::string out_;
+};
+
+}  // namespace
+
+std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects) {
+    return Markdown(view, stop_reason).text(effects);
+}
+
+}  // namespace servetune

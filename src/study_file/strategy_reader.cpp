@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "strategy_reader.hpp"
+
+#include "keys.hpp"
+#include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
+#include "servetune/io/key_reader.hpp"
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace servetune {
+namespace {
+
+/// Candidate values of a stage, under the names of the space and inside its domains.
+Assignment read_candidate(const Yaml& node, const Composition& composition) {
+    Assignment result;
+    for (const auto& [name, value] : node.entries()) {
+        std::string known;
+        try {
+            known = composition.resolve(name);
+        } catch (const SpaceError& error) {
+            value.fail(error.what());
+        }
+        const auto parameter = std::find_if(composition.parameters().begin(), composition.parameters().end(),
+                                            [&](const Parameter& p) { return p.name == known; });
+        if (!parameter->contains(value.value()))
+            value.fail(text_of(value.value()) + " is outside the domain of '" + known + "' (" + parameter->domain_text() + ")");
+        result[known] = value.value();
+    }
+    return result;
+}
+
+Stage read_stage(const Yaml& node, const Composition& composition, bool baseline) {
+    Stage stage;
+    const auto resolve = [&](const Yaml& name) {
+        try {
+            return composition.resolve(name.text());
+        } catch (const SpaceError& error) {
+            name.fail(error.what());
+        }
+    };
+    if (node.is_scalar()) {
+        stage.product = {resolve(node)};
+        stage.name = node.text();
+    } else if (node.is_sequence()) {
+        for (const Yaml& name : node.items()) {
+            stage.product.push_back(resolve(name));
+            stage.name += (stage.name.empty() ? "" : " x ") + name.text();
+        }
+    } else {
+        node.check_keys(keys::stage);
+        read(node, keys::stage.stage, stage.name);
+        const Yaml* product = node.find(keys::stage.product);
+        const Yaml* candidates = node.find(keys::stage.candidates);
+        if ((product == nullptr) == (candidates == nullptr)) node.fail("a stage has either a product or candidates");
+        if (product != nullptr)
+            for (const Yaml& name : product->items()) stage.product.push_back(resolve(name));
+        else
+            for (const Yaml& candidate : candidates->items()) stage.candidates.push_back(read_candidate(candidate, composition));
+    }
+    stage.carried = !baseline || stage.product == std::vector<std::string>{"engine"};
+    read(node, keys::stage.carried, stage.carried);
+    return stage;
+}
+
+void read_bayesian(const Yaml& node, BayesianOptions& options) {
+    const auto& table = keys::bayesian;
+    node.check_keys(table);
+    read_word<failure_models>(node, table.failures, options.learning.failures);
+    read(node, table.additive, options.learning.additive);
+    read(node, table.explore_every, options.explore_every);
+    read(node, table.patience, options.patience);
+    read_word<keys::gain_units>(node, table.per, options.per_second);
+}
+
+}  // namespace
+
+StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
+    StrategyChoice result;
+    const auto check_name = [&](const std::string& name, const auto& fail) {
+        std::vector<std::string> known;
+        for (const Key& key : rows_of(keys::strategy)) known.emplace_back(key.name);
+        if (std::find(known.begin(), known.end(), name) != known.end()) return;
+        fail("'" + name + "' is no strategy; known: " + listed(nearest_first(name, known)));
+    };
+    const Yaml* staged = nullptr;
+    const Yaml* bayesian = nullptr;
+    if (node != nullptr && node->is_scalar()) {
+        check_name(node->text(), [&](const std::string& message) { node->fail(message); });
+        result.name = node->text();
+    } else if (node != nullptr) {
+        node->check_keys(keys::strategy);
+        if (node->entries().size() != 1) node->fail("one strategy wanted");
+        result.name = node->entries().front().first;
+        staged = node->find(keys::strategy.staged);
+        bayesian = node->find(keys::strategy.bayesian);
+        if (staged == nullptr && bayesian == nullptr) node->entries().front().second.check_keys(std::span<const Key>{});
+    }
+    if (!replaced.empty()) {
+        check_name(replaced, [](const std::string& message) { throw UsageError(message); });
+        result.name = replaced;
+    }
+    if (bayesian != nullptr) read_bayesian(*bayesian, result.bayesian);
+    if (staged != nullptr) {
+        staged->check_keys(keys::staged);
+        bool baseline = false;
+        read_word<keys::comparisons>(*staged, keys::staged.compare_with, baseline);
+        read(*staged, keys::staged.replicates, result.staged.replicates);
+        const Yaml& stages = staged->at(keys::staged.stages);
+        if (stages.items().empty()) stages.fail("at least one stage wanted");
+        for (const Yaml& stage : stages.items()) result.staged.stages.push_back(read_stage(stage, composition, baseline));
+    } else if (result.name == keys::strategy.staged.name) {
+        // Without stages: every parameter that can vary, one after the other, in the space's order.
+        for (const Parameter& parameter : composition.parameters())
+            if (!parameter.continuous() && parameter.level_count() > 1) result.staged.stages.push_back({parameter.name, {parameter.name}});
+    }
+    return result;
+}
+
+}  // namespace servetune
