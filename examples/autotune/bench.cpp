@@ -8,6 +8,8 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/base/printable.hpp"
+#include "servetune/base/rng.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/results/records.hpp"
 #include "servetune/results/result_export.hpp"
@@ -28,11 +30,15 @@ using namespace servetune;
 
 namespace {
 
-void set_arrival(Workload& workload, const BenchArguments& arguments) {
-    if (arguments.rate && arguments.concurrency) throw UsageError("--rate and --concurrency exclude each other");
+/// Both a rate and a concurrency: requests come at the rate, and wait while so many are in flight, as in vLLM's
+/// benchmark.
+void set_arrival(LoadTest& test, const BenchArguments& arguments) {
+    Workload& workload = test.workload;
     if (arguments.rate && std::isinf(*arguments.rate)) workload.arrival = {};
     else if (arguments.rate) workload.arrival = {.kind = Arrival::Kind::rate, .requests_per_second = *arguments.rate};
-    if (arguments.concurrency)
+    if (arguments.concurrency && workload.arrival.kind == Arrival::Kind::rate && arguments.rate)
+        test.options.most_in_flight = *arguments.concurrency;
+    else if (arguments.concurrency)
         workload.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = static_cast<std::int64_t>(*arguments.concurrency)};
     if (workload.arrival.searched())
         throw UsageError("'" + workload.name +
@@ -63,6 +69,80 @@ ServiceLimits service_limits_of(const BenchArguments& arguments) {
     return result;
 }
 
+/// What vLLM's benchmark writes in its own words, in ours.
+BenchArguments in_our_words(BenchArguments arguments) {
+    if (!arguments.backend.empty()) {
+        if (arguments.backend == "vllm" || arguments.backend == "openai") arguments.completions = true;
+        else if (arguments.backend != "openai-chat")
+            throw UsageError("--backend: openai-chat, or vllm or openai for /v1/completions, wanted, got '" + arguments.backend + "'");
+    }
+    const bool lengths = arguments.random_input || arguments.random_output;
+    if (arguments.dataset_name.empty() && !lengths) return arguments;
+    if (!arguments.dataset_name.empty() && arguments.dataset_name != "random")
+        throw UsageError("--dataset-name " + arguments.dataset_name + ": only random is taken so; write --workload with a name or a file");
+    constexpr std::size_t usual_input = 1024;  // of vLLM's benchmark
+    constexpr std::size_t usual_output = 128;
+    arguments.workload =
+        fmt::format("random:{}x{}", arguments.random_input.value_or(usual_input), arguments.random_output.value_or(usual_output));
+    return arguments;
+}
+
+/// Of `--sweep`.
+int swept(const BenchArguments& arguments) {
+    const bool more = arguments.rate || arguments.concurrency || arguments.duration_seconds || arguments.warmup > 0 || arguments.records ||
+                      arguments.compare_with || arguments.detailed || !arguments.goodput.empty() || arguments.ttft_limit_seconds ||
+                      arguments.tpot_limit_seconds || arguments.latency_limit_seconds;
+    if (more)
+        throw UsageError(
+            "--sweep goes with options about server, workload and client, with --save and --json; for limits or rates see `autotune "
+            "capacity`");
+    CapacityArguments capacities;
+    static_cast<LoadTestArguments&>(capacities) = arguments;
+    capacities.concurrency = true;
+    capacities.sweep = arguments.sweep;
+    capacities.save = arguments.save;
+    return capacity(capacities);
+}
+
+/// A first load test whose figures are not counted: the server compiles and fills its caches. What it accepts and how
+/// it counts is known then. Returns the requests that it answered a second; nothing, with a complaint, where it
+/// answered none.
+std::optional<double> warmed_up(LoadTest& test, std::size_t requests, LoadProgressLine& line, const std::stop_token& stop) {
+    LoadTest before = test;
+    before.workload.requests = static_cast<std::int64_t>(requests);
+    before.workload.seed = derive_seed(test.workload.seed, 1);
+    before.salt = derive_seed(present(test.salt), 1);
+    before.options.progress = [&line](const LoadProgress& at) { line.show(at, "warm-up: "); };
+    const LoadTestResult result = run_load_test(before, stop);
+    line.end();
+    test.handshake = result.handshake;
+    test.calibration = result.calibration;
+    const BenchmarkResult& figures = result.statistics.result;
+    if (figures.successful_requests.value_or(0) > 0) {
+        line.say(fmt::format("warm-up: {} requests, which are not counted", requests));
+        return figures.requests_per_second.value_or(0);
+    }
+    if (!result.run.stopped)
+        complain("autotune: no request of the warm-up succeeded: {}",
+                 result.run.records.empty() ? "there was none" : printable_line(secrets()(result.run.records.front().error)));
+    return std::nullopt;
+}
+
+/// How many requests take `seconds`: by the rate, or with so many in flight by how fast a first run of some was.
+std::optional<std::size_t> requests_for(double seconds, LoadTest& test, std::size_t warmup, LoadProgressLine& line,
+                                        const std::stop_token& stop) {
+    const Arrival& arrival = test.workload.arrival;
+    if (arrival.kind == Arrival::Kind::rate) {
+        if (warmup > 0 && !warmed_up(test, warmup, line, stop)) return std::nullopt;
+        return static_cast<std::size_t>(std::ceil(seconds * arrival.requests_per_second));
+    }
+    if (arrival.kind != Arrival::Kind::concurrency) throw UsageError("--duration goes with --rate or --concurrency");
+    const auto in_flight = static_cast<std::size_t>(arrival.in_flight);
+    const auto rate = warmed_up(test, std::max(warmup, 4 * in_flight), line, stop);
+    if (!rate) return std::nullopt;
+    return std::max(in_flight, static_cast<std::size_t>(std::ceil(seconds * *rate)));
+}
+
 std::string now_text() {
     const auto now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
     std::tm local{};
@@ -74,10 +154,13 @@ std::string now_text() {
 
 }  // namespace
 
-int bench(const BenchArguments& arguments) {
+int bench(const BenchArguments& said) {
+    const BenchArguments arguments = in_our_words(said);
+    if (!arguments.sweep.empty()) return swept(arguments);
+    if (arguments.duration_seconds && arguments.requests) throw UsageError("--duration and --requests exclude each other");
     const Catalogue catalogue = Catalogue::standard();
     LoadTest test = load_test_of(arguments, catalogue);
-    set_arrival(test.workload, arguments);
+    set_arrival(test, arguments);
     test.limits = service_limits_of(arguments);
     test.known.rate_is_the_point = arguments.rate.has_value();
     std::vector<PublishedResult> others;  // read before the run: a mistake here should not cost it
@@ -87,6 +170,13 @@ int bench(const BenchArguments& arguments) {
     test.options.progress = [&line](const LoadProgress& at) { line.show(at); };
 
     StopSignals signals("what has come so far is reported");
+    if (arguments.duration_seconds) {
+        const auto requests = requests_for(*arguments.duration_seconds, test, arguments.warmup, line, signals.token());
+        if (!requests) return signals.token().stop_requested() ? stopped : answer_is_no;
+        test.workload.requests = static_cast<std::int64_t>(*requests);
+    } else if (arguments.warmup > 0 && !warmed_up(test, arguments.warmup, line, signals.token())) {
+        return signals.token().stop_requested() ? stopped : answer_is_no;
+    }
     const LoadTestResult result = run_load_test(test, signals.token());
     line.end();
 

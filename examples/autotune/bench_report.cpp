@@ -78,8 +78,8 @@ std::string server_text(const LoadTestResult& result) {
     if (!server.output_tokens && !server.input_tokens) return "The server's own counters were not found.\n";
     std::string text = "The server counted:";
     if (server.input_tokens) text += fmt::format(" {:.0f} prompt tokens", *server.input_tokens);
-    if (server.prefix_hit_tokens) text += fmt::format(" ({:.0f} from its cache)", *server.prefix_hit_tokens);
-    if (server.output_tokens) text += fmt::format(", {:.0f} generated tokens", *server.output_tokens);
+    if (server.prefix_hit_tokens) text += fmt::format("; {:.0f} came from its cache", *server.prefix_hit_tokens);
+    if (server.output_tokens) text += fmt::format("; {:.0f} generated tokens", *server.output_tokens);
     return text + "\n";
 }
 

@@ -117,8 +117,10 @@ std::string objective_text(const std::string& goal) {
     if (goal == "latency") return "{minimize: e2el_mean, limits: [success_ratio >= 0.99]}";
     try {
         (void)Limit::parse(goal, true);
-    } catch (const ParseError&) {
-        throw UsageError("the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s', got '" + goal + "'");
+    } catch (const ParseError& error) {
+        const bool is_limit = goal.find_first_of("<>") != std::string::npos;
+        throw UsageError("the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s'" +
+                         (is_limit ? std::string(": ") + error.what() : ", got '" + goal + "'"));
     }
     return fmt::format("{{maximize: output_tokens_per_second, limits: [{}, success_ratio >= 0.99]}}", nlohmann::json(goal).dump());
 }
@@ -187,13 +189,14 @@ std::string traffic_answered(const std::string& said, const Catalogue& catalogue
     const std::string small = lower_case(said);
     if (lengths_in(small)) return small;
     const auto known = [&](const std::string& name) { (void)catalogue.workload(Yaml::parse(nlohmann::json(name).dump(), "traffic")); };
-    try {
-        known(small);
-        return small;
-    } catch (const Error&) {
-        known(said);  // a file; throws, with what is known
-        return said;
-    }
+    for (const std::string& name : {small, said})  // the second one may be a file
+        try {
+            known(name);
+            return name;
+        } catch (const Error&) {  // NOLINT(bugprone-empty-catch): said below
+        }
+    throw UsageError("--traffic: tokens in x out such as 512x128 wanted, or the name or file of a workload such as chat, got '" + said +
+                     "'");
 }
 
 std::string goal_answered(const std::string& said) {
@@ -273,10 +276,21 @@ int init(const InitArguments& arguments) {
     const InitAnswers answers = answered(arguments, found, catalogue);
     const bool has_preset = quick_knows(catalogue, answers.engine);
     const std::string spread_by = spreading_parameter(catalogue.engine(answers.engine));
-    const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by);
-    write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, layout));
+    const std::optional<std::string> before =
+        std::filesystem::exists(arguments.output, unknown) ? std::optional(read_file(arguments.output)) : std::nullopt;
+    const auto checked = [&] {
+        try {
+            const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by);
+            write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, layout));
+            return set_up(load_study(arguments.output, catalogue));
+        } catch (const Error& error) {  // what is no study is not left behind
+            if (before) write_file(arguments.output, *before);
+            else std::filesystem::remove(arguments.output, unknown);
+            throw UsageError("nothing was written; the study would have been wrong: " + std::string(error.what()));
+        }
+    };
+    const StudySetup setup = checked();
     put(stdout, "wrote {}\n", arguments.output.string());
-    const StudySetup setup = set_up(load_study(arguments.output, catalogue));
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);
     if (const std::string memory = memory_text(setup); !memory.empty()) put(stdout, "warning: {}\n", memory);

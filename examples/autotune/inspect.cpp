@@ -279,7 +279,8 @@ int status(const StatusArguments& arguments) {
         told += trial.told() ? 1 : 0;
         failed += trial.failure() != nullptr ? 1 : 0;
     }
-    put(stdout, "{}: {} trials told, {} of them failed, {} pending\n", setup.file.name, told, failed, trials.size() - told);
+    put(stdout, "{}: {} trial{} told, {} of them failed, {} pending\n", setup.file.name, told, told == 1 ? "" : "s", failed,
+        trials.size() - told);
     for (const Trial& trial : trials)
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),

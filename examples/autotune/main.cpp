@@ -95,6 +95,17 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
         ->check(positive_number(true));
     command->add_option("--concurrency,--max-concurrency", arguments.concurrency, "Requests in flight (closed loop)")
         ->check(whole_number(1));
+    command->add_option("--duration", arguments.duration_seconds, "About so long, such as 60s, in place of a number of requests")
+        ->transform(seconds_or_unit());
+    command->add_option("--warmup,--num-warmups", arguments.warmup, "Requests before, which are not counted")->check(whole_number(0));
+    command->add_option("--sweep", arguments.sweep, "Requests in flight, such as 1,2,4,8: a load test of each")
+        ->delimiter(',')
+        ->check(positive_number());
+    command->add_option("--backend", arguments.backend, "As vLLM writes it: openai-chat, or vllm and openai for completions");
+    command->add_option("--dataset-name", arguments.dataset_name,
+                        "As vLLM writes it: random, with --random-input-len and --random-output-len");
+    command->add_option("--random-input-len", arguments.random_input, "Tokens of a random prompt")->check(whole_number(1));
+    command->add_option("--random-output-len", arguments.random_output, "Tokens of its answer")->check(whole_number(1));
     command->add_option("--ttft-limit", arguments.ttft_limit_seconds, "Such as 500ms, or seconds; for goodput")
         ->transform(seconds_or_unit());
     command->add_option("--tpot-limit", arguments.tpot_limit_seconds, "Such as 500ms, or seconds; for goodput")
@@ -139,7 +150,7 @@ int dispatch(int argc, char** argv) {
     RunArguments run_arguments;
     CLI::App* run_command = add_study_command(app, "run", "Tune; goes on where an earlier run stopped", run_arguments);
     add_directory(run_command, run_arguments);
-    run_command->add_option("--trials", run_arguments.trials, "Told trials of the search, in place of the study's budget")
+    run_command->add_option("--trials", run_arguments.trials, "End the search after so many trials, in place of the study's budget")
         ->check(CLI::PositiveNumber);
     run_command
         ->add_option("--learn-from", run_arguments.learn_from,

@@ -85,7 +85,9 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
         plan.trial_seconds = simulates ? took.count() : *seconds;
         plan.source = simulates ? "answers are computed" : "by the cost model of the default";
     } catch (const Error&) {
-        plan.trial_seconds.reset();  // it knows no such model or hardware
+        plan.trial_seconds.reset();
+        plan.source = file.hardware.empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
+                                            : "the cost model does not know the model";
     }
 }
 
@@ -132,7 +134,7 @@ std::string Plan::trials_text() const {
         if (trial_seconds && *trial_seconds > 0)
             result +=
                 fmt::format(", time for about {:.0f} trials ({})", std::max(1.0, std::floor(*at_most_seconds / *trial_seconds)), source);
-    } else result += "; what a trial takes is not known before the first (the cost model knows no such model or `hardware`)";
+    } else result += "; what a trial takes is not known before the first" + (source.empty() ? std::string() : " (" + source + ")");
     return result;
 }
 
@@ -227,6 +229,8 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
         if (!command->words.empty() && command->words.front().find('/') == std::string::npos &&
             program_on_path(command->words.front()).empty())
             result.push_back("'run' needs the program " + command->words.front() + ", which is not on the PATH here");
+    if (!file.on_done.empty() && program_on_path(file.on_done.front()).empty())
+        result.push_back("`on_done` needs the program " + file.on_done.front() + ", which is not here");
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy == nullptr) return result;
     if (!deploy->options.deploy.environment.contains("PATH") && !deploy->container && !deploy->ssh && !deploy->slurm)

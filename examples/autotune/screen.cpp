@@ -108,7 +108,7 @@ std::string fitted(std::vector<LinePart> parts, std::size_t columns) {
 }
 
 Screen::Screen(int descriptor)
-    : descriptor_(descriptor), terminal_(isatty(descriptor) == 1), colours_(terminal_ && !is_set("NO_COLOR") && !dumb_terminal()) {}
+    : descriptor_(descriptor), terminal_(isatty(descriptor) == 1 && !dumb_terminal()), colours_(terminal_ && !is_set("NO_COLOR")) {}
 Screen::~Screen() { leave(); }
 
 std::size_t columns_of_terminal(int descriptor) noexcept {

@@ -38,6 +38,25 @@ std::optional<Failure> fruitless(const LoadTestResult& result) {
     return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
 }
 
+/// How requests ended that are no success, with an example of each: ` (2 of 32 failed: 2 timed_out: no token within 30
+/// s)`; empty: there are none.
+std::string failed_requests_text(const std::vector<RequestRecord>& records) {
+    std::map<RequestEnd, std::pair<std::size_t, std::string>> ends;
+    std::size_t failed = 0;
+    for (const RequestRecord& record : records) {
+        if (record.succeeded()) continue;
+        ++failed;
+        auto& [count, example] = ends[record.end];
+        if (count++ == 0) example = record.error;
+    }
+    if (failed == 0) return "";
+    std::string text;
+    for (const auto& [end, what] : ends)
+        text +=
+            (text.empty() ? "" : "; ") + std::to_string(what.first) + " " + std::string(name_in(request_ends, end)) + ": " + what.second;
+    return " (" + std::to_string(failed) + " of " + std::to_string(records.size()) + " requests failed: " + text + ")";
+}
+
 /// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and
 /// nothing moved during the whole time that the last of them were waited for.
 std::optional<Failure> stalled_for_good(const LoadTestResult& result, double stall_timeout_seconds) {
@@ -246,7 +265,7 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     }
     for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
         if (failure) return server.changed().value_or(*failure);
-    say(called + " measured in " + seconds_text(result.run.duration_seconds));
+    say(called + " measured in " + seconds_text(result.run.duration_seconds) + failed_requests_text(result.run.records));
     Measurement measured{metrics_of(result.statistics), result.validity};
     add_power_of(result.run, called, measured.metrics);
     return measured;

@@ -224,7 +224,13 @@ void Composition::add_engine(std::size_t which) {
         names_[engine.name].locals.emplace(declared.parameter.name, std::move(local));
     }
     add_drafts(engine);
-    for (const EngineParameter& declared : engine.parameters) add_parameter(engine, declared, entry_for(engine, declared));
+    std::string wrong;  // all of it, a line each
+    for (const EngineParameter& declared : engine.parameters) try {
+            add_parameter(engine, declared, entry_for(engine, declared));
+        } catch (const SpaceError& error) {
+            wrong += (wrong.empty() ? "" : "\n") + std::string(error.what());
+        }
+    if (!wrong.empty()) throw SpaceError(wrong);
 }
 
 void Composition::add_parameter(const Engine& engine, const EngineParameter& declared, const SpaceEntry* entry) {

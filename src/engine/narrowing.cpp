@@ -97,20 +97,28 @@ void Composition::keep_architecture(Engine& engine) const {
 /// where the engine's own default is not among the values, passing no flag is a level too, and the default.
 Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine, const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
+    std::string wrong;  // a line for each value
     const auto check = [&](const Value& value) {
         if (admits(declared, value) || entry.checkpoints.contains(text_of(value))) return;
+        wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': ";
         if (const auto chips = of_engine.architectures.find(text_of(value)); chips != of_engine.architectures.end())
-            if (!description_.architecture.empty() && !lists(chips->second, description_.architecture))
-                throw SpaceError("'" + entry.name + "': " + text_of(value) + " of " + engine.name + " does not run on " +
-                                 description_.architecture + "; it runs on " + listed(chips->second));
-        throw SpaceError("'" + entry.name + "': " + engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" +
-                         declared.domain_text() + ") and no checkpoint serves it");
+            if (!description_.architecture.empty() && !lists(chips->second, description_.architecture)) {
+                wrong += text_of(value) + " of " + engine.name + " does not run on " + description_.architecture + "; it runs on " +
+                         listed(chips->second);
+                return;
+            }
+        wrong += engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" + declared.domain_text() + ")" +
+                 (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
+    };
+    const auto all_right = [&] {
+        if (!wrong.empty()) throw SpaceError(wrong);
     };
     Parameter result = declared;
     result.grows_memory = entry.grows_memory.value_or(declared.grows_memory);
     if (entry.fixed) {
         const Value& value = present(entry.default_value);
         check(value);
+        all_right();
         result.domain = ChoiceDomain{{value}};
         result.default_value = value;
         result.offers_unset = false;
@@ -122,6 +130,7 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
     result.domain = *entry.domain;
     result.offers_unset = entry.offers_unset.value_or(false);
     if (result.offers_unset) check(Unset{});
+    all_right();
     if (entry.default_value || result.contains(declared.default_value)) return result;
     const auto values = ends_or_values(*entry.domain);
     const bool fixed = !entry.of_preset && !result.continuous() && result.level_count() == 1;

@@ -90,6 +90,14 @@ std::string read_file(const fs::path& file) {
     if (fs::is_directory(file, unknown)) throw IoError("cannot read " + file.string() + ": it is a folder");
     std::ifstream stream(file, std::ios::binary);
     if (!stream) throw IoError("cannot read " + file.string() + ": " + std::generic_category().message(errno));
+    if (fs::is_character_file(file, unknown)) {  // a terminal ends, /dev/zero does not
+        constexpr std::size_t most = 64U << 20U;
+        std::string content(most, '\0');
+        stream.read(content.data(), static_cast<std::streamsize>(most));
+        if (stream) throw IoError("cannot read " + file.string() + ": it is a device, and has no end");
+        content.resize(static_cast<std::size_t>(stream.gcount()));
+        return content;
+    }
     std::string content{std::istreambuf_iterator<char>(stream), {}};
     if (stream.bad()) throw IoError("cannot read " + file.string() + " to its end");
     return content;

@@ -165,6 +165,19 @@ void check_one_document(const std::string& text, const std::string& name) {
                      ": a second YAML document, and a file has one; remove the '---' (or '...') above it, or make two files");
 }
 
+/// yaml-cpp names neither tabs nor indentation where they are the reason.
+std::string indentation_hint(std::string_view text, const YAML::Exception& error) {
+    for (int at = 0; at < error.mark.line; ++at) {
+        const auto end = text.find('\n');
+        if (end == std::string_view::npos) return "";
+        text.remove_prefix(end + 1);
+    }
+    const std::string_view indentation = text.substr(0, text.find_first_not_of(" \t"));
+    if (indentation.find('\t') != std::string_view::npos) return "; a tab is in front of this line, and YAML indents with blanks";
+    const bool of_map = error.msg.find("map") != std::string::npos;
+    return indentation.empty() || !of_map ? "" : "; are the lines of one mapping indented alike?";
+}
+
 }  // namespace
 
 Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
@@ -182,7 +195,7 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
         return YamlBuilder(name).build(YAML::Load(copy), "", 0);
     } catch (const YAML::Exception& error) {
         throw ParseError(name + ":" + std::to_string(error.mark.line + 1) + ":" + std::to_string(error.mark.column + 1) +
-                         ": not YAML: " + error.msg);
+                         ": not YAML: " + error.msg + indentation_hint(text, error));
     }
 }
 

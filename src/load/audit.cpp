@@ -349,12 +349,15 @@ private:
                      ratio < 1 ? "the client counts tokens that the server did not generate: another server answered, or the count is wrong"
                                : "the server generated more than the client counts: others used it, or tokens were not observed");
         }
-        const auto input = counters.input_tokens ? counters.input_tokens : r_.input_tokens;
-        if (!counters.prefix_hit_tokens || !input || c_.prefix_cache_intended.value_or(false)) return;
-        const double sent = present(input);
-        if (sent > 0 && *counters.prefix_hit_tokens > prefix_hits_most * sent)
-            find(Verdict::suspect, "server", shown(*counters.prefix_hit_tokens) + " prompt tokens came from the prefix cache",
-                 "at most " + share_text(prefix_hits_most) + " of " + shown(sent),
+        if (!counters.prefix_hit_tokens || c_.prefix_cache_intended.value_or(false)) return;
+        // Some engines count prompt tokens without those from the cache, so the client's count may be the larger one.
+        const double sent = std::max(counters.input_tokens.value_or(0), r_.input_tokens.value_or(0));
+        // All prompts begin with the words of the chat template, which the run's own first request leaves in the cache.
+        const double most = prefix_hits_most * sent + template_tokens * n_;
+        if (sent > 0 && *counters.prefix_hit_tokens > most)
+            find(Verdict::suspect, "server",
+                 shown(*counters.prefix_hit_tokens) + " of " + shown(sent) + " prompt tokens came from the prefix cache",
+                 "at most " + shown(most) + ": " + share_text(prefix_hits_most) + ", and the chat template of each",
                  "cache contamination: an earlier run left these prompts in the prefix cache");
     }
 

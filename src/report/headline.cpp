@@ -159,6 +159,11 @@ std::map<std::string, double> limited_figures(const Standing& standing, const Li
 }
 
 Headline headline_of(const ReportView& view) {
+    const auto only_default_told = [](const ReportView& of) {
+        const Configuration usual = of.setup.problem->space.default_configuration();
+        return std::none_of(of.search.begin(), of.search.end(),
+                            [&](const Trial& trial) { return trial.told() && trial.configuration != usual; });
+    };
     const Problem& problem = *view.setup.problem;
     const Recommendation& result = view.recommendation;
     const std::string in_leading = problem.objective.several() ? " in " + problem.objective.leading().metric : "";
@@ -182,6 +187,7 @@ Headline headline_of(const ReportView& view) {
                                                                 " that a change is worth in none of the goals" + significantly + "."
                                                           : "Nothing measured gains the " + plain_percent(problem.decision.min_gain) +
                                                                 " that a change is worth" + significantly + ".";
+            if (only_default_told(view)) headline.reason = "Nothing but the default has been measured yet.";
             headline.advice = result.front.size() > 1 ? "Serve the default, unless another trade on the front is worth more to you."
                                                       : "Serve the default.";
             break;

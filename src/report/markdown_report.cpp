@@ -444,8 +444,8 @@ private:
     void notes() {
         line("## Notes\n");
         const auto told = std::count_if(view_.trials.begin(), view_.trials.end(), [](const Trial& t) { return t.told(); });
-        line("- {} trials, {:.0f} s of measuring, strategy {}, seed {}{}.", told, view_.cost_seconds(), file_.strategy.name, file_.seed,
-             stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
+        line("- {} trial{}, {:.0f} s of measuring, strategy {}, seed {}{}.", told, told == 1 ? "" : "s", view_.cost_seconds(),
+             file_.strategy.name, file_.seed, stop_reason_.empty() ? "; the study is not over" : fmt::format("; ended: {}", stop_reason_));
         if (!file_.document.empty()) line("- Replayed from a published document, \"{}\": no engine was started here.", file_.document);
         if (const std::string measured_by = file_.measured_by(); !measured_by.empty()) line("- {}", measured_by);
         const auto quality = value_in(view_.means(result_.recommended), quality_drop);
@@ -470,7 +470,8 @@ private:
             unsound += trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
         }
         if (suspect + unsound > 0)
-            line("- The audit finds {} suspect and {} unsound measurements (audit: {}).", suspect, unsound, file_.audit);
+            line("- The audit finds {} suspect and {} unsound measurement{} (audit: {}).", suspect, unsound, unsound == 1 ? "" : "s",
+                 file_.audit);
         given_up();
         const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
         if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study_file/catalogue.hpp"
 
+#include "../io/all_errors.hpp"
 #include "keys.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/lower_case.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
@@ -297,18 +299,25 @@ Arrival read_arrival(const Yaml& node) {
 
 Workload read_workload(const Yaml& node, Workload result) {
     const auto& table = keys::workload;
-    node.check_keys(table);
-    read(node, table.workload, result.name);
-    if (const Yaml* dataset = node.find(table.dataset)) result.dataset = read_dataset(*dataset);
-    read(node, table.input_tokens, result.dataset.input_tokens);
-    read(node, table.output_tokens, result.dataset.output_tokens);
-    read(node, table.requests, result.requests);
-    if (const Yaml* arrival = node.find(table.arrival)) result.arrival = read_arrival(*arrival);
-    read(node, table.seed, result.seed);
-    read(node, table.ignore_eos, result.ignore_eos);
-    read(node, table.weight, result.weight);
-    read(node, table.printed_as, result.printed_as);
-    if (result.name.empty()) node.fail("a workload needs a name ('workload:')");
+    AllErrors errors;
+    const auto read_it = [&](const Key& key, auto& into) { errors.in([&] { read(node, key, into); }); };
+    errors.in([&] { node.check_keys(table); });
+    read_it(table.workload, result.name);
+    errors.in([&] {
+        if (const Yaml* dataset = node.find(table.dataset)) result.dataset = read_dataset(*dataset);
+    });
+    read_it(table.input_tokens, result.dataset.input_tokens);
+    read_it(table.output_tokens, result.dataset.output_tokens);
+    read_it(table.requests, result.requests);
+    errors.in([&] {
+        if (const Yaml* arrival = node.find(table.arrival)) result.arrival = read_arrival(*arrival);
+    });
+    read_it(table.seed, result.seed);
+    read_it(table.ignore_eos, result.ignore_eos);
+    read_it(table.weight, result.weight);
+    read_it(table.printed_as, result.printed_as);
+    if (result.name.empty()) errors.in([&] { node.fail("a workload needs a name ('workload:')"); });
+    errors.throw_any();
     return result;
 }
 
@@ -332,8 +341,9 @@ fs::path Catalogue::find(const std::string& kind, const std::string& name, const
         if (!fs::exists(file, error)) throw IoError("there is no file " + file.string());
         return file;
     }
-    for (const fs::path& folder : {beside, root_ / kind})
-        if (fs::exists(folder / (name + ".yaml"), error)) return folder / (name + ".yaml");
+    for (const std::string& spelled : {name, lower_case(name)})  // vLLM is vllm
+        for (const fs::path& folder : {beside, root_ / kind})
+            if (fs::exists(folder / (spelled + ".yaml"), error)) return folder / (spelled + ".yaml");
     std::vector<std::string> known;
     if (fs::is_directory(root_ / kind, error))
         for (const auto& entry : fs::directory_iterator(root_ / kind))

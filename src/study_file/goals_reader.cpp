@@ -43,6 +43,7 @@ std::string goal_metric(const std::string& word, Direction direction, bool words
 }
 
 Objective goals_and_limits(const Yaml& node, bool words) {
+    if (!node.is_mapping()) node.fail_wanted("a mapping such as {maximize: total_tokens_per_second, limits: [\"ttft_p95 <= 2s\"]}");
     node.check_keys(keys::objective);
     std::vector<Goal> goals;  // in the file's order: the first one leads
     for (const auto& [key, value] : node.entries()) {

@@ -279,12 +279,21 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             if (version_numbers(version.text()).empty()) version.fail_wanted("a version such as 0.17.0");
         }
     }
-    errors.throw_any();
+    // Of what could be read, too: what is wrong with one parameter does not hide what is wrong with another.
+    std::vector<std::string> read_entries;
+    for (const SpaceEntry& entry : description.entries) read_entries.push_back("'" + entry.name + "'");
+    const auto of_entry = [&](const std::string& line) {
+        return std::any_of(read_entries.begin(), read_entries.end(), [&](const std::string& name) { return line.starts_with(name); });
+    };
     try {
-        return std::make_unique<Composition>(std::move(description));
+        auto composition = std::make_unique<Composition>(std::move(description));
+        errors.throw_any();
+        return composition;
     } catch (const SpaceError& error) {
+        const bool whole = !errors.any();
         std::istringstream lines(error.what());
-        for (std::string line; std::getline(lines, line);) errors.in([&] { (space != nullptr ? *space : root).fail(line); });
+        for (std::string line; std::getline(lines, line);)
+            if (whole || of_entry(line)) errors.in([&] { (space != nullptr ? *space : root).fail(line); });
         errors.throw_any();
         throw;
     }

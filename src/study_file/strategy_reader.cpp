@@ -75,20 +75,27 @@ void read_bayesian(const Yaml& node, BayesianOptions& options) {
     read_word<keys::gain_units>(node, table.per, options.per_second);
 }
 
+/// Empty: there is such a strategy.
+std::string wrong_with_strategy(const std::string& name) {
+    std::vector<std::string> known;
+    for (const Key& key : rows_of(keys::strategy)) known.emplace_back(key.name);
+    if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+    return "'" + name + "' is no strategy; known: " + listed(nearest_first(name, known));
+}
+
 }  // namespace
+
+void check_strategy(const Yaml& node) {
+    if (!node.is_scalar()) return node.check_keys(keys::strategy);
+    if (const std::string wrong = wrong_with_strategy(node.text()); !wrong.empty()) node.fail(wrong);
+}
 
 StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced) {
     StrategyChoice result;
-    const auto check_name = [&](const std::string& name, const auto& fail) {
-        std::vector<std::string> known;
-        for (const Key& key : rows_of(keys::strategy)) known.emplace_back(key.name);
-        if (std::find(known.begin(), known.end(), name) != known.end()) return;
-        fail("'" + name + "' is no strategy; known: " + listed(nearest_first(name, known)));
-    };
     const Yaml* staged = nullptr;
     const Yaml* bayesian = nullptr;
     if (node != nullptr && node->is_scalar()) {
-        check_name(node->text(), [&](const std::string& message) { node->fail(message); });
+        check_strategy(*node);
         result.name = node->text();
     } else if (node != nullptr) {
         node->check_keys(keys::strategy);
@@ -99,7 +106,7 @@ StrategyChoice read_strategy(const Yaml* node, const Composition& composition, c
         if (staged == nullptr && bayesian == nullptr) node->entries().front().second.check_keys(std::span<const Key>{});
     }
     if (!replaced.empty()) {
-        check_name(replaced, [](const std::string& message) { throw UsageError(message); });
+        if (const std::string wrong = wrong_with_strategy(replaced); !wrong.empty()) throw UsageError(wrong);
         result.name = replaced;
     }
     if (bayesian != nullptr) read_bayesian(*bayesian, result.bayesian);

@@ -12,4 +12,7 @@ namespace servetune {
 /// strategy.
 StrategyChoice read_strategy(const Yaml* node, const Composition& composition, const std::string& replaced);
 
+/// The name alone, of a study whose space could not be read. Throws ParseError.
+void check_strategy(const Yaml& node);
+
 }  // namespace servetune

@@ -245,8 +245,11 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     read_decision(root, errors, study);
     if (study.composition != nullptr)
         if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
-    if (study.composition != nullptr)
-        errors.in([&] { study.strategy = read_strategy(root.find(keys::study.strategy), *study.composition, strategy); });
+    errors.in([&] {
+        const Yaml* node = root.find(keys::study.strategy);
+        if (study.composition != nullptr) study.strategy = read_strategy(node, *study.composition, strategy);
+        else if (node != nullptr) check_strategy(*node);
+    });
     errors.in([&] {
         if (const Yaml* knowledge = root.find(keys::study.knowledge)) study.knowledge = read_knowledge(*knowledge);
         else if (!std::holds_alternative<SimulateChoice>(study.measuring))  // it would look up its own answers

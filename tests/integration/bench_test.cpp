@@ -167,7 +167,11 @@ TEST_CASE("bench: every option says what it wants in our own words") {
     says({"--salt", "99999999999999999999999"}, "--salt: an integer of at least 0 wanted");
     says({"--rate", "9", "--burstiness", "nan"}, "--burstiness: a number above 0, or inf, wanted, got 'nan'");
     says({"--burstiness", "2"}, "--burstiness goes with arrivals at a rate");
-    says({"--rate", "4", "--concurrency", "2"}, "--rate and --concurrency exclude each other");
+    says({"--duration", "5s"}, "--duration goes with --rate or --concurrency");
+    says({"--duration", "5s", "--requests", "9"}, "--duration and --requests exclude each other");
+    says({"--sweep", "1,2", "--rate", "9"}, "for limits or rates see `autotune capacity`");
+    says({"--backend", "tgi"}, "--backend: openai-chat, or vllm or openai for /v1/completions, wanted, got 'tgi'");
+    says({"--dataset-name", "sonnet"}, "--dataset-name sonnet: only random is taken so; write --workload");
 
     const Json even = result_of("", folder, {});
     CHECK(even.at("burstiness") == 1);
@@ -199,6 +203,8 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
     }
     CHECK(bench("http://no-such-host.invalid", folder, {}).err.find("no-such-host.invalid: ") == std::string::npos);
     CHECK(bench("http://no-such-host.invalid", folder, {}).err.find("resolve host") != std::string::npos);
+    const StreamServer plain({.behaviour = parse_behaviour("first=0.004")});
+    CHECK(bench("https" + plain.url().substr(4), folder, {}).err.find("a server that speaks http: write http://") != std::string::npos);
     CHECK(bench("ftp://127.0.0.1", folder, {}).err.find("begins with http:// or https://") != std::string::npos);
     CHECK(error("models_status=401").find("answers 401 (no API key, or a wrong one): no list for you") != std::string::npos);
     CHECK(error("models_status=503").find("answers 503: no list for you") != std::string::npos);
@@ -291,6 +297,41 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
     CHECK(process.out().find("20 cancelled: the run was stopped") != std::string::npos);
 }
 
+TEST_CASE("bench: requests before are not counted, a duration becomes a number of requests") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.02,gap=0.001")});
+    const TemporaryFolder folder;
+    const auto completed = [&](std::vector<std::string> words) {
+        words.insert(words.end(), {"--workload", "random:30x12", "--json"});
+        const BenchRun ended = bench(server, folder, words);
+        INFO(ended.err);
+        REQUIRE(ended.code == 0);
+        return Json::parse(ended.out);
+    };
+    const Json warm = completed({"--requests", "10", "--warmup", "7"});
+    CHECK(warm["completed"] == 10);
+    CHECK(server.truth().size() >= 17);
+    CHECK(completed({"--rate", "40", "--duration", "500ms"})["completed"] == 20);
+    const Json closed = completed({"--concurrency", "2", "--duration", "2s"});  // some 30 ms a request
+    CHECK(closed["completed"] > 40);
+    CHECK(closed["duration"] > 1.0);
+    CHECK(closed["duration"] < 4.0);
+    // A rate with a bound on what is in flight: ten requests a second of 30 ms each are never two.
+    CHECK(completed({"--rate", "200", "--concurrency", "1", "--requests", "20"})["duration"] > 20 * 0.03);
+    const StreamServer broken({.behaviour = parse_behaviour("status=500")});
+    const BenchRun none = bench(broken, folder, {"--warmup", "2", "--requests", "4", "--workload", "random:30x12"});
+    CHECK(none.code != 0);
+}
+
+TEST_CASE("bench: a sweep is a table of loads") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
+    const TemporaryFolder folder;
+    const BenchRun table = bench(server, folder, {"--sweep", "4,1,2", "--workload", "random:30x12", "--requests", "12"});
+    INFO(table.err);
+    CHECK(table.code == 0);
+    CHECK(table.out.find("tok/s/user") != std::string::npos);
+    CHECK(table.out.find("\n           1 ") < table.out.find("\n           4 "));
+}
+
 TEST_CASE("bench: vLLM's spellings mean the same") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.003,gap=0.001")});
     const TemporaryFolder folder;
@@ -302,6 +343,14 @@ TEST_CASE("bench: vLLM's spellings mean the same") {
     CHECK(result["completed"] == 20);
     CHECK(result["request_goodput"].get<double>() > 0);
     CHECK(bench(server, folder, {"--max-concurrency", "2", "--requests", "6", "--workload", "random:30x12"}).code == 0);
+    const BenchRun whole = bench(server, folder,
+                                 {"--backend", "vllm", "--dataset-name", "random", "--random-input-len", "30", "--random-output-len", "12",
+                                  "--num-prompts", "6", "--request-rate", "inf", "--max-concurrency", "2", "--num-warmups", "2", "--json"});
+    INFO(whole.err);
+    REQUIRE(whole.code == 0);
+    CHECK(Json::parse(whole.out)["completed"] == 6);
+    CHECK(Json::parse(whole.out)["max_concurrency"] == 2);
+    CHECK(server.truth().back().head.find("POST /v1/completions") != std::string::npos);
     CHECK(bench(server, folder, {"--goodput", "ttft"}).err.find("--goodput wants ttft:MILLISECONDS") != std::string::npos);
     CHECK(bench(server, folder, {"--goodput", "ttft:9", "--ttft-limit", "1"}).err.find("two limits for ttft") != std::string::npos);
     const BenchRun with_unit = bench(

@@ -91,6 +91,19 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
     CHECK(has(machine.run({"init", "--engine", "vllm", "--model", "m", "--goal", "speed", "--yes"}).err,
               "the goal is throughput, latency, or a limit such as 'ttft_p95 < 2s', got 'speed'"));
     CHECK_FALSE(fs::exists(machine.folder().path() / "study.yaml"));
+    const auto refused = [&](const std::string& option, const std::string& value) {
+        const Ran ran = machine.run({"init", "--engine", "vllm", "--model", "m", option, value, "--yes"});
+        CHECK(ran.code == 2);
+        CHECK_FALSE(fs::exists(machine.folder().path() / "study.yaml"));
+        return ran.err;
+    };
+    CHECK(has(refused("--budget", "8 hours"), "nothing was written; the study would have been wrong: "));
+    CHECK(has(refused("--traffic", "512/128"), "--traffic: tokens in x out such as 512x128 wanted"));
+    CHECK(has(refused("--goal", "ttft_p95 < 200"), "in which unit?"));
+    machine.folder().write("study.yaml", "mine\n");
+    CHECK(machine.run({"init", "--engine", "vllm", "--model", "m", "--budget", "8 hours", "--yes", "--force"}).code == 2);
+    CHECK(read_file(machine.folder().path() / "study.yaml") == "mine\n");
+    fs::remove(machine.folder().path() / "study.yaml");
     const Ran odd = machine.run({"init", "--engine", "llama.cpp", "--model", "./a \"b\": ${HOME}.gguf", "--traffic", "64x16", "--yes"});
     INFO(odd.out << odd.err);
     CHECK(odd.code == 0);

@@ -91,6 +91,15 @@ std::vector<std::pair<MeasuredTable::Row, Validity>> audited(const std::string& 
 
 }  // namespace
 
+TEST_CASE("audit: the chat template's words may come from the cache, also where the server counts without them") {
+    BenchmarkResult r = flawless();
+    r.server.prefix_hit_tokens = 800 * 14;
+    r.server.input_tokens = 800'000 - 800 * 14;
+    CHECK(audit(r, all_known()).verdict == Verdict::sound);
+    r.server.prefix_hit_tokens = 800 * 14 + 20'000;
+    CHECK(audit(r, all_known()).findings.front().left == "31200 of 800000 prompt tokens came from the prefix cache");
+}
+
 TEST_CASE("audit: a flawless measurement is sound with everything known and with nothing known") {
     const Validity all = audit(flawless(), all_known());
     INFO((all.findings.empty() ? "" : all.findings[0].id + ": " + all.findings[0].left + "; " + all.findings[0].right));
@@ -165,6 +174,13 @@ TEST_CASE("audit: every identity, broken alone, is found alone") {
         {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 79'000; }, "another server answered"},
         {"server", Verdict::unsound, [](R& r, C&) { r.server.output_tokens = 81'000; }, "others used it"},
         {"server", Verdict::suspect, [](R& r, C&) { r.server.prefix_hit_tokens = 100'000; }, "cache contamination"},
+        // Of prompts that the server does not count: most came from its cache.
+        {"server", Verdict::suspect,
+         [](R& r, C&) {
+             r.server.input_tokens = 1;
+             r.server.prefix_hit_tokens = 100'000;
+         },
+         "cache contamination"},
         {"physics", Verdict::unsound, [](R&, C& c) { c.hardware->memory_bandwidth_bytes_per_second = 1.4e12; },
          "impossible: a token would need 1500 GB/s"},
         {"physics", Verdict::suspect,

@@ -142,6 +142,11 @@ TEST_CASE("a FIFO is written, not replaced, one that nobody reads is an error, n
     CHECK_FALSE(fs::exists(fifo.string() + ".part"));
 }
 
+TEST_CASE("a device that has no end is not read for ever") {
+    CHECK(message_of<IoError>([] { (void)read_file("/dev/zero"); }) == "cannot read /dev/zero: it is a device, and has no end");
+    CHECK(read_file("/dev/null").empty());
+}
+
 TEST_CASE("a device is written, not replaced") {
     const TemporaryFolder folder;
     const auto null = device_in(folder, "null", 3);

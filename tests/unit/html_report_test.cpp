@@ -176,6 +176,13 @@ TEST_CASE("page: a study in which everything failed, and one that has not begun"
     CHECK(unbalanced(none).empty());
 }
 
+TEST_CASE("headline: the default alone is not called better than what nobody has measured") {
+    const PageStudy study;
+    const auto rate = [](std::size_t) { return 1000.0; };
+    CHECK(headline_of(study.setup, study.trials(1, rate)).reason == "Nothing but the default has been measured yet.");
+    CHECK(has(headline_of(study.setup, study.trials(2, rate)).reason, "Nothing measured gains"));
+}
+
 TEST_CASE("page: says what draws its charts, with the licences of that") {
     const PageStudy study;
     const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + static_cast<double>(i); });

@@ -100,6 +100,28 @@ TEST_CASE("bad input: wrong types and values") {
     CHECK(study_error("study: s", "study: ../s").starts_with("DIR/study.yaml:1:8: 'study': a study's name is its folder's"));
 }
 
+TEST_CASE("bad input: what is wrong with one parameter hides neither what is wrong with others nor the strategy") {
+    std::string study =
+        replaced(study_yaml, "seqs: {choice: [8, 16]}", "seqs: [0, 8, 128]\n  depth: [1, 9]\n  mode: {choice: [fast, fast]}");
+    study = replaced(study, "strategy: exhaustive", "strategy: bayes");
+    study = replaced(study, "output_tokens: 8}}", "output_tokens: 8}, requests: many, seed: -}");
+    study = replaced(study, "objective: {maximize: total_tokens_per_second}", "objective: throughput");
+    const std::string all = error_of(engine_yaml, study);
+    INFO(all);
+    for (const char* each : {"'seqs': toy does not take 0 for 'seqs'", "'seqs': toy does not take 128 for 'seqs'",
+                             "'depth': toy does not take 9", "the choice lists 'fast' twice", "'bayes' is no strategy",
+                             "'objective': a mapping such as {maximize: ", "'workloads[0].requests': an integer", "'workloads[0].seed': "})
+        CHECK(all.find(each) != std::string::npos);
+    CHECK(std::count(all.begin(), all.end(), '\n') == 7);
+    CHECK(all.find("checkpoint") == std::string::npos);
+}
+
+TEST_CASE("bad input: tabs and uneven indentation are named, engines are known in any case") {
+    CHECK(study_error("  seqs: {choice", "\tseqs: {choice").ends_with("a tab is in front of this line, and YAML indents with blanks"));
+    CHECK(study_error("objective: {", " objective: {").ends_with("are the lines of one mapping indented alike?"));
+    CHECK(study_error("engine: toy", "engine: TOY").empty());
+}
+
 TEST_CASE("bad input: domains and defaults") {
     CHECK(engine_error("{low: 1, high: 64, scale: log2}", "{low: 1024, high: 8}") ==
           "DIR/toy.yaml:4:9: 'seqs': low <= high must hold, got low=1024 high=8");
@@ -111,7 +133,7 @@ TEST_CASE("bad input: domains and defaults") {
     CHECK(engine_error("choice: [engine, fast, slow]", "choice: [engine, fast, fast]") ==
           "DIR/toy.yaml:6:9: 'mode': the choice lists 'fast' twice");
     CHECK(study_error("choice: [8, 16]", "choice: [8, 128]") ==
-          "DIR/study.yaml:8:3: 'space': 'seqs': toy does not take 128 for 'seqs' (integer 1..64 (log2)) and no checkpoint serves it");
+          "DIR/study.yaml:8:3: 'space': 'seqs': toy does not take 128 for 'seqs' (integer 1..64 (log2))");
 }
 
 TEST_CASE("bad input: conditions, circles, constraints") {
