@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <tuple>
 
 namespace autotune {
 
@@ -35,6 +36,7 @@ struct Block {
     Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
     std::optional<double> planned_requests{};  ///< that its document says, where more than succeeded
+    std::size_t load = 0;                      ///< the number of those that it can be held against, in its file
 };
 
 /// What is known beside the files.
@@ -69,6 +71,7 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     const std::vector<std::string>& header = rows.front().cells;
     const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
     std::vector<Block> blocks;
+    std::vector<PublishedResult> loads;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::vector<std::string>& cells = rows[r].cells;
         if (cells.size() != header.size())
@@ -89,8 +92,13 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
         if (status < header.size() && cells[status] != "ok") continue;  // a failed trial has no figures
         block.label = joined(label, ", ");
         block.result = result_of(metrics);
+        loads.emplace_back();
+        loads.back().labels = block.names;
+        loads.back().result = block.result;
         blocks.push_back(std::move(block));
     }
+    const std::vector<std::size_t> numbers = comparable_runs(loads);
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].load = numbers[i];
     return blocks;
 }
 
@@ -101,9 +109,13 @@ Dialect dialect_of(const PublishedResult& result) {
 
 std::vector<Block> blocks_of_results(std::string_view text, const std::string& name, const Known& known) {
     std::vector<Block> blocks;
-    for (PublishedResult& result : read_results(text, name, known.engines)) {
+    std::vector<PublishedResult> results = read_results(text, name, known.engines);
+    const std::vector<std::size_t> loads = comparable_runs(results);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        PublishedResult& result = results[i];
         if (!result.failure.empty()) continue;  // without figures
         Block block{result.index};
+        block.load = loads[i];
         block.names = result.labels;
         std::vector<std::string> label;
         if (!result.sections.empty()) label.push_back(result.sections.back());
@@ -145,7 +157,8 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     if (model.empty()) model = model_in(text, known.models).value_or("");
 
     std::vector<Audited> result;
-    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> together;  // runs of one workload and one model
+    // Runs of one workload (its name, or the number of the load) and one model.
+    std::map<std::tuple<std::string, std::size_t, std::string>, std::vector<std::size_t>> together;
     for (Block& block : blocks_of(file, text, known)) {
         AuditContext context;
         context.hardware = hardware;
@@ -157,12 +170,16 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        describe(context, known.commands.read(shell_words(block.arguments)),
-                 known.given_model.empty() && !block.model.empty() ? block.model : model, known.models);
-        const std::string name = workload != nullptr ? workload->name : block.names.empty() ? "" : block.names.front();
+        const CommandFacts facts = known.commands.read(shell_words(block.arguments));
+        const std::string& beside = known.given_model.empty() && !block.model.empty() ? block.model : model;
+        describe(context, facts, beside, known.models);
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
-        together[{name, context.served ? context.served->model.name : ""}].push_back(result.size());
+        together[{workload != nullptr ? workload->name : "", workload != nullptr ? 0 : block.load + 1,
+                  context.served        ? context.served->model.name
+                  : facts.model.empty() ? beside
+                                        : facts.model}]
+            .push_back(result.size());
         Validity validity = servetune::audit(block.result, context);
         std::vector<NotChecked> skipped = not_checked(block.result, context);
         result.push_back({file.string(), std::move(block), std::move(validity), std::move(skipped)});
