@@ -27,10 +27,11 @@ namespace {
 
 /// One result of a file, whatever kind of file it is.
 struct Block {
-    std::size_t index = 0;             ///< in its file, from 0
-    std::string label{};               ///< for people
-    std::vector<std::string> names{};  ///< what its workload may be called, nearest first
-    std::string arguments{};           ///< the serving command, or its flags only
+    std::size_t index = 0;                ///< in its file, from 0
+    std::string label{};                  ///< for people
+    std::vector<std::string> headings{};  ///< above it, outermost first
+    std::vector<std::string> names{};     ///< what its workload may be called, nearest first
+    std::string arguments{};              ///< the serving command, or its flags only
     bool arguments_derived = false;
     std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
@@ -121,6 +122,7 @@ std::vector<Block> blocks_of_results(std::string_view text, const std::string& n
         if (!result.sections.empty()) label.push_back(result.sections.back());
         if (!result.labels.empty() && (label.empty() || label.back() != result.labels.front())) label.push_back(result.labels.front());
         block.label = joined(label, ", ");
+        block.headings = std::move(result.sections);
         block.arguments = std::move(result.arguments);
         block.arguments_derived = result.arguments_derived;
         block.model = std::move(result.model);
@@ -146,6 +148,13 @@ const Workload* named_workload(const Block& block, const StudyFile& study) {
     return nullptr;
 }
 
+/// The model that the nearest heading names, of those that name one; empty: none does.
+std::string in_headings(const std::vector<std::string>& headings, const std::vector<ModelSpec>& known) {
+    for (auto heading = headings.rbegin(); heading != headings.rend(); ++heading)
+        if (const auto model = model_in(*heading, known)) return *model;
+    return "";
+}
+
 std::vector<Audited> audited(const std::filesystem::path& file, const Known& known) {
     const std::string content = read_file(file);
     const std::string_view text = utf8_text(content, file.string());
@@ -154,7 +163,7 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     if (!hardware) hardware = hardware_in(text, known.hardware);
     std::string model = known.given_model;
     if (model.empty() && known.study) model = known.study->model;
-    if (model.empty()) model = model_in(text, known.models).value_or("");
+    if (model.empty()) model = model_in_prose(text, known.models).value_or("");
 
     std::vector<Audited> result;
     // Runs of one workload (its name, or the number of the load) and one model.
@@ -170,15 +179,15 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        const CommandFacts facts = known.commands.read(shell_words(block.arguments));
-        const std::string& beside = known.given_model.empty() && !block.model.empty() ? block.model : model;
-        describe(context, facts, beside, known.models);
+        // A model from prose counts where nothing nearer names one: the file for this result, or a heading above it.
+        std::string beside = known.given_model.empty() ? block.model : known.given_model;
+        if (beside.empty()) beside = in_headings(block.headings, known.models);
+        if (beside.empty()) beside = model;
+        describe(context, known.commands.read(shell_words(block.arguments)), beside, known.models);
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
         together[{workload != nullptr ? workload->name : "", workload != nullptr ? 0 : block.load + 1,
-                  context.served        ? context.served->model.name
-                  : facts.model.empty() ? beside
-                                        : facts.model}]
+                  context.served ? context.served->model.name : ""}]
             .push_back(result.size());
         Validity validity = servetune::audit(block.result, context);
         std::vector<NotChecked> skipped = not_checked(block.result, context);

@@ -84,6 +84,31 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
     return models.size() == 1 ? std::optional(name) : std::nullopt;
 }
 
+std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known) {
+    const auto found = model_in(text, known);
+    if (!found) return std::nullopt;
+    const std::string model = served_model(*found, known)->model.name;
+    for (const std::string_view flag : {"--model", "--model-path", "serve"}) {
+        for (auto at = text.find(flag); at != std::string_view::npos; at = text.find(flag, at + 1)) {
+            const std::size_t after = at + flag.size();
+            const bool begins = at == 0 || std::string_view(" \t\r\n`\"'").find(text[at - 1]) != std::string_view::npos;
+            if (!begins || after >= text.size() || (text[after] != ' ' && (text[after] != '=' || flag == "serve"))) continue;
+            // Only the launchers' own word: "to serve Some-Model" is prose.
+            if (flag == "serve" && !text.substr(0, at).ends_with("vllm ") && !text.substr(0, at).ends_with("sglang ")) continue;
+            const std::size_t begin = text.find_first_not_of(" =\"'", after);
+            if (begin == std::string_view::npos) continue;
+            const std::string_view rest = text.substr(begin);
+            const std::string name(rest.substr(0, std::min(rest.size(), rest.find_first_of(" \t\r\n\"'`,;)|"))));
+            if (name.empty() || name.size() > 200 || name.find_first_of("$<{[*") != std::string::npos || name.front() == '-' ||
+                name.front() == '\\')
+                continue;
+            const auto served = served_model(name, known);
+            if (!served || served->model.name != model) return std::nullopt;
+        }
+    }
+    return found;
+}
+
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
     const Catalogue catalogue = study.catalogue();
     std::optional<HardwareSpec> hardware;

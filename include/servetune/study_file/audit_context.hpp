@@ -33,6 +33,10 @@ bool compares_times(const Objective& objective);
 /// The only model that the words of a text name; nothing when they name none or several.
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
 
+/// The same, of a document: nothing also where one of its commands (`serve X`, `--model X`, `--model-path X`) names
+/// another model, as then the figures may be that model's. Words that stand for a name (`$MODEL`, `<model>`) name none.
+std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known);
+
 /// Which results of a document are of one load and can be held against each other (`audit_together`): for each the
 /// number of its group, from 0. Of one load are those under one label that is no heading, where their lengths, requests
 /// in flight and rates may be the same; else, under one heading, those that sent as many requests with the same prompts
