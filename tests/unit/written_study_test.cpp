@@ -150,6 +150,24 @@ TEST_CASE("written study: blocks under one label are of one workload, also one t
     CHECK(has(written.yaml, "limits: [\"success_ratio >= 0.99\"]"));
 }
 
+TEST_CASE("written study: requests in flight that are known and differ keep workloads apart, whatever is above the blocks") {
+    const auto capped = [](int in_flight, int requests) {
+        std::string block = printed_block(1000, 512, 128, requests);
+        block.insert(block.find("Successful"), "Maximum request concurrency: " + std::to_string(in_flight) + "\n");
+        return block;
+    };
+    const std::string text = command("vllm serve org/Model-8B") + capped(1, 10) + "- medium\n" + capped(16, 80) +
+                             command("vllm serve org/Model-8B --max-num-seqs 64") + "- medium\n" + capped(16, 80) + "- low\n- medium\n" +
+                             "- low\n" + capped(1, 10);
+    const TemporaryFolder folder;
+    const auto error = message_of<SpaceError>([&] {
+        (void)write_study(source_of({{"a.md", text}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
+    });
+    INFO(error);
+    CHECK(has(error, "medium: 2 results (512 input tokens, 128 output tokens, 16 in flight)"));
+    CHECK(has(error, "2 results (512 input tokens, 128 output tokens, 1 in flight)"));
+}
+
 TEST_CASE("written study: files that do not say how the engine was started are told by hand, each or all") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "study.yaml";
