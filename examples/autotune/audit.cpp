@@ -16,6 +16,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <tuple>
 
 namespace autotune {
 
@@ -26,15 +27,17 @@ namespace {
 
 /// One result of a file, whatever kind of file it is.
 struct Block {
-    std::size_t index = 0;             ///< in its file, from 0
-    std::string label{};               ///< for people
-    std::vector<std::string> names{};  ///< what its workload may be called, nearest first
-    std::string arguments{};           ///< the serving command, or its flags only
+    std::size_t index = 0;                ///< in its file, from 0
+    std::string label{};                  ///< for people
+    std::vector<std::string> headings{};  ///< above it, outermost first
+    std::vector<std::string> names{};     ///< what its workload may be called, nearest first
+    std::string arguments{};              ///< the serving command, or its flags only
     bool arguments_derived = false;
     std::string model{};  ///< as the file names it; empty: it does not
     Dialect dialect = Dialect::unknown;
     BenchmarkResult result{};
     std::optional<double> planned_requests{};  ///< that its document says, where more than succeeded
+    std::size_t load = 0;                      ///< the number of those that it can be held against, in its file
 };
 
 /// What is known beside the files.
@@ -69,6 +72,7 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
     const std::vector<std::string>& header = rows.front().cells;
     const auto status = static_cast<std::size_t>(std::find(header.begin(), header.end(), "status") - header.begin());
     std::vector<Block> blocks;
+    std::vector<PublishedResult> loads;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::vector<std::string>& cells = rows[r].cells;
         if (cells.size() != header.size())
@@ -89,8 +93,13 @@ std::vector<Block> rows_of_table(std::string_view text, const std::string& name)
         if (status < header.size() && cells[status] != "ok") continue;  // a failed trial has no figures
         block.label = joined(label, ", ");
         block.result = result_of(metrics);
+        loads.emplace_back();
+        loads.back().labels = block.names;
+        loads.back().result = block.result;
         blocks.push_back(std::move(block));
     }
+    const std::vector<std::size_t> numbers = comparable_runs(loads);
+    for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].load = numbers[i];
     return blocks;
 }
 
@@ -101,14 +110,19 @@ Dialect dialect_of(const PublishedResult& result) {
 
 std::vector<Block> blocks_of_results(std::string_view text, const std::string& name, const Known& known) {
     std::vector<Block> blocks;
-    for (PublishedResult& result : read_results(text, name, known.engines)) {
+    std::vector<PublishedResult> results = read_results(text, name, known.engines);
+    const std::vector<std::size_t> loads = comparable_runs(results);
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        PublishedResult& result = results[i];
         if (!result.failure.empty()) continue;  // without figures
         Block block{result.index};
+        block.load = loads[i];
         block.names = result.labels;
         std::vector<std::string> label;
         if (!result.sections.empty()) label.push_back(result.sections.back());
         if (!result.labels.empty() && (label.empty() || label.back() != result.labels.front())) label.push_back(result.labels.front());
         block.label = joined(label, ", ");
+        block.headings = std::move(result.sections);
         block.arguments = std::move(result.arguments);
         block.arguments_derived = result.arguments_derived;
         block.model = std::move(result.model);
@@ -134,6 +148,13 @@ const Workload* named_workload(const Block& block, const StudyFile& study) {
     return nullptr;
 }
 
+/// The model that the nearest heading names, of those that name one; empty: none does.
+std::string in_headings(const std::vector<std::string>& headings, const std::vector<ModelSpec>& known) {
+    for (auto heading = headings.rbegin(); heading != headings.rend(); ++heading)
+        if (const auto model = model_in(*heading, known)) return *model;
+    return "";
+}
+
 std::vector<Audited> audited(const std::filesystem::path& file, const Known& known) {
     const std::string content = read_file(file);
     const std::string_view text = utf8_text(content, file.string());
@@ -142,10 +163,11 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
     if (!hardware) hardware = hardware_in(text, known.hardware);
     std::string model = known.given_model;
     if (model.empty() && known.study) model = known.study->model;
-    if (model.empty()) model = model_in(text, known.models).value_or("");
+    if (model.empty()) model = model_in_prose(text, known.models).value_or("");
 
     std::vector<Audited> result;
-    std::map<std::pair<std::string, std::string>, std::vector<std::size_t>> together;  // runs of one workload and one model
+    // Runs of one workload (its name, or the number of the load) and one model.
+    std::map<std::tuple<std::string, std::size_t, std::string>, std::vector<std::size_t>> together;
     for (Block& block : blocks_of(file, text, known)) {
         AuditContext context;
         context.hardware = hardware;
@@ -157,12 +179,16 @@ std::vector<Audited> audited(const std::filesystem::path& file, const Known& kno
             describe(context, *workload, block.result);
             if (workload->requests && !block.arguments_derived) context.requested_requests = static_cast<double>(*workload->requests);
         }
-        describe(context, known.commands.read(shell_words(block.arguments)),
-                 known.given_model.empty() && !block.model.empty() ? block.model : model, known.models);
-        const std::string name = workload != nullptr ? workload->name : block.names.empty() ? "" : block.names.front();
+        // A model from prose counts where nothing nearer names one: the file for this result, or a heading above it.
+        std::string beside = known.given_model.empty() ? block.model : known.given_model;
+        if (beside.empty()) beside = in_headings(block.headings, known.models);
+        if (beside.empty()) beside = model;
+        describe(context, known.commands.read(shell_words(block.arguments)), beside, known.models);
         const std::string served = context.served ? context.served->model.name + " " + context.served->quantization : "";
         if (!served.empty() && block.label.find(served) == std::string::npos) block.label += (block.label.empty() ? "" : ", ") + served;
-        together[{name, context.served ? context.served->model.name : ""}].push_back(result.size());
+        together[{workload != nullptr ? workload->name : "", workload != nullptr ? 0 : block.load + 1,
+                  context.served ? context.served->model.name : ""}]
+            .push_back(result.size());
         Validity validity = servetune::audit(block.result, context);
         std::vector<NotChecked> skipped = not_checked(block.result, context);
         result.push_back({file.string(), std::move(block), std::move(validity), std::move(skipped)});

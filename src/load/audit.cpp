@@ -25,8 +25,9 @@ std::string shown(double value) {
 std::string milliseconds(double seconds) { return shown(seconds * 1e3) + " ms"; }
 std::string share_text(double value) { return percent_text(value, 1); }
 
-/// How far a figure printed with two decimals may be from the truth, as a share of it.
-double rounding(double printed, double unit = 1) { return printed > 0 ? 0.005 * unit / printed : 0; }
+/// How far a figure printed with two decimals may be from the truth, and as a share of what is printed.
+constexpr double half_a_unit = 0.005;
+double rounding(double printed, double unit = 1) { return printed > 0 ? half_a_unit * unit / printed : 0; }
 constexpr double in_milliseconds = 1e-3;
 
 class Auditor {
@@ -122,7 +123,9 @@ private:
         const Rate* worst = nullptr;
         double furthest = 0;
         for (const Rate& rate : rates) {
-            const double off = std::abs(rate.printed / (rate.amount / D_) - 1) - rounding(rate.printed) - rounding(D_);
+            // Half a printed unit is an amount, however small the true rate is: 0.02 is what 0.0150 is printed as.
+            const double computed = rate.amount / D_;
+            const double off = (std::abs(rate.printed - computed) - half_a_unit) / computed - rounding(D_);
             if (off > window_tolerance && off > furthest) {
                 worst = &rate;
                 furthest = off;
@@ -184,12 +187,12 @@ private:
             return skip("chunks", "answers are not known to have equal lengths of 16 tokens or more");
         if (dialect_ == Dialect::guidellm) return skip("chunks", "guidellm prints no gaps between chunks");
         const double ratio = *G_ / *T_;
-        const double printed_error = rounding(*G_, in_milliseconds) + rounding(*T_, in_milliseconds);
-        if (ratio > 1 + chunk_tolerance + printed_error)
+        const double error = half_a_unit * in_milliseconds;  // of both
+        if (*G_ - error > (1 + chunk_tolerance) * (*T_ + error))
             find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
                  "the ITL is per chunk: about " + shown(ratio) + " tokens came in each (speculation, or a server that sends in groups)");
         // A chunk that only opens the answer adds one gap of nothing: (o - 1) / o.
-        else if (ratio < (1 - chunk_tolerance) * (o_ - 1) / o_ - printed_error)
+        else if (*G_ + error < (1 - chunk_tolerance) * (o_ - 1) / o_ * (*T_ - error))
             find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
                  "the ITL is per chunk: chunks without tokens are counted, or tokens share chunks that were read at once");
     }
@@ -205,7 +208,7 @@ private:
         }
         if (!in_flight) return skip("little", "no mean latency");
         const double slack = L_ ? rounding(*L_) + rounding(D_) : 0;
-        if (*in_flight > *cap * (cap_tolerance + slack))
+        if (*in_flight * (1 - slack) > *cap * cap_tolerance)
             find(Verdict::suspect, "little", formula + " = " + shown(*in_flight), "cap = " + shown(*cap),
                  "more requests in flight than allowed (Little's law): latency, duration or the cap is printed wrong");
         else if (c_.closed_loop && n_ >= cap_rounds * *cap && *in_flight < *cap * (cap_used - slack))
@@ -311,7 +314,9 @@ private:
         if (L_) latency = *L_;
         else if (F_ && T_ && o_ > 0) latency = *F_ + *T_ * (o_ - 1);
         if (latency > arriving) return;  // all came before one was answered: a burst, whatever its rate
-        const double expected = n_ / (arriving + latency);
+        // The last answers end after the last arrival. But a latency under overload is the queue itself, and would
+        // explain any duration.
+        const double expected = n_ / (arriving + std::min(latency, tail_longest * arriving));
         if (n_ / D_ < rate_reached * expected) return;
         find(c_.rate_is_the_point ? Verdict::sound : Verdict::suspect, "load_bound", "n / D = " + shown(n_ / D_) + " requests/s",
              "offered: " + shown(*rate) + " requests/s",

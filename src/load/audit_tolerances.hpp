@@ -26,6 +26,7 @@ inline constexpr double work_tolerance = 0.005;        ///< tokens in and out of
 inline constexpr double small_part = 0.1;              ///< of all tokens: what is less counts by the total,
 inline constexpr double small_part_tolerance = 0.05;   ///< ... and by itself only from here
 inline constexpr double rate_reached = 0.97;           ///< of the offered rate: the server had time to spare
+inline constexpr double tail_longest = 0.1;            ///< of the time of all arrivals, that the last answers may take after it
 inline constexpr double lag_longest = 0.002;           ///< seconds that the client's own loop may be late, or
 inline constexpr double lag_of_gap = 0.05;             ///< that share of the mean gap
 inline constexpr double coalesced_most = 0.05;         ///< chunks that came in one read with an earlier one

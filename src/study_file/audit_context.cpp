@@ -84,6 +84,35 @@ std::optional<std::string> model_in(std::string_view text, const std::vector<Mod
     return models.size() == 1 ? std::optional(name) : std::nullopt;
 }
 
+std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known) {
+    const auto found = model_in(text, known);
+    if (!found) return std::nullopt;
+    const std::string model = served_model(*found, known)->model.name;
+    for (const std::string_view word : {"model", "model-path", "serve"}) {
+        const bool is_flag = word != "serve";
+        for (auto at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+            const std::size_t after = at + word.size();
+            if (!text.substr(0, at).ends_with(is_flag ? "--" : " ")) continue;
+            if (after >= text.size() || (text[after] != ' ' && (text[after] != '=' || !is_flag))) continue;
+            const std::size_t begin = text.find_first_not_of(" =\"'", after);
+            if (begin == std::string_view::npos) continue;
+            const std::string_view rest = text.substr(begin);
+            const std::string name(rest.substr(0, std::min(rest.size(), rest.find_first_of(" \t\r\n\"'`,;)|"))));
+            if (name.empty() || name.size() > 200 || name.find_first_of("$<{[*") != std::string::npos || name.front() == '-' ||
+                name.front() == '\\')
+                continue;
+            // "to serve many" is prose: a model's name has a slash, or a digit behind a dash.
+            const auto dash = name.find('-');
+            if (!is_flag && name.find('/') == std::string::npos &&
+                (dash == std::string::npos || name.find_first_of("0123456789", dash) == std::string::npos))
+                continue;
+            const auto served = served_model(name, known);
+            if (!served || served->model.name != model) return std::nullopt;
+        }
+    }
+    return found;
+}
+
 void audit_rows(MeasuredTable& table, const StudyFile& study) {
     const Catalogue catalogue = study.catalogue();
     std::optional<HardwareSpec> hardware;

@@ -65,8 +65,11 @@ bool Work::same(const Work& other) const {
     const auto near = [](const std::optional<double>& a, const std::optional<double>& b, double factor) {
         return !a || !b || (*a <= *b * factor && *b <= *a * factor);
     };
-    return near(input_tokens, other.input_tokens, 1.25) && near(output_tokens, other.output_tokens, 2) &&
-           near(in_flight, other.in_flight, 1) && near(rate, other.rate, 1);
+    return near(input_tokens, other.input_tokens, 1.25) && near(output_tokens, other.output_tokens, 2) && same_load(other);
+}
+
+bool Work::same_load(const Work& other) const {
+    return (!in_flight || !other.in_flight || *in_flight == *other.in_flight) && (!rate || !other.rate || *rate == *other.rate);
 }
 
 std::string Work::text() const {
@@ -108,7 +111,17 @@ std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& r
     for (std::size_t i = 0; i < results.size(); ++i) {
         if (!results[i].failure.empty()) continue;
         const std::vector<std::string> labels = own_labels(results[i]);
-        const auto label = std::find_if(labels.begin(), labels.end(), [&](const std::string& each) { return labelled.contains(each); });
+        // A farther label may be left over from blocks before it, so it is this one's only for the same work; and no
+        // label joins what is known to be another load.
+        const auto label = std::find_if(labels.begin(), labels.end(), [&](const std::string& each) {
+            const auto found = labelled.find(each);
+            if (found == labelled.end()) return false;
+            const Work work(results[i]);
+            return std::all_of(found->second.begin(), found->second.end(), [&](std::size_t other) {
+                const Work member(results[other]);
+                return other == i || (each == labels.front() ? member.same_load(work) : lost_requests(results[other]) || member.same(work));
+            });
+        });
         if (label == labels.end()) {
             rest.push_back(i);
             continue;

@@ -19,6 +19,8 @@ struct Work {
     /// Prompts of one workload differ by their draw and by the template around them, answers by where the model ends
     /// them. What one of them does not say may be the same.
     [[nodiscard]] bool same(const Work& other) const;
+    /// In flight and rate alone.
+    [[nodiscard]] bool same_load(const Work& other) const;
     [[nodiscard]] std::string text() const;
 };
 

@@ -49,7 +49,7 @@ std::string choice_text(const Levels& levels, const std::string& absent) {
 }  // namespace
 
 std::string space_of_rows(const std::vector<SeenRow>& all, const std::map<std::string, std::string>& checkpoints,
-                          std::vector<std::string>& remarks) {
+                          std::vector<std::string>& remarks, const SeenRow* start) {
     std::vector<const Engine*> used;
     for (const SeenRow& row : all)
         if (std::find(used.begin(), used.end(), row.engine) == used.end()) used.push_back(row.engine);
@@ -57,15 +57,19 @@ std::string space_of_rows(const std::vector<SeenRow>& all, const std::map<std::s
     const bool several = used.size() > 1;
     // One quantization for all engines: by flag, or another checkpoint.
     std::vector<std::string> quantizations{"none"};
-    for (const SeenRow& row : all) {
+    const auto quantization_of = [](const SeenRow& row) {
         const auto given = row.flags.values.find("quantization");
-        const std::string value = !row.variant.empty() ? row.variant : given == row.flags.values.end() ? "none" : text_of(given->second);
+        return !row.variant.empty() ? row.variant : given == row.flags.values.end() ? "none" : text_of(given->second);
+    };
+    for (const SeenRow& row : all) {
+        const std::string value = quantization_of(row);
         if (std::find(quantizations.begin(), quantizations.end(), value) == quantizations.end()) quantizations.push_back(value);
     }
     if (quantizations.size() > 1) {
         text += "  quantization:\n    choice: [";
         for (std::size_t i = 0; i < quantizations.size(); ++i) text += (i > 0 ? ", " : "") + yaml_text(quantizations[i]);
         text += "]\n";
+        if (start != nullptr) text += "    default: " + yaml_text(quantization_of(*start)) + "\n";
         if (!checkpoints.empty()) text += "    checkpoints:\n";
         for (const auto& [variant, served] : checkpoints) text += "      " + yaml_text(variant) + ": " + yaml_text(served) + "\n";
     }
@@ -78,6 +82,7 @@ std::string space_of_rows(const std::vector<SeenRow>& all, const std::map<std::s
             for (const auto& [name, value] : row.flags.values) names.insert(name);
             for (const auto& [name, value] : row.flags.unknown) unknown.insert(name);
         }
+        const bool starts = start != nullptr && start->engine == engine;
         const std::string prefix = several ? engine->name + "." : "";
         for (const EngineParameter& declared : engine->parameters) {  // parents before what depends on them
             const std::string& name = declared.parameter.name;
@@ -94,7 +99,15 @@ std::string space_of_rows(const std::vector<SeenRow>& all, const std::map<std::s
             const bool conditional = !declared.parameter.active_when.empty() && !declared.parameter.offers_unset;
             text += "  " + prefix + name + ": ";
             if (one || (conditional && levels.values.size() == 1)) text += yaml_value(levels.values.front()) + "\n";
-            else text += "{choice: [" + choice_text(levels, usual) + "]" + (levels.number ? ", ordered: true" : "") + "}\n";
+            else {
+                text += "{choice: [" + choice_text(levels, usual) + "]" + (levels.number ? ", ordered: true" : "");
+                if (starts) {
+                    const auto found = start->flags.values.find(name);
+                    if (found != start->flags.values.end()) text += ", default: " + yaml_value(found->second);
+                    else if (!conditional) text += ", default: " + usual;
+                }
+                text += "}\n";
+            }
         }
         for (const std::string& name : unknown) {
             const Levels levels = levels_of(rows, [&](const SeenRow& row) -> std::optional<Value> {
@@ -106,8 +119,14 @@ std::string space_of_rows(const std::vector<SeenRow>& all, const std::map<std::s
                 if (const auto found = row->flags.unknown_flags.find(name); found != row->flags.unknown_flags.end()) flag = found->second;
             text +=
                 "  " + prefix + name + ": {" + (flag.flag.empty() ? "env: " + yaml_text(flag.environment) : "flag: \"" + flag.flag + "\"");
-            if (flag.is_switch) text += std::string(", bool: {}, default: ") + (levels.missing ? "false" : "true") + "}\n";
-            else text += ", choice: [" + choice_text(levels, "engine") + "]}\n";
+            const bool has_it = starts && start->flags.unknown.contains(name);
+            if (flag.is_switch)
+                text += std::string(", bool: {}, default: ") + ((starts ? has_it : !levels.missing) ? "true" : "false") + "}\n";
+            else {
+                text += ", choice: [" + choice_text(levels, "engine") + "]";
+                if (starts) text += ", default: " + (has_it ? yaml_value(value_of(start->flags.unknown.at(name))) : "engine");
+                text += "}\n";
+            }
             remarks.push_back(engine->name + ": " + (flag.flag.empty() ? flag.environment : flag.flag) +
                               " is not in the engine file; the study adds it");
         }

@@ -22,6 +22,6 @@ struct SeenRow {
 /// seen and the default where a command leaves it out. `checkpoints`: those of other quantizations, by their names.
 /// What is not in an engine file is declared, and said in `remarks`.
 std::string space_of_rows(const std::vector<SeenRow>& all, const std::map<std::string, std::string>& checkpoints,
-                          std::vector<std::string>& remarks);
+                          std::vector<std::string>& remarks, const SeenRow* start = nullptr);
 
 }  // namespace servetune

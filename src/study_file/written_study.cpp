@@ -83,6 +83,18 @@ public:
     [[nodiscard]] const std::vector<PublishedResult>& labelled() const { return results_; }
     [[nodiscard]] const std::vector<Unplaced>& left_out() const { return left_out_; }
 
+    /// The study again, with each of the measured configurations of the first engine as the default.
+    [[nodiscard]] std::vector<std::string> with_measured_defaults() const {
+        std::vector<std::string> texts;
+        for (const SeenRow& row : rows_) {
+            const std::vector<std::size_t>& blocks = groups_.front().blocks;
+            if (row.engine != rows_.front().engine || std::find(blocks.begin(), blocks.end(), row.index) == blocks.end()) continue;
+            std::vector<std::string> said_before;
+            texts.push_back(before_space_ + "space:\n" + space_of_rows(rows_, checkpoints_, said_before, &row) + after_space());
+        }
+        return texts;
+    }
+
 private:
     /// What was given by hand for a result.
     [[nodiscard]] std::vector<const GivenFact*> facts_for(std::size_t index) const {
@@ -376,6 +388,27 @@ private:
         return text + "]}";
     }
 
+    /// What is searched: the rate that most of the searched workload's results have, the most telling first.
+    [[nodiscard]] std::string rate_that_is_known() const {
+        const std::vector<std::size_t>& blocks = groups_.front().blocks;
+        using Rate = std::optional<double> BenchmarkResult::*;
+        const std::array<std::pair<const char*, Rate>, 3> rates{{{"total_tokens_per_second", &BenchmarkResult::total_tokens_per_second},
+                                                                 {"output_tokens_per_second", &BenchmarkResult::output_tokens_per_second},
+                                                                 {"requests_per_second", &BenchmarkResult::requests_per_second}}};
+        std::string best;
+        std::ptrdiff_t most = 0;
+        for (const auto& [name, rate] : rates) {
+            const auto count = std::count_if(blocks.begin(), blocks.end(),
+                                             [&, field = rate](std::size_t i) { return (results_[i].result.*field).has_value(); });
+            if (count > most) best = name;
+            most = std::max(most, count);
+        }
+        if (best.empty())
+            throw SpaceError("workload " + groups_.front().name +
+                             ": its results print no rate to search by (total tokens, output tokens or requests per second)");
+        return best;
+    }
+
     [[nodiscard]] std::string yaml() {
         std::vector<const Engine*> used;
         std::vector<std::string> versions;
@@ -410,11 +443,15 @@ private:
             groups_.front().blocks.end() != std::find_if(groups_.front().blocks.begin(), groups_.front().blocks.end(), [&](std::size_t i) {
                 return results_[i].planned_requests || results_[i].result.requested_requests;
             });
-        text +=
-            std::string("objective: {maximize: total_tokens_per_second") + (ratio ? ", limits: [\"success_ratio >= 0.99\"]" : "") + "}\n";
+        text += "objective: {maximize: " + rate_that_is_known() + (ratio ? ", limits: [\"success_ratio >= 0.99\"]" : "") + "}\n";
+        before_space_ = text;
         const std::string space = space_of_rows(rows_, checkpoints_, remarks_);
         text += space.empty() ? "space: {}\n" : "space:\n" + space;
-        text += "others: default\nstrategy: exhaustive\ndecision: significant\naudit: enforce\n";
+        return text + after_space();
+    }
+
+    [[nodiscard]] std::string after_space() const {
+        std::string text = "others: default\nstrategy: exhaustive\ndecision: significant\naudit: enforce\n";
         text += "evaluator: {replay: {table: " + yaml_text(name_ + ".csv") + ", unmeasured: exclude}}\n";
         return text;
     }
@@ -432,7 +469,24 @@ private:
     std::map<std::string, std::string> checkpoints_;  ///< variant -> as it is served
     std::vector<WorkloadGroup> groups_;
     std::vector<std::string> remarks_;
+    std::string before_space_;
 };
+
+/// Makes the first measured configuration with which the study can be set up its default.
+bool starts_from_measured(const StudyWriter& writer, WrittenStudy& written, const std::filesystem::path& file, const Catalogue& catalogue) {
+    for (const std::string& text : writer.with_measured_defaults()) {
+        write_file(file, text);
+        try {
+            (void)set_up(load_study(file, catalogue));
+        } catch (const Error&) {
+            continue;
+        }
+        written.yaml = text;
+        written.remarks.emplace_back("the engine's own default was not measured, so the first result that can be is the default");
+        return true;
+    }
+    return false;
+}
 
 }  // namespace
 
@@ -460,15 +514,23 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
     for (const PublishedResult& result : writer.labelled())
         if (!left(result)) placed.push_back(result);
     write_file(file, written.yaml);
+    bool has_table = false;
     try {
         written.imported = import_for_study(placed, load_study(file, catalogue));
         if (written.imported.rows == 0)
             throw SpaceError("no result is a row of the study" +
                              (written.imported.unplaced.empty() ? std::string() : ": " + written.imported.unplaced.front().reason));
         write_file(written.table, written.imported.csv);
+        has_table = true;
+        try {
+            (void)set_up(load_study(file, catalogue));
+        } catch (const SpaceError&) {  // the engine's own default was not measured
+            if (!starts_from_measured(writer, written, file, catalogue)) throw;
+        }
     } catch (const Error&) {
         std::error_code ignored;
         std::filesystem::remove(file, ignored);
+        if (has_table) std::filesystem::remove(written.table, ignored);
         throw;
     }
     written.imported.unplaced.insert(written.imported.unplaced.begin(), writer.left_out().begin(), writer.left_out().end());

@@ -269,6 +269,56 @@ TEST_CASE("audit: what is printed with two decimals is not held against more") {
     CHECK(finding_of(audit(r), "window")->left == "requests_per_second = 0.11");
 }
 
+TEST_CASE("audit: half a printed unit is allowed as an amount, not as a share of what is printed") {
+    BenchmarkResult r;
+    r.successful_requests = 10;
+    r.duration_seconds = 666.67;
+    r.requests_per_second = 0.02;  // 0.0150
+    CHECK(audit(r) == Validity{});
+    r.requests_per_second = 0.01;
+    CHECK(audit(r) == Validity{});
+    r.requests_per_second = 0.03;
+    CHECK(audit(r).verdict == Verdict::unsound);
+    r.requests_per_second = 0;
+    CHECK(audit(r).verdict == Verdict::unsound);
+
+    r = BenchmarkResult{};  // 0.0149 and 0.0150 ms
+    r.successful_requests = 100;
+    r.output_tokens = 10'000;
+    r.inter_token_latency.mean = 2e-5;
+    r.time_per_output_token.mean = 1e-5;
+    CHECK(audit(r) == Validity{});
+    r.inter_token_latency.mean = 4e-5;
+    CHECK(ids(audit(r)) == std::set<std::string>{"chunks"});
+
+    r = BenchmarkResult{};  // 0.005 s through two slots
+    r.successful_requests = 400;
+    r.duration_seconds = 1;
+    r.latency.mean = 0.01;
+    r.maximum_concurrency = 2;
+    CHECK(audit(r) == Validity{});
+    r.latency.mean = 0.02;
+    CHECK(ids(audit(r)) == std::set<std::string>{"little"});
+}
+
+TEST_CASE("audit: a server whose queue grew did not keep up, whatever latency its queue explains") {
+    AuditContext context;
+    context.rate_is_the_point = true;
+    const auto noted = [&](double rate, double duration, double latency) {
+        BenchmarkResult r;
+        r.successful_requests = 200;
+        r.duration_seconds = duration;
+        r.latency.mean = latency;
+        r.requested_rate_per_second = rate;
+        return ids(audit(r, context)).contains("load_bound");
+    };
+    CHECK(noted(0.5, 408, 8));
+    CHECK(noted(0.5, 425, 20));
+    CHECK_FALSE(noted(0.5, 560, 140));  // 0.36 a second
+    CHECK_FALSE(noted(1, 380, 160));
+    CHECK_FALSE(noted(1, 380, 190));
+}
+
 TEST_CASE("audit: what is missing is said, never guessed") {
     AuditContext c = all_known();
     c.served = std::nullopt;
@@ -513,6 +563,14 @@ TEST_CASE("audit: commands say the model, its quantization, devices and speculat
     CHECK(described({"--speculative_x", "1"}, "Qwen/Qwen3-8B").tokens_per_step == std::nullopt);
     CHECK(model_in("We serve `Qwen/Qwen3.5-9B` (see qwen3.5-9b-h100.png).", known) == "Qwen/Qwen3.5-9B");
     CHECK_FALSE(model_in("Qwen/Qwen3-8B and Qwen/Qwen3-8B-FP8", known).has_value());
+
+    // A command that names a model is nearer than prose.
+    const std::string prose = "Faster than Qwen/Qwen3-8B is.\n";
+    for (const char* other : {"vllm serve my-0.5b\n", "vllm bench serve --model my-0.5b -n 1", "x --model=org/Other", "`--model-path /m`"})
+        CHECK_FALSE(model_in_prose(prose + other, known).has_value());
+    for (const char* same : {"", "vllm serve $MODEL", "vllm bench serve --model <model>", "vllm bench serve --model Qwen/Qwen3-8B",
+                             "vllm serve \\\n", "We serve many.", "--model-name x", "vllm bench serve --backend vllm"})
+        CHECK(model_in_prose(prose + same, known) == "Qwen/Qwen3-8B");
 }
 
 TEST_CASE("audit: the published study of Qwen3.5-9B, 24 of 24 flagged and the client's fault named in 23") {

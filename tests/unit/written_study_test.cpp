@@ -150,6 +150,50 @@ TEST_CASE("written study: blocks under one label are of one workload, also one t
     CHECK(has(written.yaml, "limits: [\"success_ratio >= 0.99\"]"));
 }
 
+TEST_CASE("written study: requests in flight that are known and differ keep workloads apart, whatever is above the blocks") {
+    const auto capped = [](int in_flight, int requests) {
+        std::string block = printed_block(1000, 512, 128, requests);
+        block.insert(block.find("Successful"), "Maximum request concurrency: " + std::to_string(in_flight) + "\n");
+        return block;
+    };
+    const std::string text = command("vllm serve org/Model-8B") + capped(1, 10) + "- medium\n" + capped(16, 80) +
+                             command("vllm serve org/Model-8B --max-num-seqs 64") + "- medium\n" + capped(16, 80) + "- low\n- medium\n" +
+                             "- low\n" + capped(1, 10);
+    const TemporaryFolder folder;
+    const auto error = message_of<SpaceError>([&] {
+        (void)write_study(source_of({{"a.md", text}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
+    });
+    INFO(error);
+    CHECK(has(error, "medium: 2 results (512 input tokens, 128 output tokens, 16 in flight)"));
+    CHECK(has(error, "2 results (512 input tokens, 128 output tokens, 1 in flight)"));
+}
+
+TEST_CASE("written study: what was not measured is no default, and what no result has is no objective") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const auto written = [&](const std::string& text) {
+        return write_study(source_of({{"a.md", text}}), request_for(""), file, shipped_catalogue).yaml;
+    };
+    const std::string two =
+        written(command("vllm serve org/Model-8B -tp 8 --max-num-seqs 64 --unheard-of 1") + printed_block(1000, 512, 128) +
+                command("vllm serve org/Model-8B -tp 4 --swap") + printed_block(900, 512, 128));
+    INFO(two);
+    CHECK(has(two, "tensor_parallel_size: {choice: [4, 8], ordered: true, default: 8}"));
+    CHECK(has(two, "max_num_seqs: {choice: [engine, 64], ordered: true, default: 64}"));
+    CHECK_NOTHROW(set_up(load_study(file, shipped_catalogue)));
+
+    std::string block = printed_block(1000, 512, 128);
+    const auto rate = block.find("Total Token throughput");
+    const std::string none = block.substr(0, rate) + "```\n";
+    block.replace(rate, 22, "Output token throughput");
+    CHECK(has(written(command("vllm serve org/Model-8B") + block), "objective: {maximize: output_tokens_per_second}"));
+    std::filesystem::remove(file);
+    std::filesystem::remove(folder.path() / "study.csv");
+    CHECK(has(message_of<SpaceError>([&] { (void)written(command("vllm serve org/Model-8B") + none); }), "print no rate to search by"));
+    CHECK_FALSE(std::filesystem::exists(file));
+    CHECK_FALSE(std::filesystem::exists(folder.path() / "study.csv"));
+}
+
 TEST_CASE("written study: files that do not say how the engine was started are told by hand, each or all") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "study.yaml";

@@ -3,6 +3,7 @@
 
 #include "servetune/evaluate/replay.hpp"
 #include "servetune/load/audit.hpp"
+#include "servetune/results/published.hpp"
 #include "servetune/study_file/command_reader.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "servetune/traffic/benchmark_result.hpp"
@@ -10,6 +11,7 @@
 #include "servetune/trial/outcome.hpp"
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +32,16 @@ bool compares_times(const Objective& objective);
 
 /// The only model that the words of a text name; nothing when they name none or several.
 std::optional<std::string> model_in(std::string_view text, const std::vector<ModelSpec>& known);
+
+/// The same, of a document: nothing also where one of its commands (`serve X`, `--model X`, `--model-path X`) names
+/// another model, as then the figures may be that model's. Words that stand for a name (`$MODEL`, `<model>`) name none.
+std::optional<std::string> model_in_prose(std::string_view text, const std::vector<ModelSpec>& known);
+
+/// Which results of a document are of one load and can be held against each other (`audit_together`): for each the
+/// number of its group, from 0. Of one load are those under one label that is no heading, where their lengths, requests
+/// in flight and rates may be the same; else, under one heading, those that sent as many requests with the same prompts
+/// in the same way. A run that lost requests stays with those that it was sent like.
+std::vector<std::size_t> comparable_runs(std::span<const PublishedResult> results);
 
 /// Audits the measured rows of a study's table, each by itself and those of a workload together, and adds what it finds
 /// to their validity. Throws as Catalogue.

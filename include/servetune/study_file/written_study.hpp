@@ -47,7 +47,8 @@ struct WrittenStudy {
 /// file, or from `facts`.
 ///
 /// The file is written, read back, and the table written beside it, so that what is there replays; where that fails
-/// there is no file.
+/// there is no file. What is searched is the rate that most results have: of all tokens, of output tokens, of requests.
+/// Where the engine's own default was not measured, the first result is the default.
 ///
 /// Throws SpaceError where nothing can be replayed: no model, no engine, or several workloads and none named; the
 /// message lists them. Throws IoError and ParseError.
