@@ -2,6 +2,7 @@
 #include "servetune/results/published.hpp"
 
 #include "../base/text.hpp"
+#include "launches.hpp"
 #include "result_block.hpp"
 #include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
@@ -72,25 +73,37 @@ public:
     void read(std::string_view text, std::vector<PublishedResult>& failed) {
         failed_ = &failed;
         labels_.clear();
+        items_.clear();
         command_here_ = false;
         subject_.clear();
         doubt_.clear();
         std::size_t at = 0;
         while (at < text.size()) {
-            const auto fence = text.find("```", at);
+            auto fence = text.find("```", at);
+            std::size_t ticks = 0;  // a fence of four holds fences of three
+            while (fence != std::string_view::npos) {
+                ticks = std::min(text.find_first_not_of('`', fence), text.size()) - fence;
+                if (!in_fence_ || ticks >= fence_ticks_) break;
+                fence = text.find("```", fence + ticks);
+            }
             const auto piece = text.substr(at, fence == std::string_view::npos ? std::string_view::npos : fence - at);
             if (in_fence_) read_fence(piece, fence == std::string_view::npos);
             else read_prose(piece);
+            launches_.read_clients(piece);
             if (fence == std::string_view::npos) break;
             if (in_fence_ && !command_here_) arguments_ = base_;  // a comment is of its fence
             in_fence_ = !in_fence_;
-            at = fence + 3;
+            fence_ticks_ = in_fence_ ? ticks : 0;
+            at = fence + ticks;
         }
         derive();
         measured_ = true;
     }
 
-    void describe(PublishedResult& result) const {
+    /// A block was read: what is launched behind it is not beside what stands above it.
+    void end_block() { launches_.measured(); }
+
+    void describe(PublishedResult& result, bool crashed = false) const {
         for (const Title& heading : headings_) result.sections.push_back(heading.text);
         result.labels.assign(labels_.rbegin(), labels_.rend());
         for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading) result.labels.push_back(heading->text);
@@ -98,9 +111,19 @@ public:
         result.not_recognised = not_recognised_;
         if (not_recognised_.empty() && !base_engine_.empty() && !named.empty() && named != base_engine_)
             result.not_recognised = "none is printed for " + named + ", the one before is of " + base_engine_;
-        result.arguments_unknown = !result.not_recognised.empty();
+        const Launches::Launch* last = launches_.last();
+        const bool printed = !crashed && result.not_recognised.empty() && last != nullptr && last->text == base_;
+        const Launches::Choice chosen = printed ? launches_.for_block(place(), result.labels) : Launches::Choice{};
+        if (printed && chosen.launch == nullptr) result.not_recognised = chosen.why_none;
+        result.arguments_unknown = !result.not_recognised.empty() || !commanded_;
         result.engine = base_engine_.empty() ? named : base_engine_;
+        if (!commanded_) result.quantization = quantization_of_titles();
         if (result.arguments_unknown) return;
+        if (printed && chosen.launch->text != base_) {
+            result.arguments = chosen.launch->text;
+            result.engine = chosen.launch->engine;
+            return;
+        }
         result.arguments = arguments_;
         result.arguments_derived = derived_;
         result.doubt = doubt_;
@@ -108,6 +131,13 @@ public:
     }
 
 private:
+    [[nodiscard]] DocumentPlace place() const {
+        DocumentPlace result;
+        for (const Title& heading : headings_) result.emplace_back(heading.when, heading.text);
+        if (!tab_.text.empty()) result.emplace_back(tab_.when, tab_.text);
+        return result;
+    }
+
     /// The engine named nearest, behind `after`; nothing said further out counts where a nearer title names one.
     [[nodiscard]] std::string engine_of_titles(std::size_t after) const {
         if (subject_when_ > after)
@@ -129,6 +159,7 @@ private:
         base_engine_ = engine;
         base_when_ = ++now_;
         command_here_ = true;
+        commanded_ = true;
         derived_ = false;
         measured_ = false;
         not_recognised_.clear();
@@ -137,12 +168,14 @@ private:
     /// A command that we do not know is not the one before it either.
     void forget_command(const std::string& why) {
         set_command("", "");
+        launches_.interrupt();
         not_recognised_ = why;
     }
 
     void take(const ServingCommand& found) {
-        if (found.not_recognised.empty()) set_command(found.text, found.engine);
-        else forget_command(found.not_recognised);
+        if (!found.not_recognised.empty()) return forget_command(found.not_recognised);
+        set_command(found.text, found.engine);
+        launches_.add(found.text, found.engine, place());
     }
 
     /// A fence holds a command, only flags, what a crash printed, or comments that introduce the block it goes on to.
@@ -160,6 +193,7 @@ private:
         if (whole.starts_with("--")) {
             std::string flags;
             for (const std::string& line : shell_lines(whole)) flags += (flags.empty() ? "" : " ") + line;
+            launches_.interrupt();
             return set_command(joined_words(shell_words(flags)), "");
         }
         if (const auto found = commands_.in_fence(text, is_shell && !goes_on_to_block)) {
@@ -170,16 +204,26 @@ private:
                 if (!goes_on_to_block) return;
             }
         }
-        std::size_t line_number = 0;
+        const bool is_code = is_program(text);
         for_each_line(text, [&](std::string_view line) {
-            ++line_number;
             if (line.empty()) return;
             if (line.starts_with("#") && commands_.failure_in(line).empty()) {
                 if (goes_on_to_block && line.starts_with("# ")) read_comment(trimmed(line.substr(2)));
                 return;
             }
-            if (!goes_on_to_block) note_failure(line);
+            if (!goes_on_to_block && !is_code) note_failure(line);
         });
+    }
+
+    /// A program, or an answer that holds one: what it says of errors is no crash.
+    static bool is_program(std::string_view text) {
+        if (text.find("Traceback") != std::string_view::npos) return false;
+        bool result = false;
+        for_each_line(text, [&](std::string_view line) {
+            for (const std::string_view word : {"def ", "class ", "import ", "from ", "async def "})
+                result = result || line.starts_with(word);
+        });
+        return result;
     }
 
     /// A comment above a block: flags that were changed, a value of one of them, or a label.
@@ -204,7 +248,7 @@ private:
         if (kind.empty()) return;
         PublishedResult result;
         derive();
-        describe(result);
+        describe(result, true);
         result.failure = kind;
         while (line.starts_with('#') || line.starts_with(' ')) line.remove_prefix(1);
         result.failure_message = std::string(line.substr(0, 300));
@@ -213,16 +257,22 @@ private:
             result.failure_message.pop_back();
         failed_->push_back(std::move(result));
         measured_ = true;
+        launches_.measured();
     }
 
     void read_prose(std::string_view text) {
         std::size_t continued = 0;  // lines that a command of prose goes on over
+        std::size_t titles = 0;     // up to where titles were read
         const std::string_view all = text;
         for_each_line(text, [&](std::string_view line) {
+            if (!line.empty()) add_headings(all, titles, static_cast<std::size_t>(line.data() - all.data()) + 1);
             if (continued > 0) {
                 --continued;
                 return;
             }
+            const bool indented = line.data() > all.data() && line.data()[-1] != '\n';
+            if (line.starts_with("=== \"")) tab_ = {0, std::string(line.substr(4)), ++now_};
+            else if (!line.empty() && !indented) tab_ = {};
             if (const auto found = commands_.in_line(line)) {
                 std::string whole(line);
                 std::string_view rest = all.substr(static_cast<std::size_t>(line.data() + line.size() - all.data()));
@@ -232,33 +282,45 @@ private:
                     ++continued;
                 }
                 const auto complete = commands_.in_fence(whole, true);
-                return take(complete ? *complete : *found);
+                const ServingCommand& command = complete ? *complete : *found;
+                // The name of a program and no more is talk about it.
+                if (command.text.find(" -") == std::string::npos && shell_words(command.text).size() < 3) return;
+                return take(command);
             }
             if (says_no_parameters(line)) return bare_command();
-            note_failure(line);
-            if (line.starts_with("- ") && line.find(':') == std::string_view::npos) labels_.emplace_back(trimmed(line.substr(2)));
+            if (line.starts_with("- ") && line.find(':') == std::string_view::npos) {
+                labels_.emplace_back(trimmed(line.substr(2)));
+                items_.insert(labels_.back());
+            }
             const bool one_word = !line.empty() && line.find(' ') == std::string_view::npos && line.find('#') == std::string_view::npos;
             if (one_word && line.find('=') == std::string_view::npos) {
                 subject_ = line;
                 subject_when_ = ++now_;
             }
         });
-        // Headings and profiles, wherever they stand: line breaks may be lost.
-        for (std::size_t at = text.find_first_of("#P"); at != std::string_view::npos; at = text.find_first_of("#P", at)) {
+        add_headings(all, titles, all.size());
+        // Profiles, wherever they stand: line breaks may be lost.
+        for (std::size_t at = text.find('P'); at != std::string_view::npos; at = text.find('P', at + 1)) {
             const std::string_view rest = text.substr(at);
             if (rest.starts_with("Profile: `")) {
                 const auto end = rest.find('`', 10);
                 if (end != std::string_view::npos) labels_.emplace_back(rest.substr(10, end - 10));
-                ++at;
                 continue;
             }
-            if (rest.front() == 'P' && says_no_parameters(rest.substr(0, 24)) && text.substr(0, at).find('\n') == std::string_view::npos)
+            if (says_no_parameters(rest.substr(0, 24)) && text.substr(0, at).find('\n') == std::string_view::npos)
                 bare_command();  // where lines were lost
+        }
+    }
+
+    /// The headings that begin from `at` to `until`, wherever they stand: line breaks may be lost.
+    void add_headings(std::string_view text, std::size_t& at, std::size_t until) {
+        for (at = text.find('#', at); at < until; at = text.find('#', at)) {
+            const std::string_view rest = text.substr(at);
             const std::size_t level = std::min(rest.find_first_not_of('#'), rest.size());
-            const bool heading = level > 0 && level < rest.size() && rest[level] == ' ' &&
-                                 (at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0);
+            const bool heading =
+                level < rest.size() && rest[level] == ' ' && (at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0);
             if (heading) add_heading(level, title_of(rest.substr(level + 1)));
-            at += std::max<std::size_t>(level, 1);
+            at += level;
         }
     }
 
@@ -283,6 +345,7 @@ private:
             if (words[i].starts_with("-") && !of_model) break;
             bare += (bare.empty() ? "" : " ") + joined_words({words[i]});
         }
+        launches_.interrupt();
         set_command(bare, base_engine_);
     }
 
@@ -301,6 +364,9 @@ private:
     void add_heading(std::size_t level, std::string title) {
         while (!headings_.empty() && headings_.back().level >= level) headings_.pop_back();
         headings_.push_back({level, std::move(title), ++now_});
+        tab_ = {};
+        std::erase_if(labels_, [&](const std::string& label) { return items_.contains(label); });
+        items_.clear();
     }
 
     /// A section that names a model but prints no command: the last command with its model's name replaced.
@@ -336,11 +402,14 @@ private:
 
     ServingCommands commands_;
     std::vector<PublishedResult>* failed_ = nullptr;
+    Launches launches_;
     std::vector<Title> headings_;
+    Title tab_{};  ///< `=== "name"`: what is indented below it
     std::vector<std::string> labels_;
-    std::size_t now_ = 0;      ///< counts what was read
-    std::string base_;         ///< the last command printed (or derived)
-    std::string base_engine_;  ///< that it starts; empty: flags only
+    std::set<std::string> items_;  ///< those of them that are list items: labels of what follows up to the next heading
+    std::size_t now_ = 0;          ///< counts what was read
+    std::string base_;             ///< the last command printed (or derived)
+    std::string base_engine_;      ///< that it starts; empty: flags only
     std::size_t base_when_ = 0;
     std::string arguments_;  ///< it, with the flags of the last comment
     std::string subject_;
@@ -349,8 +418,10 @@ private:
     std::string not_recognised_;  ///< the command that took its place, where it is none that we know
     bool derived_ = false;
     bool command_here_ = false;
-    bool measured_ = false;  ///< the last command has a result
+    bool commanded_ = false;  ///< the text had some command, or flags
+    bool measured_ = false;   ///< the last command has a result
     bool in_fence_ = false;
+    std::size_t fence_ticks_ = 0;
 };
 
 }  // namespace
@@ -373,6 +444,7 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         const std::size_t end = content + std::min(text.substr(content, next - content).find(rule), next - content);
         PublishedResult result;
         surroundings.describe(result);
+        surroundings.end_block();
         read_block(text.substr(content, end - content), result);
         result.planned_requests = planned_for(result.result.successful_requests.value_or(0), planned);
         results.push_back(std::move(result));

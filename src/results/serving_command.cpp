@@ -83,7 +83,8 @@ bool serves_nothing(std::string_view line) {
                                                         "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
                                                         "rocm-smi"};
     if (line.find("bench") != std::string_view::npos) return true;
-    if (line.starts_with("uv pip")) return true;
+    for (const std::string_view start : {"uv pip", "kubectl port-forward", "kubectl get", "kubectl logs"})
+        if (line.starts_with(start)) return true;
     return is_one_of(line.substr(0, line.find(' ')), programs);
 }
 
@@ -108,6 +109,7 @@ std::string cut_to(std::string_view text, std::size_t longest) {
 /// `$ vllm ...`, `(venv) user@host:~$ vllm ...`, `> vllm ...`
 std::string_view without_prompt(std::string_view line) {
     line = trimmed(line);
+    if (line.size() > 2 && line.front() == '`' && line.find('`', 1) == line.size() - 1) line = trimmed(line.substr(1, line.size() - 2));
     for (const std::string_view prompt : {"$ ", "> ", "% "})
         if (line.starts_with(prompt)) return trimmed(line.substr(prompt.size()));
     const auto sign = std::min(line.find("$ "), line.find("# "));
@@ -116,6 +118,78 @@ std::string_view without_prompt(std::string_view line) {
         return trimmed(line.substr(sign + 2));
     return line;
 }
+
+/// A text in quotes that goes on over lines, behind a command that serves nothing: the body of a request.
+class OpenQuotes {
+public:
+    void begin(std::string_view line) {
+        open_ = 0;
+        read(line);
+    }
+    /// Whether a line lies in it, or ends it.
+    bool goes_on(std::string_view line) {
+        if (open_ == 0) return false;
+        read(line);
+        return true;
+    }
+
+private:
+    void read(std::string_view line) {
+        for (std::size_t i = 0; i < line.size(); ++i)
+            if (line[i] == '\\' && open_ != '\'') ++i;
+            else if (open_ != 0 && line[i] == open_) open_ = 0;
+            else if (open_ == 0 && (line[i] == '"' || line[i] == '\'')) open_ = line[i];
+    }
+    char open_ = 0;
+};
+
+/// Variables that a shell script sets between `if` and `fi`, or `case` and `esac`: nobody knows which branch ran.
+class ShellBranches {
+public:
+    /// Whether a line is a word of the branches themselves.
+    bool read(std::string_view line) {
+        std::string_view word = line.substr(0, line.find_first_of(" \t;"));
+        if (word == "if" || word == "case") {
+            const bool ends = trimmed(line).ends_with("fi") || trimmed(line).ends_with("esac");
+            if (ends) set(line);
+            else ++depth_;
+            return true;
+        }
+        if (word == "fi" || word == "esac") {
+            if (depth_ > 0) --depth_;
+            return true;
+        }
+        if (depth_ == 0) return false;
+        set(line);
+        return word == "else" || word == "elif" || word == "then" || word == ";;" || word.ends_with(')');
+    }
+
+    /// Such a variable that a launch uses, or gets from its environment; empty: none.
+    [[nodiscard]] std::string depended_on(std::string_view line, const std::map<std::string, std::string>& exported) const {
+        for (const std::string& name : set_) {
+            if ((exported_.contains(name) || exported.contains(name)) && !changes_nothing(name)) return name;
+            for (const std::string& used : {"$" + name, "${" + name}) {
+                const auto at = line.find(used);
+                const auto behind = at == std::string_view::npos ? at : at + used.size();
+                if (behind == std::string_view::npos) continue;
+                if (behind == line.size() || (std::isalnum(static_cast<unsigned char>(line[behind])) == 0 && line[behind] != '_'))
+                    return name;
+            }
+        }
+        return "";
+    }
+
+private:
+    void set(std::string_view line) {
+        for (const std::string& word : shell_words(line))
+            if (is_assignment(word)) {
+                set_.insert(word.substr(0, word.find('=')));
+                if (line.find("export ") != std::string_view::npos) exported_.insert(word.substr(0, word.find('=')));
+            }
+    }
+    std::set<std::string> set_, exported_;
+    std::size_t depth_ = 0;
+};
 
 /// `$NAME` and `${NAME}` of variables that the text sets.
 std::string filled_in(const std::string& word, const std::map<std::string, std::string>& variables) {
@@ -273,7 +347,12 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
     while (first < words.size() && is_assignment(words[first])) sets(words[first++]);
     if (first == words.size()) return std::nullopt;
     const std::string program(program_name(words[first]));
-    const bool container = is_one_of(program, containers);
+    bool container = is_one_of(program, containers);
+    if (is_one_of(program, wrappers))  // `sudo docker run`, `nohup podman run`
+        for (std::size_t at = first + 1; at + 1 < words.size() && !container; ++at) {
+            if (launched_at(words, at) != nullptr || words[at].find(' ') != std::string::npos) break;
+            container = is_one_of(program_name(words[at]), containers) && words[at + 1] == "run";
+        }
     const bool wrapped = container || is_one_of(program, wrappers);
     const auto answer = [&](const Engine& engine, Words command) {
         std::string before;
@@ -282,6 +361,7 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
         return ServingCommand{before + joined_words(command), lower_case(engine.name), ""};
     };
     const auto from = [&](std::size_t at) { return Words(words.begin() + static_cast<std::ptrdiff_t>(at), words.end()); };
+    std::string entry;                    // what the container starts in place of its image's program
     std::size_t assigned = words.size();  // the last word that was an assignment for the program behind; none yet
     for (std::size_t at = first; at < words.size() && (at == first || wrapped); ++at) {
         // A container's own options may hold a `=`; `env` behind its image is one more wrapper.
@@ -291,6 +371,11 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
             if (!container || words[at - 1] == "env" || assigned + 1 == at) assigned = at;
         }
         if (container && at > first && is_one_of(words[at - 1], container_names)) continue;
+        if (container && at > first && words[at - 1] == "--entrypoint") {
+            entry = words[at];
+            continue;
+        }
+        if (container && words[at].starts_with("--entrypoint=")) entry = words[at].substr(13);
         if (container && words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
         if (const Engine* engine = launched_at(words, at)) return answer(*engine, from(at));
         // `sh -c "..."`: a command in one word.
@@ -302,6 +387,11 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
         const Engine* engine = engine_of_image(words[at]);
         if (engine == nullptr) continue;
         Words command;
+        if (!entry.empty()) {
+            command = from(at);
+            command.front() = entry;
+            return launched_at(command, 0) == nullptr ? std::nullopt : std::optional(answer(*launched_at(command, 0), command));
+        }
         bool launches = false;  // what the image is told to run, in place of its own entry point
         for (std::size_t rest = at + 1; rest < words.size() && !launches; ++rest) launches = launched_at(words, rest) != nullptr;
         if (launches) continue;
@@ -351,23 +441,35 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
 
 std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
     Variables shell, exported;
+    ShellBranches branches;
+    OpenQuotes quotes;
     std::vector<ServingCommand> found;
     std::string unknown;
     bool measures = false;
     for (const std::string& line : shell_lines(text)) {
+        if (quotes.goes_on(line)) continue;
         if (serves_nothing(without_prompt(line))) {
             measures = true;
+            quotes.begin(line);
             continue;
         }
+        if (branches.read(without_prompt(line))) continue;
         if (auto command = in_shell_line(line, shell, exported)) {
+            if (const std::string name = branches.depended_on(line, exported); !name.empty())
+                return ServingCommand{"", "", "depends on a branch of the shell script: " + name};
             const auto same = [&](const ServingCommand& other) { return other.text == command->text; };
             if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(*command));
             continue;
         }
         const Words words = shell_words(without_prompt(line));
-        const bool assigns = std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-            return is_assignment(word) || (&word == &words.front() && word == "export");
-        });
+        const bool exports =
+            words.size() > 1 && words[0] == "export" && line.find("&&") == std::string::npos && line.find(';') == std::string::npos;
+        const bool printed = line.starts_with('|') || (words.size() > 1 && words[1].starts_with('('));  // by a program
+        constexpr std::array<std::string_view, 6> loops{"while", "until", "for", "do", "done", "done;"};
+        const bool assigns = exports || printed || (!words.empty() && is_one_of(words[0], loops)) ||
+                             std::all_of(words.begin(), words.end(), [&](const std::string& word) {
+                                 return is_assignment(word) || (&word == &words.front() && word == "export");
+                             });
         if (unknown.empty() && !assigns && (is_shell || says_that_it_serves(line))) unknown = line;
     }
     if (found.size() == 1) return found.front();

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whose command a block has: where documents print several, or other things that look like one.
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/results/published.hpp"
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+const std::vector<Engine> shipped_engines = shipped_catalogue.engines();
+
+const std::string figures =
+    "```\n============ Serving Benchmark Result ============\nSuccessful requests: 10\nBenchmark duration (s): 9.9\n"
+    "==================================================\n```\n";
+
+std::vector<PublishedResult> published_in(const std::string& document) { return read_published(document, shipped_engines); }
+
+std::string shell_fence(const std::string& text) { return "```bash\n" + text + "\n```\n"; }
+
+/// The only result's command, or why it has none.
+std::string command_above(const std::string& document) {
+    const auto results = published_in(document);
+    REQUIRE(results.size() == 1);
+    CHECK(results[0].arguments_unknown == results[0].arguments.empty());
+    return results[0].not_recognised.empty() ? results[0].arguments : "?" + results[0].not_recognised;
+}
+
+}  // namespace
+
+TEST_CASE("published: the benchmark's model says whose command it is") {
+    const std::string two =
+        "## Large\n" + shell_fence("vllm serve org/Large-70B -tp 4") + "## Small\n" + shell_fence("vllm serve org/Small-8B");
+    const auto measured = [&](const std::string& flags) { return "## Run\n" + shell_fence("vllm bench serve " + flags) + figures; };
+    CHECK(command_above(two + measured("--model org/Large-70B")) == "vllm serve org/Large-70B -tp 4");
+    CHECK(command_above(two + measured("--model=mirror/small-8b")) == "vllm serve org/Small-8B");
+    CHECK(command_above(two + measured("--model served --tokenizer org/Large-70B")) == "vllm serve org/Large-70B -tp 4");
+    CHECK(command_above(two + shell_fence("MODEL=org/Large-70B\nvllm bench serve --model $MODEL") + figures) ==
+          "vllm serve org/Large-70B -tp 4");
+    CHECK(command_above(two + measured("--model org/Other-1B")) ==
+          "?the benchmark names model org/Other-1B, and the command above starts org/Small-8B");
+    const std::string one = shell_fence("vllm serve org/Small-8B --served-model-name tiny");
+    CHECK(command_above(one + measured("--model tiny")) == "vllm serve org/Small-8B --served-model-name tiny");
+    CHECK(command_above(shell_fence("vllm serve $MODEL -tp 2") + measured("--model org/Small-8B")) == "vllm serve $MODEL -tp 2");
+    CHECK(command_above(shell_fence("vllm serve /data/weights") + measured("--model org/Small-8B")) == "vllm serve /data/weights");
+    // A run between two launches: the second took the place of the first.
+    CHECK(command_above(shell_fence("vllm serve org/Small-8B") + measured("--model org/Small-8B").substr(0, 60) + "\n```\n" +
+                        shell_fence("vllm serve org/Small-8B -tp 2") + figures) == "vllm serve org/Small-8B -tp 2");
+}
+
+TEST_CASE("published: launches side by side are several, unless one is of the block's section or is named there") {
+    const std::string tabs =
+        "=== \"Chip A\"\n\n    ```bash\n    vllm serve org/M-8B -tp 4\n    ```\n\n=== \"Chip B\"\n\n    ```bash\n"
+        "    vllm serve org/M-8B -tp 8\n    ```\n\n";
+    CHECK(command_above(tabs + "### Benchmark\n" + figures) == "?several commands: vllm serve org/M-8B -tp 4 | vllm serve org/M-8B -tp 8");
+    const std::string sections =
+        "## Hopper\n" + shell_fence("vllm serve org/M-8B -tp 4") + "## Blackwell\n" + shell_fence("vllm serve org/M-8B -tp 8");
+    CHECK(command_above("# G\n" + sections + "## Benchmark\n" + figures).starts_with("?several commands"));
+    CHECK(command_above("# G\n" + sections + "## Benchmark on Hopper\n" + figures) == "vllm serve org/M-8B -tp 4");
+    CHECK(command_above("# G\n" + sections + "### Benchmark\n" + figures) == "vllm serve org/M-8B -tp 8");
+    const auto both = published_in("# G\n" + sections + "## On Hopper\n" + figures + "## On Blackwell\n" + figures);
+    REQUIRE(both.size() == 2);
+    CHECK(both[0].arguments == "vllm serve org/M-8B -tp 4");
+    CHECK(both[1].arguments == "vllm serve org/M-8B -tp 8");
+}
+
+TEST_CASE("published: what a branch of a shell script sets is not known") {
+    const std::string script = "if [ \"$CHIP\" = new ]; then\n  SETUP=new.yaml\nelse\n  SETUP=old.yaml\nfi\n";
+    CHECK(command_above(shell_fence(script + "vllm serve org/M-8B --config ${SETUP}") + figures) ==
+          "?depends on a branch of the shell script: SETUP");
+    CHECK(command_above(shell_fence(script + "vllm serve org/M-8B") + figures) == "vllm serve org/M-8B");
+    CHECK(command_above(shell_fence("case $CHIP in\n  new) export KERNELS=1 ;;\n  *) export KERNELS=0 ;;\nesac\nvllm serve org/M-8B") +
+                        figures) == "?depends on a branch of the shell script: KERNELS");
+}
+
+TEST_CASE("published: only what a launch printed is a crash") {
+    const std::string launch = shell_fence("vllm serve org/M-8B");
+    CHECK(published_in(launch + "- `--flag`: where it says \"CUDA out of memory\"\nValueError: of prose\n" + figures).size() == 1);
+    CHECK(published_in(launch + "````\nThe answer:\n\n```python\ndef f():\n    \"\"\"\n    ValueError: If n is negative\n```\n````\n" +
+                       figures)
+              .size() == 1);
+    CHECK(published_in(launch + "```\nINFO start\nValueError: no such kernel\n```\n" + figures).size() == 2);
+}
+
+TEST_CASE("published: a list item labels nothing behind a heading") {
+    const auto results = published_in("- High\n- Low\n\n```\nlater\n```\n\n## Other chip\n" + figures);
+    REQUIRE(results.size() == 1);
+    CHECK(results[0].labels == std::vector<std::string>{"Other chip"});
+}
+
+TEST_CASE("published: requests, tokens and what programs print are no commands, and sudo and ticks hide none") {
+    const std::string launch = shell_fence("vllm serve org/M-8B");
+    for (const char* between : {"curl http://localhost -d '{\n  \"model\": \"org/M-8B\",\n  \"prompt\": \"hi\"\n}'",
+                                "export HF_TOKEN=<your own token>", "local-completions (model=org/M-8B,url=x), limit: None"})
+        CHECK(command_above(launch + shell_fence(between) + figures) == "vllm serve org/M-8B");
+    CHECK(command_above(shell_fence("sudo docker run --gpus all vllm/vllm-openai:latest --model org/M-8B") + figures) ==
+          "vllm serve --model org/M-8B");
+    CHECK(command_above(shell_fence("docker run --entrypoint vllm vllm/vllm-openai:latest serve org/M-8B") + figures) ==
+          "vllm serve org/M-8B");
+    CHECK(command_above(shell_fence("docker run -it --entrypoint /bin/bash vllm/vllm-openai:latest") + figures).starts_with("?"));
+    CHECK(command_above("Started by\n`./bin/llama-server -m m.gguf -np 1`\n" + figures) == "./bin/llama-server -m m.gguf -np 1");
+    CHECK(command_above(shell_fence("NAME=org/M-8B\nvllm serve $NAME") + figures) == "vllm serve org/M-8B");
+}
