@@ -139,6 +139,12 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
     }
 }
 
+bool has_figures(const BenchmarkResult& result) {
+    bool some = false;
+    for_each_figure(result, [&](const std::string&, const std::optional<double>& figure) { some = some || figure.has_value(); });
+    return some;
+}
+
 }  // namespace
 
 bool is_result_table(std::string_view content) { return is_sweep_table(content) || is_perf_table(content); }
@@ -159,6 +165,10 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
     if (!begins_json(content)) {
         results = read_published(content, engines);
         if (results.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
+        // What an output looks like is no result.
+        std::erase_if(results, [](const PublishedResult& result) { return result.failure.empty() && !has_figures(result.result); });
+        if (results.empty()) throw ParseError(name + ": its result blocks have no figures, only what stands for them, such as xxx.xx");
+        for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
         return results;
     }
     std::string text(content);

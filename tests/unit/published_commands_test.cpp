@@ -3,7 +3,9 @@
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
+#include "servetune/base/error.hpp"
 #include "servetune/results/published.hpp"
+#include "servetune/results/result_file.hpp"
 
 using namespace servetune;
 using namespace servetune::test;
@@ -88,6 +90,18 @@ TEST_CASE("published: a list item labels nothing behind a heading") {
     const auto results = published_in("- High\n- Low\n\n```\nlater\n```\n\n## Other chip\n" + figures);
     REQUIRE(results.size() == 1);
     CHECK(results[0].labels == std::vector<std::string>{"Other chip"});
+}
+
+TEST_CASE("published results: a block that only shows what an output looks like is no result") {
+    const std::string title = "============ Serving Benchmark Result ============\n";
+    const std::string shape = title + "Successful requests:   xxx\nOutput token throughput (tok/s):   xxx.xx\nMean TTFT (ms):   ...\n";
+    const std::string real = title + "Successful requests:   10\nOutput token throughput (tok/s):   12.50\n";
+    CHECK(message_of<ParseError>([&] { (void)read_results(shape, "f", {}); }) ==
+          "f: its result blocks have no figures, only what stands for them, such as xxx.xx");
+    const auto results = read_results(shape + "\n" + real, "f", {});
+    REQUIRE(results.size() == 1);
+    CHECK(results.front().index == 0);
+    CHECK(results.front().result.output_tokens_per_second == 12.5);
 }
 
 TEST_CASE("published: requests, tokens and what programs print are no commands, and sudo and ticks hide none") {
