@@ -215,6 +215,12 @@ private:
         });
     }
 
+    /// `ValueError: ...`, which begins a paragraph; errors that a sentence speaks of are no crash.
+    static bool is_exception(std::string_view line) {
+        const std::string_view word = line.substr(0, line.find(' '));
+        return word.ends_with("Error:") || word.ends_with("Exception:");
+    }
+
     /// A program, or an answer that holds one: what it says of errors is no crash.
     static bool is_program(std::string_view text) {
         if (text.find("Traceback") != std::string_view::npos) return false;
@@ -264,7 +270,9 @@ private:
         std::size_t continued = 0;  // lines that a command of prose goes on over
         std::size_t titles = 0;     // up to where titles were read
         const std::string_view all = text;
+        bool blank = true;  // the line before
         for_each_line(text, [&](std::string_view line) {
+            const bool begins = std::exchange(blank, line.empty());
             if (!line.empty()) add_headings(all, titles, static_cast<std::size_t>(line.data() - all.data()) + 1);
             if (continued > 0) {
                 --continued;
@@ -288,6 +296,7 @@ private:
                 return take(command);
             }
             if (says_no_parameters(line)) return bare_command();
+            if (begins && is_exception(line)) note_failure(line);
             if (line.starts_with("- ") && line.find(':') == std::string_view::npos) {
                 labels_.emplace_back(trimmed(line.substr(2)));
                 items_.insert(labels_.back());

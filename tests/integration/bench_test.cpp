@@ -130,7 +130,6 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     CHECK(failing.out.find("Verdict: unsound") != std::string::npos);
     CHECK(failing.out.find("complete: ") != std::string::npos);
 
-    CHECK(bench(good, folder, {"--rate", "4", "--concurrency", "2"}).err == "autotune: --rate and --concurrency exclude each other\n");
     for (const char* lengths : {"8", "", "x", "ax4", "8x", "8x-1", "0x4", "8x4, requests: 9", "99999999999x1"})
         CHECK(bench(good, folder, {"--workload", std::string("random:") + lengths}).err ==
               "autotune: random:INPUTxOUTPUT in tokens wanted, such as random:1024x128, got 'random:" + std::string(lengths) + "'\n");
@@ -203,8 +202,6 @@ TEST_CASE("bench: why a server cannot be asked is said: connection, name, status
     }
     CHECK(bench("http://no-such-host.invalid", folder, {}).err.find("no-such-host.invalid: ") == std::string::npos);
     CHECK(bench("http://no-such-host.invalid", folder, {}).err.find("resolve host") != std::string::npos);
-    const StreamServer plain({.behaviour = parse_behaviour("first=0.004")});
-    CHECK(bench("https" + plain.url().substr(4), folder, {}).err.find("a server that speaks http: write http://") != std::string::npos);
     CHECK(bench("ftp://127.0.0.1", folder, {}).err.find("begins with http:// or https://") != std::string::npos);
     CHECK(error("models_status=401").find("answers 401 (no API key, or a wrong one): no list for you") != std::string::npos);
     CHECK(error("models_status=503").find("answers 503: no list for you") != std::string::npos);

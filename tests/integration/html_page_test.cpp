@@ -125,7 +125,7 @@ TEST_CASE("page in a browser: tables sort and filter, axes change, a row finds i
     CHECK(answer["best"] != answer["worst"]);
     CHECK(answer["again"] != answer["worst"]);
     CHECK(answer["kept"] == 6);
-    CHECK(answer["said"] == "6 rows");
+    CHECK(answer["said"] == "6 of 12 rows: with this text");
     CHECK(answer["redrawn"] == true);
     CHECK(answer["marks"] == 10);  // two gave no number
     CHECK(answer["trials"] == true);
