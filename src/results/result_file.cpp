@@ -163,12 +163,12 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         return results;
     }
     if (!begins_json(content)) {
-        results = read_published(content, engines);
-        if (results.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
+        std::vector<PublishedResult> published = read_published(content, engines);
+        if (published.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
         // What an output looks like is no result.
-        std::erase_if(results, [](const PublishedResult& result) { return result.failure.empty() && !has_figures(result.result); });
-        if (results.empty()) throw ParseError(name + ": its result blocks have no figures, only what stands for them, such as xxx.xx");
-        for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
+        std::erase_if(published, [](const PublishedResult& result) { return result.failure.empty() && !has_figures(result.result); });
+        if (published.empty()) throw ParseError(name + ": its result blocks have no figures, only what stands for them, such as xxx.xx");
+        add_results(results, std::move(published));
         return results;
     }
     std::string text(content);

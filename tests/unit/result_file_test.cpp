@@ -214,6 +214,15 @@ TEST_CASE("result files: one object, one a line, and lines that were appended") 
     CHECK(reading_error("") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
 }
 
+TEST_CASE("result files: a printed block with both counts has as many requests as JSON with both") {
+    const std::string block = "==== Serving Benchmark Result ====\nSuccessful requests: 96\nFailed requests: 4\n==========\n";
+    const auto printed = read_all(block);
+    REQUIRE(printed.size() == 1);
+    CHECK(printed[0].result.requested_requests == 100);
+    CHECK(read_all(vllm_json(printed[0].result, {}))[0].result.requested_requests == 100);
+    CHECK(read_all("==== Serving Benchmark Result ====\nSuccessful requests: 96\n")[0].result.requested_requests == std::nullopt);
+}
+
 TEST_CASE("result files of vLLM: zeros that were not measured, old spellings, text in a number's place") {
     const auto first = [](const std::string& more) { return read_all(vllm_result(more)).front().result; };
     const BenchmarkResult zeros = first(R"(, "mean_ttft_ms": 0.0, "median_ttft_ms": 0.0, "std_ttft_ms": 0.0, "p99_ttft_ms": 0.0,
