@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/audit.hpp"
 
+#include "audit_text.hpp"
 #include "audit_tolerances.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
@@ -17,12 +18,7 @@ namespace {
 
 using namespace audit_tolerances;
 
-std::string shown(double value) {
-    const double size = std::abs(value);
-    if (size == std::floor(size) && size < 1e12) return fixed_text(value, 0);
-    return size >= 100 && size < 1e6 ? fixed_text(value, 2) : significant_text(value, 4);
-}
-std::string milliseconds(double seconds) { return shown(seconds * 1e3) + " ms"; }
+std::string milliseconds(double seconds) { return figure_shown(seconds * 1e3) + " ms"; }
 std::string share_text(double value) { return percent_text(value, 1); }
 
 /// How far a figure printed with two decimals may be from the truth, and as a share of what is printed.
@@ -134,10 +130,10 @@ private:
         if (rates.empty()) return skip("window", "no rate beside its amount");
         if (worst == nullptr) return;
         const double computed = worst->amount / D_;
-        const std::string implied = worst->printed > 0 ? shown(worst->amount / worst->printed) + " s" : "no time at all";
+        const std::string implied = worst->printed > 0 ? figure_shown(worst->amount / worst->printed) + " s" : "no time at all";
         find(furthest > window_unsound ? Verdict::unsound : Verdict::suspect, "window",
-             std::string(worst->name) + " = " + shown(worst->printed), std::string(worst->formula) + " = " + shown(computed),
-             "rates over another window: the rate is that of " + implied + ", the run took " + shown(D_) + " s (" +
+             std::string(worst->name) + " = " + figure_shown(worst->printed), std::string(worst->formula) + " = " + figure_shown(computed),
+             "rates over another window: the rate is that of " + implied + ", the run took " + figure_shown(D_) + " s (" +
                  (worst->printed > computed ? "+" : "") + share_text(worst->printed / computed - 1) +
                  "); the client leaves out the start or the end of the run, or counts tokens when it first sees the request");
     }
@@ -160,8 +156,8 @@ private:
         const std::string tool = dialect_ == Dialect::unknown ? "neither vLLM's definition nor guidellm's fits"
                                  : as_guidellm                ? "guidellm's definition of TPOT"
                                                               : "vLLM's definition of TPOT";
-        find(Verdict::unsound, "decomposition", (as_guidellm ? "T o = " : "F + T (o - 1) = ") + shown(ratio * *L_) + " s",
-             "mean latency L = " + shown(*L_) + " s",
+        find(Verdict::unsound, "decomposition", (as_guidellm ? "T o = " : "F + T (o - 1) = ") + figure_shown(ratio * *L_) + " s",
+             "mean latency L = " + figure_shown(*L_) + " s",
              ratio < 1 ? "tokens not observed: the printed times explain " + share_text(ratio) + " of the latency (" + tool +
                              "); the client did not see most of the stream, as when chunks of reasoning are not counted"
                        : "the printed times exceed the latency (" + tool + "): tokens or latencies are counted wrong");
@@ -176,7 +172,8 @@ private:
         // Chunks without tokens make small gaps, but nothing is hidden when TPOT explains the latency.
         const bool empty_chunks = T_ && *G_ < *T_ * (1 - chunk_tolerance) && std::abs(*F_ + *T_ * (o_ - 1) - *L_) <= exact_tolerance * *L_;
         if (hidden <= hidden_tolerance || empty_chunks) return;
-        find(Verdict::unsound, "hidden_decode", "F + G (o - 1) = " + shown(seen) + " s", "mean latency L = " + shown(*L_) + " s",
+        find(Verdict::unsound, "hidden_decode", "F + G (o - 1) = " + figure_shown(seen) + " s",
+             "mean latency L = " + figure_shown(*L_) + " s",
              "part of the stream was not seen: " + share_text(1 - seen / *L_) +
                  " of a request's time lies between no two tokens that the client counted, as when chunks of reasoning are not counted");
     }
@@ -190,7 +187,8 @@ private:
         const double error = half_a_unit * in_milliseconds;  // of both
         if (*G_ - error > (1 + chunk_tolerance) * (*T_ + error))
             find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
-                 "the ITL is per chunk: about " + shown(ratio) + " tokens came in each (speculation, or a server that sends in groups)");
+                 "the ITL is per chunk: about " + figure_shown(ratio) +
+                     " tokens came in each (speculation, or a server that sends in groups)");
         // A chunk that only opens the answer adds one gap of nothing: (o - 1) / o.
         else if (*G_ + error < (1 - chunk_tolerance) * (o_ - 1) / o_ * (*T_ - error))
             find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
@@ -209,10 +207,10 @@ private:
         if (!in_flight) return skip("little", "no mean latency");
         const double slack = L_ ? rounding(*L_) + rounding(D_) : 0;
         if (*in_flight * (1 - slack) > *cap * cap_tolerance)
-            find(Verdict::suspect, "little", formula + " = " + shown(*in_flight), "cap = " + shown(*cap),
+            find(Verdict::suspect, "little", formula + " = " + figure_shown(*in_flight), "cap = " + figure_shown(*cap),
                  "more requests in flight than allowed (Little's law): latency, duration or the cap is printed wrong");
         else if (c_.closed_loop && n_ >= cap_rounds * *cap && *in_flight < *cap * (cap_used - slack))
-            find(Verdict::suspect, "little", formula + " = " + shown(*in_flight), "cap = " + shown(*cap),
+            find(Verdict::suspect, "little", formula + " = " + figure_shown(*in_flight), "cap = " + figure_shown(*cap),
                  "the closed loop did not keep its slots busy: the client waited, or latency leaves out time in the client's queue");
     }
 
@@ -257,8 +255,8 @@ private:
         if (r_.output_tokens && D_ > 0) mean = *r_.output_tokens / D_;
         if (!mean || !(*mean > 0)) return skip("peak", "no mean rate beside the peak");
         if (D_ > 0 && D_ < peak_shortest_seconds) return skip("peak", "the run took less than two seconds");
-        const std::string left = "peak = " + shown(*highest) + " tok/s";
-        const std::string right = "mean = " + shown(*mean) + " tok/s";
+        const std::string left = "peak = " + figure_shown(*highest) + " tok/s";
+        const std::string right = "mean = " + figure_shown(*mean) + " tok/s";
         if (*highest > peak_times_mean * *mean || *highest > peak_highest)
             find(Verdict::suspect, "peak", left, right,
                  "time collapsed: many tokens carry one time stamp, so the peak is a rate over an instant, not over a second");
@@ -275,31 +273,33 @@ private:
         else if (r_.failed_requests && r_.successful_requests) requested = n_ + *r_.failed_requests;
         if (!requested || !(*requested > 0) || !r_.successful_requests) skip("complete", "how many requests were sent is not known");
         else if (n_ / *requested < success_wanted)
-            find(Verdict::unsound, "complete", shown(n_) + " requests succeeded", shown(*requested) + " were asked for",
+            find(Verdict::unsound, "complete", figure_shown(n_) + " requests succeeded", figure_shown(*requested) + " were asked for",
                  "survivors' bias: the figures are those of " + share_text(n_ / *requested) +
                      " of the requests; those that failed (often the long ones) took their work and their latencies with them");
         else if (r_.failed_requests && n_ + *r_.failed_requests > *requested)
-            find(Verdict::suspect, "complete", shown(n_ + *r_.failed_requests) + " requests ended", shown(*requested) + " were asked for",
+            find(Verdict::suspect, "complete", figure_shown(n_ + *r_.failed_requests) + " requests ended",
+                 figure_shown(*requested) + " were asked for",
                  "more requests than were asked for: another run's figures, or warm-up counted");
         if (!c_.mean_input_tokens || !r_.input_tokens || !(n_ > 0)) return;
         const double mean = *r_.input_tokens / n_;
         const double off = std::abs(mean - *c_.mean_input_tokens);
         if (off > input_tolerance * *c_.mean_input_tokens + template_tokens)
-            find(Verdict::suspect, "complete", "mean input = " + shown(mean) + " tokens",
-                 "data set: " + shown(*c_.mean_input_tokens) + " tokens",
+            find(Verdict::suspect, "complete", "mean input = " + figure_shown(mean) + " tokens",
+                 "data set: " + figure_shown(*c_.mean_input_tokens) + " tokens",
                  "the requests that succeeded are not the data set's: some lengths failed, or other prompts were sent");
     }
 
     void lengths() {
         if (!c_.asked_output_tokens || !(o_ > 0) || std::abs(o_ / *c_.asked_output_tokens - 1) <= work_tolerance) return;
-        find(Verdict::suspect, "lengths", "mean output = " + shown(o_) + " tokens", shown(*c_.asked_output_tokens) + " were asked for",
+        find(Verdict::suspect, "lengths", "mean output = " + figure_shown(o_) + " tokens",
+             figure_shown(*c_.asked_output_tokens) + " were asked for",
              "the server refuses ignore_eos, so answers ended by themselves: another run does other work, and cannot be compared token by "
              "token");
     }
 
     void counts() {
         if (!c_.tokens_are_estimated || !r_.output_tokens) return;
-        find(Verdict::suspect, "counts", "output = " + shown(*r_.output_tokens) + " tokens, estimated", "the server counted none",
+        find(Verdict::suspect, "counts", "output = " + figure_shown(*r_.output_tokens) + " tokens, estimated", "the server counted none",
              "answers have no usage, so all figures in tokens are estimates (docs/explanation/measuring.md); requests per second, TTFT and "
              "latency are "
              "measured");
@@ -318,8 +318,8 @@ private:
         // explain any duration.
         const double expected = n_ / (arriving + std::min(latency, tail_longest * arriving));
         if (n_ / D_ < rate_reached * expected) return;
-        find(c_.rate_is_the_point ? Verdict::sound : Verdict::suspect, "load_bound", "n / D = " + shown(n_ / D_) + " requests/s",
-             "offered: " + shown(*rate) + " requests/s",
+        find(c_.rate_is_the_point ? Verdict::sound : Verdict::suspect, "load_bound", "n / D = " + figure_shown(n_ / D_) + " requests/s",
+             "offered: " + figure_shown(*rate) + " requests/s",
              std::string(c_.rate_is_the_point ? "a note: " : "") +
                  "the server kept up with the rate offered: throughput says what was sent, not what the server can do; compare latencies");
     }
@@ -349,8 +349,8 @@ private:
             // What failed requests had generated is in the server's count only.
             const double failed = n_ > 0 ? r_.failed_requests.value_or(0) / n_ : 0;
             if (ratio < 1 - server_tolerance || ratio > 1 + server_tolerance + failed)
-                find(Verdict::unsound, "server", "server generated " + shown(*counters.output_tokens) + " tokens",
-                     "client counted " + shown(*r_.output_tokens),
+                find(Verdict::unsound, "server", "server generated " + figure_shown(*counters.output_tokens) + " tokens",
+                     "client counted " + figure_shown(*r_.output_tokens),
                      ratio < 1 ? "the client counts tokens that the server did not generate: another server answered, or the count is wrong"
                                : "the server generated more than the client counts: others used it, or tokens were not observed");
         }
@@ -361,8 +361,8 @@ private:
         const double most = prefix_hits_most * sent + template_tokens * n_;
         if (sent > 0 && *counters.prefix_hit_tokens > most)
             find(Verdict::suspect, "server",
-                 shown(*counters.prefix_hit_tokens) + " of " + shown(sent) + " prompt tokens came from the prefix cache",
-                 "at most " + shown(most) + ": " + share_text(prefix_hits_most) + ", and the chat template of each",
+                 figure_shown(*counters.prefix_hit_tokens) + " of " + figure_shown(sent) + " prompt tokens came from the prefix cache",
+                 "at most " + figure_shown(most) + ": " + share_text(prefix_hits_most) + ", and the chat template of each",
                  "cache contamination: an earlier run left these prompts in the prefix cache");
     }
 
@@ -395,9 +395,10 @@ private:
         if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
         const double bandwidth = hardware.memory_bandwidth_bytes_per_second * c_.devices;
         find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
-             "at least " + milliseconds(floor) + ": " + shown(of->per_token / 1e9) + " GB of weights at " + shown(bandwidth / 1e9) +
-                 " GB/s" + (*c_.tokens_per_step > 1 ? ", " + shown(*c_.tokens_per_step) + " tokens a step" : ""),
-             "impossible: a token would need " + shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) +
+             "at least " + milliseconds(floor) + ": " + figure_shown(of->per_token / 1e9) + " GB of weights at " +
+                 figure_shown(bandwidth / 1e9) + " GB/s" +
+                 (*c_.tokens_per_step > 1 ? ", " + figure_shown(*c_.tokens_per_step) + " tokens a step" : ""),
+             "impossible: a token would need " + figure_shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) +
                  " GB/s; another model or checkpoint answered, kernels did not do their work, or tokens are counted wrong");
     }
 
@@ -417,9 +418,9 @@ private:
         const double flops = present(hardware.flops(of->computes_in)) * c_.devices;
         const double parameters = model.parameters_active - model.parameters_embedding;
         find(Verdict::suspect, "physics",
-             "prefill = " + shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
-             "at most " + shown(std::round(*most)) + " tok/s: " + shown(flops / 1e12) + " TFLOP/s in " + of->computes_in + " for " +
-                 shown(parameters / 1e9) + "e9 parameters",
+             "prefill = " + figure_shown(std::round(rate)) + " tok/s" + (rate == per_request ? " (mean input / mean TTFT)" : ""),
+             "at most " + figure_shown(std::round(*most)) + " tok/s: " + figure_shown(flops / 1e12) + " TFLOP/s in " + of->computes_in +
+                 " for " + figure_shown(parameters / 1e9) + "e9 parameters",
              c_.prefix_cache_intended ? "prompts were computed faster than the chip computes, though the prefix cache is off: "
                                         "another model answered, or TTFT is not the first token's"
                                       : "most likely the prefix cache answered: these prompts had been sent before, so TTFT says "
@@ -441,16 +442,13 @@ private:
     Dialect dialect_ = Dialect::unknown;
 };
 
-/// The middle of the values that are there; the first of fewer than three.
-std::optional<double> yardstick(std::vector<double> values) {
-    if (values.empty()) return std::nullopt;
-    if (values.size() < 3) return values.front();
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
-
 }  // namespace
+
+std::string figure_shown(double value) {
+    const double size = std::abs(value);
+    if (size == std::floor(size) && size < 1e12) return fixed_text(value, 0);
+    return size >= 100 && size < 1e6 ? fixed_text(value, 2) : significant_text(value, 4);
+}
 
 Validity audit(const BenchmarkResult& result, const AuditContext& context) {
     Auditor auditor(result, context);
@@ -462,43 +460,6 @@ std::vector<NotChecked> not_checked(const BenchmarkResult& result, const AuditCo
     Auditor auditor(result, context);
     auditor.check();
     return std::move(auditor.skipped);
-}
-
-std::vector<Validity> audit_together(std::span<const BenchmarkResult> results) {
-    std::vector<Validity> found(results.size());
-    using Amount = std::optional<double> (*)(const BenchmarkResult&);
-    const auto usual_of = [&](Amount amount) {
-        std::vector<double> values;
-        for (const BenchmarkResult& result : results)
-            if (const auto value = amount(result)) values.push_back(*value);
-        return yardstick(std::move(values)).value_or(0);
-    };
-    const Amount input = [](const BenchmarkResult& result) { return result.input_tokens; };
-    const Amount output = [](const BenchmarkResult& result) { return result.output_tokens; };
-    const Amount total = [](const BenchmarkResult& result) -> std::optional<double> {
-        if (!result.input_tokens || !result.output_tokens) return std::nullopt;
-        return *result.input_tokens + *result.output_tokens;
-    };
-    // A hundred answers that end a little earlier beside millions of prompt tokens are the same work.
-    const double all = usual_of(total);
-    const auto compare = [&](const char* what, Amount amount) {
-        const double usual = usual_of(amount);
-        if (!(usual > 0)) return;
-        const double tolerance = all > 0 && usual < small_part * all ? small_part_tolerance : work_tolerance;
-        for (std::size_t i = 0; i < results.size(); ++i) {
-            const auto value = amount(results[i]);
-            if (!value || std::abs(*value / usual - 1) <= tolerance) continue;
-            const std::string requests =
-                results[i].successful_requests ? " in " + shown(*results[i].successful_requests) + " requests" : "";
-            add(found[i], {Verdict::suspect,
-                           {{"equal_work", shown(*value) + " " + what + requests, shown(usual) + " in the other runs",
-                             "not comparable: this run did other work than those it is compared with (other requests, or answers "
-                             "that ended by themselves)"}}});
-        }
-    };
-    compare("input tokens", input);
-    compare("output tokens", output);
-    return found;
 }
 
 void add(Validity& to, const Validity& more) {

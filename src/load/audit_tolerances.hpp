@@ -15,7 +15,7 @@ inline constexpr double chunk_tolerance = 0.05;        ///< ITL against TPOT
 inline constexpr double fewest_tokens = 16;            ///< below it one chunk more or less is more than the tolerances
 inline constexpr double cap_tolerance = 1.02;          ///< Little's law above the cap
 inline constexpr double cap_used = 0.75;               ///< a closed loop keeps that much of its cap busy
-inline constexpr double cap_rounds = 4;                ///< ... when it sends at least so many requests for each of its slots
+inline constexpr double cap_rounds = 4;                ///< ... when each of its slots gets at least so many requests
 inline constexpr double peak_times_mean = 20;          ///< above it the peak counts moments, not seconds
 inline constexpr double peak_highest = 1e6;            ///< tokens per second that one server does not reach
 inline constexpr double peak_shortest_seconds = 2;     ///< a shorter run has no whole second in its middle
@@ -26,7 +26,7 @@ inline constexpr double work_tolerance = 0.005;        ///< tokens in and out of
 inline constexpr double small_part = 0.1;              ///< of all tokens: what is less counts by the total,
 inline constexpr double small_part_tolerance = 0.05;   ///< ... and by itself only from here
 inline constexpr double rate_reached = 0.97;           ///< of the offered rate: the server had time to spare
-inline constexpr double tail_longest = 0.1;            ///< of the time of all arrivals, that the last answers may take after it
+inline constexpr double tail_longest = 0.1;            ///< of the time of all arrivals: how late the last answer may come
 inline constexpr double lag_longest = 0.002;           ///< seconds that the client's own loop may be late, or
 inline constexpr double lag_of_gap = 0.05;             ///< that share of the mean gap
 inline constexpr double coalesced_most = 0.05;         ///< chunks that came in one read with an earlier one
@@ -34,7 +34,7 @@ inline constexpr double processor_most = 0.70;         ///< of one core
 inline constexpr double server_tolerance = 0.005;      ///< the server's count of tokens against ours
 inline constexpr double prefix_hits_most = 0.01;       ///< of the input, where no cache is intended
 inline constexpr double physics_tolerance = 0.03;      ///< of a bound that nothing passes
-inline constexpr double lengths_shown_by = 100;        ///< requests from which a whole number of tokens per request is no accident
+inline constexpr double lengths_shown_by = 100;        ///< requests from which whole tokens per request are no accident
 inline constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
 
 }  // namespace servetune::audit_tolerances

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+namespace servetune {
+
+/// A figure as findings print it: whole numbers whole, others with two decimals or four digits.
+std::string figure_shown(double value);
+
+}  // namespace servetune
