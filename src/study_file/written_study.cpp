@@ -2,9 +2,9 @@
 #include "servetune/study_file/written_study.hpp"
 
 #include "seen_flags.hpp"
+#include "server_settings.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/lower_case.hpp"
-#include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/base/whole_number.hpp"
 #include "servetune/engine/version.hpp"
@@ -133,41 +133,6 @@ private:
         return !version.empty() ? version : version_in(source_.texts, engine);
     }
 
-    /// Flags for what the file says of the server, and for what was given by hand.
-    void add_flags(std::string& arguments, const Engine& engine, const std::map<std::string, std::string>& settings) const {
-        for (const auto& [name, text] : settings) {
-            const EngineParameter* declared = engine.find(name);
-            for (const EngineParameter& each : engine.parameters) {
-                std::string flag = each.destination.flag;
-                flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
-                std::replace(flag.begin(), flag.end(), '-', '_');
-                if (declared == nullptr && (flag == name || each.parameter.concept_name == name)) declared = &each;
-            }
-            if (declared == nullptr) {
-                std::vector<std::string> known;
-                for (const EngineParameter& each : engine.parameters) known.push_back(each.parameter.name);
-                throw SpaceError("--set " + name + ": " + engine.name +
-                                 " has no such parameter; known: " + listed(nearest_first(name, known)));
-            }
-            const Destination& to = declared->destination;
-            const bool is_switch = std::holds_alternative<BoolDomain>(declared->parameter.domain);
-            std::string word;
-            if (is_switch) {
-                const std::string said = lower_case(text);
-                const bool on = said == "true" || said == "on" || said == "yes" || said == "1";
-                if (!on && said != "false" && said != "off" && said != "no" && said != "0")
-                    throw SpaceError("--set " + name + ": true or false wanted, got '" + text + "'");
-                if (!on && to.off_flag.empty())
-                    throw SpaceError("--set " + name + "=" + text + ": " + engine.name + " has no flag that turns it off");
-                word = on ? to.flag : to.off_flag;
-            } else if (!to.flag.empty()) word = to.flag + "=" + text;
-            for (const JsonFlag& json : engine.json_flags)
-                for (const auto& [key, parameter] : json.fields)
-                    if (to.flag.empty() && parameter == declared->parameter.name) word = json.flag + "." + key + "=" + text;
-            if (!word.empty()) arguments += (arguments.empty() ? "" : " ") + word;
-        }
-    }
-
     void read_commands() {
         results_ = source_.results;
         for (std::size_t i = 0; i < results_.size(); ++i) {
@@ -182,13 +147,14 @@ private:
                                                  : from_settings          ? result.tool
                                                                           : "");
             if (!given.empty() && engine == nullptr) throw SpaceError("--set engine=" + given + ": no such engine");
-            if (from_settings && engine != nullptr && (says_settings(*engine, result) || !by_hand.empty() || !given.empty())) {
+            if (from_settings && engine != nullptr &&
+                (says_settings(*engine, result, source_.results) || !by_hand.empty() || !given.empty())) {
                 result.arguments_unknown = false;
                 result.engine = lower_case(engine->name);
-                const auto changing = changing_settings(*engine, result);
-                std::string why = why_not_known(*engine, result, changing);
+                const auto changing = changing_settings(*engine, result, source_.results);
+                std::string why = why_settings_not_known(*engine, result, changing);
                 try {
-                    if (why.empty()) add_flags(result.arguments, *engine, changing);
+                    if (why.empty()) add_settings(result.arguments, *engine, changing);
                 } catch (const SpaceError& error) {
                     if (result.failure.empty()) throw;
                     why = error.what();
@@ -198,7 +164,7 @@ private:
                     continue;
                 }
             }
-            if (!by_hand.empty() && engine != nullptr && result.not_recognised.empty()) add_flags(result.arguments, *engine, by_hand);
+            if (!by_hand.empty() && engine != nullptr && result.not_recognised.empty()) add_settings(result.arguments, *engine, by_hand);
             if (!result.not_recognised.empty() || result.arguments_unknown) {
                 left_out_.push_back(
                     {result, !result.not_recognised.empty()
@@ -227,47 +193,6 @@ private:
         if (rows_.empty())
             throw SpaceError("no result says how its engine was started" +
                              (left_out_.empty() ? std::string() : ": " + left_out_.front().reason));
-    }
-
-    /// Of the settings that a server reports, those that differ between results: it resolves most of them by itself.
-    [[nodiscard]] std::map<std::string, std::string> changing_settings(const Engine& engine, const PublishedResult& of) const {
-        std::map<std::string, std::string> changing;
-        for (const auto& [name, text] : of.server_settings) {
-            const bool differs =
-                of.server_settings_are_given ||
-                std::any_of(source_.results.begin(), source_.results.end(), [&, n = name, t = text](const PublishedResult& other) {
-                    const auto found = other.server_settings.find(n);
-                    return !other.server_settings.empty() && (found == other.server_settings.end() || found->second != t);
-                });
-            if (!differs) continue;
-            const bool known = std::any_of(engine.parameters.begin(), engine.parameters.end(), [&, n = name](const EngineParameter& each) {
-                std::string flag = each.destination.flag;
-                flag.erase(0, std::min(flag.find_first_not_of('-'), flag.size()));
-                std::replace(flag.begin(), flag.end(), '-', '_');
-                return each.parameter.name == n || flag == n;
-            });
-            if (known) changing[name] = text;
-        }
-        return changing;
-    }
-
-    /// Why a failure is not known to be of these settings: of one that is no parameter nobody knows what it did. Empty:
-    /// it is.
-    [[nodiscard]] static std::string why_not_known(const Engine& engine, const PublishedResult& of,
-                                                   const std::map<std::string, std::string>& changing) {
-        if (of.failure.empty() || !of.server_settings_are_given) return {};
-        for (const auto& [name, text] : of.server_settings)
-            if (!changing.contains(name)) return "it failed with " + name + "=" + text + ", which is no parameter of " + engine.name;
-        return {};
-    }
-
-    /// Whether a file says how its server was started: it reports all settings, or somebody wrote some of a parameter's
-    /// name, into this file or another of the same tool.
-    [[nodiscard]] bool says_settings(const Engine& engine, const PublishedResult& of) const {
-        if (!of.server_settings_are_given) return !of.server_settings.empty();
-        return std::any_of(source_.results.begin(), source_.results.end(), [&](const PublishedResult& other) {
-            return other.tool == of.tool && other.server_settings_are_given && !changing_settings(engine, other).empty();
-        });
     }
 
     /// Flags alone are of the only engine that has them all.
