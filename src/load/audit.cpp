@@ -271,7 +271,11 @@ private:
         if (r_.requested_requests) requested = r_.requested_requests;
         else if (c_.requested_requests) requested = c_.requested_requests;
         else if (r_.failed_requests && r_.successful_requests) requested = n_ + *r_.failed_requests;
-        if (!requested || !(*requested > 0) || !r_.successful_requests) skip("complete", "how many requests were sent is not known");
+        if (r_.successful_requests && !(n_ > 0))
+            find(Verdict::unsound, "complete", "0 requests succeeded",
+                 requested ? figure_shown(*requested) + " were asked for" : "at least one must",
+                 "nothing was measured: every figure is of requests that failed");
+        else if (!requested || !(*requested > 0) || !r_.successful_requests) skip("complete", "how many requests were sent is not known");
         else if (n_ / *requested < success_wanted)
             find(Verdict::unsound, "complete", figure_shown(n_) + " requests succeeded", figure_shown(*requested) + " were asked for",
                  "survivors' bias: the figures are those of " + share_text(n_ / *requested) +

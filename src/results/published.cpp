@@ -54,12 +54,13 @@ void add_planned(std::string_view text, std::set<double>& planned) {
 }
 
 /// How many were planned of a run with so many successes; nothing where the text names that number, or where the number
-/// may have been planned itself.
-std::optional<double> planned_for(double successes, const std::set<double>& planned) {
+/// may have been planned itself. `nearest`: what the text since the last block names; one number alone is this block's.
+std::optional<double> planned_for(double successes, const std::set<double>& planned, const std::set<double>& nearest) {
     const auto whole = whole_number(successes);
     if (!whole || *whole < 0) return std::nullopt;  // no count: a text may say 1e308
+    if (planned.contains(successes) || *whole % 10 == 0) return std::nullopt;
     const bool power_of_two = *whole > 0 && (*whole & (*whole - 1)) == 0;
-    if (planned.contains(successes) || *whole % 10 == 0 || *whole % 16 == 0 || power_of_two) return std::nullopt;
+    if (nearest.size() != 1 && (*whole % 16 == 0 || power_of_two)) return std::nullopt;
     const auto more = planned.upper_bound(successes);
     return more != planned.end() && successes >= *more / 2 ? std::optional(*more) : std::nullopt;
 }
@@ -358,8 +359,11 @@ private:
         set_command(bare, base_engine_);
     }
 
-    /// A title ends with its line, or, where lines are lost, with whatever Markdown begins next.
+    /// A title ends with its line, or, where line breaks are lost, with whatever Markdown begins next.
     static std::string title_of(std::string_view rest) {
+        constexpr std::size_t longest_title = 200;
+        const std::string_view line = rest.substr(0, rest.substr(0, longest_title).find('\n'));
+        if (line.size() < std::min(rest.size(), longest_title)) return std::string(trimmed(line));
         const auto ends = [](std::string_view at) {
             for (const std::string_view next : {"\n", " #", " - ", "???", "!!!", " |"})
                 if (at.starts_with(next)) return true;
@@ -433,11 +437,17 @@ private:
     std::size_t fence_ticks_ = 0;
 };
 
+/// Where a block ends: at its rule, or, where that was not copied, at the end of its fence, with a heading or with HTML.
+std::size_t block_size(std::string_view from_title) {
+    std::size_t end = from_title.size();
+    for (const std::string_view ends : {"==========", "```", "\n#", "\n</"}) end = std::min(end, from_title.substr(0, end).find(ends));
+    return std::min(end, from_title.size());
+}
+
 }  // namespace
 
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines) {
     constexpr std::string_view marker = "Serving Benchmark Result";
-    constexpr std::string_view rule = "==========";
     std::vector<PublishedResult> results;
     Surroundings surroundings(engines);
     std::set<double> planned;
@@ -446,16 +456,18 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         std::size_t begin = at;  // the rule before the title belongs to the block
         while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
         surroundings.read(text.substr(after_last, begin - after_last), results);
-        add_planned(text.substr(after_last, begin - after_last), planned);
+        std::set<double> nearest;
+        add_planned(text.substr(after_last, begin - after_last), nearest);
+        planned.insert(nearest.begin(), nearest.end());
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
         const std::size_t next = std::min(text.find(marker, content), text.size());
-        const std::size_t end = content + std::min(text.substr(content, next - content).find(rule), next - content);
+        const std::size_t end = content + block_size(text.substr(content, next - content));
         PublishedResult result;
         surroundings.describe(result);
         surroundings.end_block();
         read_block(text.substr(content, end - content), result);
-        result.planned_requests = planned_for(result.result.successful_requests.value_or(0), planned);
+        result.planned_requests = planned_for(result.result.successful_requests.value_or(0), planned, nearest);
         results.push_back(std::move(result));
         after_last = end;
         while (after_last < text.size() && text[after_last] == '=') ++after_last;

@@ -85,6 +85,36 @@ std::string_view tool_of(std::string_view label) {
     return label == "mean latency(s)" ? "gpustack" : "";
 }
 
+/// A label without what a quotation (`> `), a difference (`+`), a list, a log (`bench-1 | `) or colours put before it.
+std::string_view without_prefix(std::string_view label) {
+    if (const auto bar = label.rfind('|'); bar != std::string_view::npos) label.remove_prefix(bar + 1);
+    while (!label.empty() && std::isalnum(static_cast<unsigned char>(label.front())) == 0) {
+        const bool colour = label.starts_with("\x1b[");
+        label.remove_prefix(colour ? std::min(label.find('m'), label.size() - 1) + 1 : 1);
+    }
+    return label;
+}
+
+bool all_zero(const TimeSummary& times) {
+    const std::array printed{times.mean, times.p50, times.p90, times.p95, times.p99, times.standard_deviation};
+    return std::all_of(printed.begin(), printed.end(), [](const auto& figure) { return figure.value_or(0) == 0; });
+}
+
+/// The tools print 0 for what they did not measure: gaps of one-token answers, times of a run without a success. Gaps of
+/// 0 in answers whose tokens took time stay: they are a finding.
+void drop_unmeasured(BenchmarkResult& figures) {
+    const bool none_succeeded = figures.successful_requests == 0;
+    const bool tokens_took_time = !all_zero(figures.time_per_output_token);
+    for (TimeSummary* times :
+         {&figures.time_to_first_token, &figures.time_per_output_token, &figures.inter_token_latency, &figures.latency}) {
+        const bool a_finding = times == &figures.inter_token_latency && tokens_took_time;
+        if (none_succeeded || (all_zero(*times) && !a_finding)) *times = {};
+    }
+    if (none_succeeded) return;
+    for (auto* figure : {&figures.input_tokens, &figures.peak_concurrent_requests, &figures.peak_output_tokens_per_second})
+        if (*figure == 0) figure->reset();
+}
+
 /// How the tools say that there is no such figure: no cap, no rate, too few requests.
 bool says_none(std::string_view value) { return value == "N/A" || value == "None" || value == "not set" || value == "inf"; }
 
@@ -105,7 +135,7 @@ void read_block(std::string_view block, PublishedResult& into) {
         while (end < block.size() && !blank(block[end])) ++end;
         if (block.substr(start).starts_with("not set")) end = start + std::string_view("not set").size();
         const std::string value(block.substr(start, end - start));
-        const std::string name = spelled(label);
+        const std::string name = spelled(without_prefix(label));
         label_start = end;
         if (name.empty() || value.empty()) continue;
         if (into.tool.empty()) into.tool = tool_of(name);
@@ -125,6 +155,7 @@ void read_block(std::string_view block, PublishedResult& into) {
         std::string& unread = into.unread[name];
         unread += (unread.empty() ? "" : "; ") + value;  // some labels stand in two sections
     }
+    drop_unmeasured(into.result);
 }
 
 }  // namespace servetune

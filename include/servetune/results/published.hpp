@@ -54,7 +54,10 @@ struct PublishedResult {
 /// first `-`).
 ///
 /// Commands and settings of clients (`--num-prompts 1000`, `total_requests: 1000`) say how many requests were sent. A
-/// block with fewer, but not fewer than half, and with a number that nobody plans (863) has `planned_requests`.
+/// block with fewer, but not fewer than half, and with a number that nobody plans (863) has `planned_requests`; where the
+/// text since the block before names one number alone, so has one with a multiple of 16 or a power of two.
+///
+/// A block ends with its rule; where that is missing, with its fence, at a heading or at HTML.
 ///
 /// A command whose fence of results has the words of a crash, or an engine's own, and no block becomes a result with
 /// `failure` and without figures.
