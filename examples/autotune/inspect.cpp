@@ -16,6 +16,7 @@
 #include "servetune/study_file/flag_facts.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -234,6 +235,12 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
     return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
+/// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
+bool can_be_read(const std::filesystem::path& file) {
+    std::error_code unknown;
+    return access(file.c_str(), R_OK) == 0 && !std::filesystem::is_directory(file, unknown);
+}
+
 /// A damaged journal and a full disk are the environment's, as in `run`.
 int rescue_journal(const std::filesystem::path& folder) {
     try {
@@ -258,6 +265,7 @@ int validate(const ValidateArguments& arguments) {
     try {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
+        if (!can_be_read(arguments.study)) throw;  // nothing is known of the study: main says why, as for other commands
         if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", lines_of(error.what())}});
         else put(stderr, "{}\n", complaint_of(error));
         return answer_is_no;

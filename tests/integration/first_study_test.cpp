@@ -197,7 +197,21 @@ TEST_CASE("first study: a time alone bounds a study by time, and a small space w
     const Ran run = machine.run({"run", "s.yaml"});
     INFO(run.err);
     REQUIRE(run.code == 0);
-    CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | at most 0 s left"));
+    CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | less than 1 s left"));
+}
+
+TEST_CASE("first study: a file that cannot be read is a file error for every command, an invalid study only for `validate`") {
+    const Machine machine;
+    machine.folder().write("wrong.yaml", "study: [\n");
+    for (const std::string command : {"validate", "run", "status", "report"}) {
+        INFO(command);
+        const Ran absent = machine.run({command, "none.yaml"});
+        CHECK(absent.code == 2);
+        CHECK(absent.err == "autotune: cannot read none.yaml: No such file or directory\n");
+        CHECK(machine.run({command, "."}).code == 2);
+        CHECK(machine.run({command, "wrong.yaml"}).code == (command == "validate" ? 1 : 2));
+    }
+    CHECK(machine.run({"validate", "none.yaml", "--json"}).out.empty());
 }
 
 TEST_CASE("first study: all errors of a file in one run, as lines and as JSON") {

@@ -131,7 +131,7 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
         CHECK(has(documented, "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
         ++codes;
     }
-    CHECK(codes == 8);
+    CHECK(codes == 9);
     CHECK(has(page.out, ".SS autotune run\n"));
     CHECK(has(page.out, ".SS autotune ask\\-tell\n"));
     CHECK(has(page.out, "\\fB\\-\\-dry\\-run\\fR\n"));
@@ -246,6 +246,37 @@ TEST_CASE("terminal: what cannot be printed on standard output is an error with 
         if (words.front() != "import")  // which tells on standard error what it found
             CHECK(redirected("exec \"$@\" >/dev/null 2>/dev/full", words, folder.path()).code == 0);
     }
+}
+
+TEST_CASE("terminal: a reader of standard output that has gone ends a command quietly, and takes no trial from a run") {
+    const TemporaryFolder folder;
+    const std::string study = watched_study(folder, "20ms").string();
+    // As a shell starts it, and where SIGPIPE is ignored, as below some service managers.
+    for (const std::string before : {"", "trap '' PIPE; "}) {
+        const std::string to_nobody = before + "{ sleep 0.3; \"$@\"; echo $? >code; } | true; exit $(cat code)";
+        fs::remove_all(folder.path() / "watched");
+        for (const auto& words : {std::vector<std::string>{"run", study, "--quiet"}, {"run", study, "--json-lines"}}) {
+            INFO(before << words.back());
+            fs::remove_all(folder.path() / "watched");
+            const Ran run = redirected(to_nobody, words, folder.path());
+            CHECK(run.code == 141);
+            CHECK(run.err.empty());
+            CHECK(told_in(folder.path() / "watched") == 6);
+            CHECK(fs::exists(folder.path() / "watched/report.md"));
+        }
+        for (const auto& words : {std::vector<std::string>{"report", study}, {"engines"}, {"schema", "study"}, {"run", "--help"}}) {
+            INFO(before << words.front());
+            const Ran gone = redirected(to_nobody, words, folder.path());
+            CHECK(gone.code == 141);
+            CHECK(gone.err.empty());
+        }
+        const Ran wrong = redirected(to_nobody, {"report", "none.yaml"}, folder.path());
+        CHECK(wrong.code == 2);  // what went wrong before is said
+    }
+    fs::remove_all(folder.path() / "watched");
+    const Ran closed = redirected("exec \"$@\" >&-", {"run", study, "--quiet"}, folder.path());
+    CHECK(closed.code == 3);
+    CHECK(told_in(folder.path() / "watched") == 6);
 }
 
 TEST_CASE("signals: what was ignored when the program began stays ignored, as with nohup and in the background of a script") {
