@@ -36,8 +36,8 @@ TEST_CASE("study end: the program of on_done gets the verdict as words, and its 
     const TemporaryFolder folder;
     std::filesystem::permissions(folder.write("tell", "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done > told.txt\n"),
                                  std::filesystem::perms::owner_all);
-    const std::string words =
-        "[\"" + (folder.path() / "tell").string() + "\", \"{study}: {verdict}\", \"{outcome}\", \"{reason}\", \"{report}\", \"{other} $(id); {\"]";
+    const std::string words = "[\"" + (folder.path() / "tell").string() +
+                              "\", \"{study}: {verdict}\", \"{outcome}\", \"{reason}\", \"{report}\", \"{other} $(id); {\"]";
     folder.write("study.yaml", simulated_study("a name", "h100-sxm", "on_done: " + words + "\n"));
     const Ran ended = autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
     INFO(ended.out << ended.err);
