@@ -188,7 +188,7 @@ struct BenchArguments : LoadTestArguments {
     std::optional<double> rate{};
     std::size_t warmup = 0;                    ///< requests before, which are not counted
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
-    std::vector<double> sweep{};               ///< these concurrencies, one after the other: what `capacity --concurrency --sweep` does
+    std::vector<double> sweep{};               ///< these, one after the other: `capacity --concurrency --sweep`
     std::string backend{}, dataset_name{};     ///< as vLLM's benchmark writes them
     std::optional<std::size_t> random_input{}, random_output{};
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};

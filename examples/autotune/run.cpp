@@ -145,7 +145,7 @@ int run(const RunArguments& arguments) {
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
         summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, signals.token(), &*log)
                                          : WorkersRun(study, *setup.problem, evaluators, budget, &*log, say).run(signals.token());
-        log->say(fmt::format("ends: {} {}", name_in(stop_reasons, summary.reason), summary.message));
+        log->ends(name_in(stop_reasons, summary.reason), summary.message);
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
         log.reset();
