@@ -70,7 +70,7 @@ std::string value_text(const CLI::Option& option) {
 }
 
 /// The description, and behind it the bounds, the default, and whether the option has to be there.
-std::string described(const CLI::Option& option) {
+std::string option_described(const CLI::Option& option) {
     std::string text = option.get_description();
     const std::string type = option.get_type_name();
     if (const auto range = type.find(" in ["); range != std::string::npos) {
@@ -102,7 +102,7 @@ public:
         const std::string value = positional ? "" : value_text(*option);
         return value.empty() ? "" : " " + value;
     }
-    std::string make_option_desc(const CLI::Option* option) const override { return described(*option); }
+    std::string make_option_desc(const CLI::Option* option) const override { return option_described(*option); }
     std::string make_usage(const CLI::App* app, std::string name) const override {
         const auto path = name.rfind('/', name.find(' '));  // the program as it was called, without its folder
         return CLI::Formatter::make_usage(app, path == std::string::npos ? name : name.substr(path + 1));
@@ -279,7 +279,7 @@ std::string roff_options(const CLI::App& app) {
             for (const std::string& one : spellings(*option)) names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
             if (const std::string value = positional ? "" : value_text(*option); !value.empty())
                 names += words_of(*option).empty() ? " \\fI" + for_roff(value) + "\\fR" : " " + for_roff(value);
-            out += ".TP\n" + names + "\n" + for_roff(described(*option)) + "\n";
+            out += ".TP\n" + names + "\n" + for_roff(option_described(*option)) + "\n";
         }
     return out;
 }

@@ -48,7 +48,7 @@ void print_conclusion(const Headline& headline, const Summary& summary, const st
 }
 
 /// What a file holds; empty: it cannot be read.
-std::string text_in(const std::filesystem::path& file) {
+std::string text_kept_in(const std::filesystem::path& file) {
     try {
         return read_file(file);
     } catch (const IoError&) {
@@ -170,7 +170,7 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     const Reports reports = all_reports(setup, study.trials(), reason);
-    const bool is_new = reports.json + "\n" != text_in(folder / "report.json");
+    const bool is_new = reports.json + "\n" != text_kept_in(folder / "report.json");
     try {
         write_file(folder / "report.md", reports.markdown);
         write_file(folder / "report.json", reports.json + "\n");
