@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench_report.hpp"
 
+#include "servetune/load/failed_requests.hpp"
 #include "servetune/trial/figure_text.hpp"
 
 #include <fmt/format.h>
@@ -83,19 +84,6 @@ std::string server_text(const LoadTestResult& result) {
     return text + "\n";
 }
 
-/// Ends that are no success, with how many and one example.
-std::string failures_text(const std::vector<RequestRecord>& records) {
-    std::map<RequestEnd, std::pair<std::size_t, std::string>> kinds;
-    for (const RequestRecord& record : records) {
-        if (record.succeeded()) continue;
-        auto& [count, example] = kinds[record.end];
-        if (count++ == 0) example = record.error;
-    }
-    std::string text;
-    for (const auto& [end, what] : kinds) text += fmt::format("  {} {}: {}\n", what.first, name_in(request_ends, end), what.second);
-    return text.empty() ? "" : "Failed requests:\n" + text;
-}
-
 std::string verdict_text(const LoadTestResult& result) {
     std::string text = fmt::format("Verdict: {}\n", name_in(verdicts, result.validity.verdict));
     for (const Finding& finding : result.validity.findings)
@@ -122,7 +110,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     for (const std::string& drawn : {histogram("Time to first token", first), histogram("Inter-token latency", gaps)})
         if (!drawn.empty()) text += "\n" + drawn;
     text += "\n" + result.plan.description + "\n" + health_text(result) + server_text(result);
-    if (const std::string failures = failures_text(result.run.records); !failures.empty()) text += failures;
+    if (const std::string failed = failed_requests_text(result.run.records); !failed.empty()) text += failed + "\n";
     return text + verdict_text(result);
 }
 

@@ -13,7 +13,7 @@ namespace autotune {
 
 /// What a program that calls `autotune` can rely on.
 /// `without_results`: a file that was to be read has none; the others were read. `undecided`: a comparison would need
-/// more measurements.
+/// more measurements. `reader_gone`: 128 + SIGPIPE, as a shell shows a program that ends by that signal.
 enum ExitCode {
     done = 0,
     answer_is_no = 1,
@@ -22,7 +22,8 @@ enum ExitCode {
     nothing_feasible = 4,
     without_results = 5,
     undecided = 6,
-    stopped = 130
+    stopped = 130,
+    reader_gone = 141
 };
 
 /// What the commands that work on a study have in common.
@@ -187,7 +188,7 @@ struct BenchArguments : LoadTestArguments {
     std::optional<double> rate{};
     std::size_t warmup = 0;                    ///< requests before, which are not counted
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
-    std::vector<double> sweep{};               ///< these concurrencies, one after the other: what `capacity --concurrency --sweep` does
+    std::vector<double> sweep{};               ///< these, one after the other: `capacity --concurrency --sweep`
     std::string backend{}, dataset_name{};     ///< as vLLM's benchmark writes them
     std::optional<std::size_t> random_input{}, random_output{};
     std::optional<double> ttft_limit_seconds{}, tpot_limit_seconds{}, latency_limit_seconds{};

@@ -4,12 +4,14 @@
 #include "commands.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/version.hpp"
 
 #include <fmt/core.h>
 #include <boost/version.hpp>
 
+#include <algorithm>
 #include <array>
 #include <string_view>
 #include <utility>
@@ -18,15 +20,16 @@
 namespace autotune {
 namespace {
 
-constexpr std::array<std::pair<int, std::string_view>, 8> exit_codes{{
+constexpr std::array<std::pair<int, std::string_view>, 9> exit_codes{{
     {done, "done, whatever the verdict on passing configurations: recommended, keep the default, inconclusive"},
-    {answer_is_no, "the answer is no: an invalid study, an unsound result, nothing to explain"},
-    {usage_error, "usage or file error"},
+    {answer_is_no, "the answer is no: `validate` of an invalid study, an unsound result, nothing to explain"},
+    {usage_error, "usage or file error: a wrong option, a file that cannot be read; an invalid study, unless `validate` was asked"},
     {environment_error, "environment error"},
     {nothing_feasible, "nothing feasible found: no configuration passes"},
     {without_results, "a file for `audit` or `import` has no results; the others were read. 1 takes precedence"},
     {undecided, "`compare` is undecided after all pairs; `capacity` found no load that breaks the limits"},
     {stopped, "stopped by the user"},
+    {reader_gone, "what reads standard output ended first, such as `head -1`. A run goes on to its end all the same"},
 }};
 
 /// The words that an option takes, where it takes only these.
@@ -52,6 +55,35 @@ std::string words_joined(const std::vector<std::string>& words, const std::strin
     return result;
 }
 
+bool takes_several(const CLI::Option& option) { return option.get_items_expected_max() > 1; }
+
+/// What stands for an option's value: its words, `N`, `NUMBER`, `TIME` or `VALUE`; empty: it takes none.
+std::string value_text(const CLI::Option& option) {
+    if (!takes_value(option)) return "";
+    const std::string type = option.get_type_name();  // UINT:INTEGER
+    const auto is = [&](const char* part) { return type.find(part) != std::string::npos; };
+    const auto words = words_of(option);
+    std::string text = !words.empty() ? words_joined(words, "|") : is("TIME") ? "TIME" : is("INT") ? "N" : is("FLOAT") ? "NUMBER" : "VALUE";
+    if (option.get_delimiter() != '\0') text += std::string(1, option.get_delimiter()) + "...";
+    else if (takes_several(option) && option.get_allow_extra_args()) text += "...";
+    return option.get_items_expected_min() == 0 ? "[" + text + "]" : text;
+}
+
+/// The description, and behind it the bounds, the default, and whether the option has to be there.
+std::string option_described(const CLI::Option& option) {
+    std::string text = option.get_description();
+    const std::string type = option.get_type_name();
+    if (const auto range = type.find(" in ["); range != std::string::npos) {
+        std::string bounds = type.substr(range + 5, type.find(']', range) - range - 5);  // 1 - 65535
+        if (const auto between = bounds.find(" - "); between != std::string::npos) bounds.replace(between, 3, " to ");
+        text += ", " + bounds;
+    }
+    if (const std::string usual = option.get_default_str(); !usual.empty()) text += " (default: " + usual + ")";
+    if (takes_several(option) && !option.get_allow_extra_args()) text += " (can be repeated)";
+    if (option.get_required() && !option.get_positional()) text += " (required)";
+    return text;
+}
+
 /// `--help`, `-h`: as they are typed.
 std::vector<std::string> spellings(const CLI::Option& option) {
     std::vector<std::string> result;
@@ -59,6 +91,23 @@ std::vector<std::string> spellings(const CLI::Option& option) {
     for (const std::string& name : option.get_lnames()) result.push_back("--" + name);
     return result;
 }
+
+class PlainFormatter : public CLI::Formatter {
+public:
+    std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
+        return is_positional ? option->get_name(true) : words_joined(spellings(*option), ", ");
+    }
+    std::string make_option_opts(const CLI::Option* option) const override {
+        const bool positional = spellings(*option).empty();
+        const std::string value = positional ? "" : value_text(*option);
+        return value.empty() ? "" : " " + value;
+    }
+    std::string make_option_desc(const CLI::Option* option) const override { return option_described(*option); }
+    std::string make_usage(const CLI::App* app, std::string name) const override {
+        const auto path = name.rfind('/', name.find(' '));  // the program as it was called, without its folder
+        return CLI::Formatter::make_usage(app, path == std::string::npos ? name : name.substr(path + 1));
+    }
+};
 
 std::vector<const CLI::App*> commands_of(const CLI::App& app) {
     return app.get_subcommands([](const CLI::App*) { return true; });
@@ -228,16 +277,21 @@ std::string roff_options(const CLI::App& app) {
         for (const CLI::Option* option : options_of(app, positional)) {
             std::string names = positional ? "\\fI" + for_roff(option->get_name(true)) + "\\fR" : "";
             for (const std::string& one : spellings(*option)) names += (names.empty() ? "\\fB" : ", \\fB") + for_roff(one) + "\\fR";
-            if (!positional && takes_value(*option)) {
-                const auto words = words_of(*option);
-                names += words.empty() ? " \\fIVALUE\\fR" : " " + for_roff(words_joined(words, "|"));
-            }
-            out += ".TP\n" + names + "\n" + for_roff(option->get_description()) + "\n";
+            if (const std::string value = positional ? "" : value_text(*option); !value.empty())
+                names += words_of(*option).empty() ? " \\fI" + for_roff(value) + "\\fR" : " " + for_roff(value);
+            out += ".TP\n" + names + "\n" + for_roff(option_described(*option)) + "\n";
         }
     return out;
 }
 
 }  // namespace
+
+std::shared_ptr<CLI::FormatterBase> plain_help() {
+    auto result = std::make_shared<PlainFormatter>();
+    constexpr std::size_t column = 34;
+    result->column_width(column);
+    return result;
+}
 
 std::string completion_script(const CLI::App& app, const std::string& shell) {
     if (shell == "bash") return bash_script(app);
@@ -260,6 +314,36 @@ std::string manual_page(const CLI::App& app) {
         ".SH ENVIRONMENT\n.TP\n.B NO_COLOR\nno colours on a terminal\n.TP\n.B SERVETUNE_SEARCH_SPACES\nthe folder with engines, workloads, "
         "models and hardware\n.TP\n.B SERVETUNE_TOKEN\nwhat a reader of a page has to know that others reach\n";
     return out;
+}
+
+std::string complaint_of(const CLI::App& app, const CLI::ParseError& error, std::span<const char* const> words) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : commands_of(app)) names.push_back(command->get_name());
+    const CLI::App* command = &app;
+    std::string called = "autotune";
+    std::string what = error.what();
+    const CLI::Option* before = nullptr;  // whose value the next word is
+    for (const std::string word : words.subspan(std::min<std::size_t>(1, words.size()))) {
+        const std::string name = word.substr(0, word.find('='));
+        if (std::exchange(before, nullptr) != nullptr || word == "--") continue;
+        if (word.starts_with("--")) {
+            const auto known = all_spellings(*command);
+            const CLI::Option* option = command->get_option_no_throw(name);
+            if (option == nullptr) {
+                what = "there is no option " + name + "; nearest: " + servetune::listed(servetune::nearest_first(name, known), 3);
+                break;
+            }
+            if (takes_value(*option) && option->get_items_expected_min() > 0 && word == name) before = option;
+        } else if (command == &app && !word.starts_with('-')) {
+            if (std::find(names.begin(), names.end(), word) == names.end()) {
+                what = "there is no command '" + word + "'; nearest: " + servetune::listed(servetune::nearest_first(word, names), 3);
+                break;
+            }
+            command = app.get_subcommand(word);
+            called += " " + word;
+        }
+    }
+    return fmt::format("{}: {}\n{} --help says more\n", called, what, called);
 }
 
 std::string exit_codes_text() {

@@ -31,6 +31,8 @@ using namespace servetune;
 
 namespace {
 
+constexpr std::string_view layers_on_gpus = "gpu_layers";  ///< the concept
+
 struct InitFound {
     std::vector<std::string> known, installed;
     std::vector<std::string> gpus;
@@ -132,8 +134,9 @@ std::string name_of_study(const std::filesystem::path& output) {
 }
 
 /// `layout`: devices that the model is spread over, by the parameter of this name; 1: it fits one, or nobody knows.
+/// `leave_gpus`: the parameter that becomes 0 so that no GPU is used; empty: none.
 std::string study_text(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, bool has_preset,
-                       const std::string& spread_by, std::size_t layout) {
+                       const std::string& spread_by, std::size_t layout, const std::string& leave_gpus = "") {
     const std::string file = arguments.output.string();
     const bool attaches = !arguments.attach.empty();
     std::string out = fmt::format(
@@ -145,7 +148,8 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
         out += answers.gpus > 1 ? fmt::format("hardware: {{device: {}, count: {}}}\n", yaml_text(answers.hardware), answers.gpus)
                                 : fmt::format("hardware: {}\n", yaml_text(answers.hardware));
     } else {
-        if (!found.gpus.empty()) out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
+        if (!found.gpus.empty() && answers.gpus > 0)
+            out += "# nvidia-smi finds a GPU here that servetune has no figures of, so there is no `hardware`.\n";
         if (answers.gpus > 1) out += fmt::format("machine: {{count: {}}}\n", answers.gpus);
     }
     out += "# The traffic that it is tuned for: make it as much like yours as you can.\n";
@@ -166,6 +170,7 @@ std::string study_text(const InitAnswers& answers, const InitFound& found, const
         out +=
             fmt::format("# By the cost model one device is too small: the model is spread over {0}, in every trial.\nspace: {{{1}: {0}}}\n",
                         layout, spread_by);
+    if (!leave_gpus.empty()) out += "# --gpus 0: the GPUs of this machine stay unused.\nspace: {" + leave_gpus + ": 0}\n";
     out += fmt::format("# When it ends: so many trials, or a time (8h), or both (30 trials, 8h).\nbudget: {}\n", answers.budget);
     out += attaches ? fmt::format("evaluator: {{attach: {}}}\n", yaml_text(arguments.attach))
                     : "# Each trial starts the engine on this machine, load-tests it and ends it.\nevaluator: deploy\n";
@@ -223,11 +228,26 @@ std::size_t devices_needed(const InitAnswers& answers, const InitFound& found, c
     return 1;
 }
 
-/// The parameter that spreads a model over devices; empty: the engine has none.
-std::string spreading_parameter(const Engine& engine) {
+/// The engine's parameter of a concept; empty: it has none.
+std::string parameter_of(const Engine& engine, std::string_view called) {
     for (const EngineParameter& one : engine.parameters)
-        if (one.parameter.concept_name == "tensor_parallel_size") return one.parameter.name;
+        if (one.parameter.concept_name == called) return one.parameter.name;
     return "";
+}
+
+/// Whether it can leave the GPUs alone and serve from a CPU with the same program: it says how many layers go to GPUs.
+bool serves_without_gpus(const Engine& engine) { return !parameter_of(engine, layers_on_gpus).empty(); }
+
+/// Throws UsageError where `--gpus 0` is no answer.
+void check_without_gpus(const InitArguments& arguments, const std::string& engine, const Catalogue& catalogue) {
+    if (arguments.gpus != std::size_t{0} || !arguments.attach.empty()) return;
+    std::vector<std::string> can;
+    for (const Engine& one : catalogue.engines())
+        if (serves_without_gpus(one)) can.push_back(one.name);
+    if (std::find(can.begin(), can.end(), engine) == can.end())
+        throw UsageError("--gpus 0: " + engine + " needs at least one GPU; for a CPU alone: --engine " + listed(can));
+    if (!arguments.hardware.empty())
+        throw UsageError("--gpus 0 and --hardware " + arguments.hardware + " contradict each other: leave one out");
 }
 
 InitAnswers answered(const InitArguments& arguments, const InitFound& found, const Catalogue& catalogue) {
@@ -243,6 +263,8 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
     answers.engine = questions.answer(arguments.engine, "1. Engine (" + listed(found.known) + ")",
                                       found.installed.empty() ? "" : found.installed.front(),
                                       [&](const std::string& said) { return engine_answered(said, found, catalogue); });
+    check_without_gpus(arguments, answers.engine, catalogue);
+    const bool no_gpus = arguments.gpus == std::size_t{0};
     answers.model = questions.answer(arguments.model, "2. Model: a name on the hub, a folder or a file",
                                      server ? server->models.front() : "", [](const std::string& said) {
                                          if (said.empty()) throw UsageError("which model is served? Say it with --model");
@@ -250,9 +272,10 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
                                          const bool here = !said.starts_with('/') && std::filesystem::exists(said, unknown);
                                          return here ? std::filesystem::absolute(said).lexically_normal().string() : said;
                                      });
-    answers.hardware =
-        questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware,
-                         [&](const std::string& said) { return said.empty() ? said : catalogue.hardware(lower_case(said)).name; });
+    if (!no_gpus)
+        answers.hardware =
+            questions.answer(arguments.hardware, "3. Hardware, such as h100-sxm; empty: none that is known", found.hardware,
+                             [&](const std::string& said) { return said.empty() ? said : catalogue.hardware(lower_case(said)).name; });
     answers.gpus = arguments.gpus.value_or(std::max<std::size_t>(found.gpus.size(), answers.hardware.empty() ? 0 : 1));
     const bool small = answers.gpus == 0;  // a CPU: a load test of a large machine would take hours
     answers.traffic =
@@ -275,13 +298,15 @@ int init(const InitArguments& arguments) {
     const InitFound found = look_around(catalogue);
     const InitAnswers answers = answered(arguments, found, catalogue);
     const bool has_preset = quick_knows(catalogue, answers.engine);
-    const std::string spread_by = spreading_parameter(catalogue.engine(answers.engine));
+    const std::string spread_by = parameter_of(catalogue.engine(answers.engine), "tensor_parallel_size");
     const std::optional<std::string> before =
         std::filesystem::exists(arguments.output, unknown) ? std::optional(read_file(arguments.output)) : std::nullopt;
     const auto checked = [&] {
         try {
             const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by);
-            write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, layout));
+            const bool leaves_gpus = arguments.gpus == std::size_t{0} && arguments.attach.empty() && !found.gpus.empty();
+            write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, layout,
+                                                    leaves_gpus ? parameter_of(catalogue.engine(answers.engine), layers_on_gpus) : ""));
             return set_up(load_study(arguments.output, catalogue));
         } catch (const Error& error) {  // what is no study is not left behind
             if (before) write_file(arguments.output, *before);

@@ -2,6 +2,7 @@
 #include "commands.hpp"
 #include "output.hpp"
 #include "plan.hpp"
+#include "run_log.hpp"
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
@@ -16,6 +17,7 @@
 #include "servetune/study_file/flag_facts.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -234,6 +236,28 @@ std::string_view ended_because(const StudySetup& setup, const std::vector<Trial>
     return finished ? name_in(stop_reasons, StopReason::strategy_finished) : "";
 }
 
+/// What became of the last run, of a study that has not ended; lines. The journal cannot hold it: where it could be
+/// written, there was room.
+std::string last_run_text(const std::filesystem::path& folder) {
+    if (somebody_writes(folder)) return "  a run is under way\n";
+    std::string text;
+    const std::string how = last_end(folder);
+    const std::string error = std::string(name_in(stop_reasons, StopReason::error)) + " ";
+    if (how.starts_with(error)) text += "  the last run stopped: " + how.substr(error.size()) + "\n";
+    std::error_code unknown;
+    constexpr std::uintmax_t enough = 1U << 20U;
+    const std::filesystem::space_info disk = std::filesystem::space(folder, unknown);
+    if (!unknown && disk.available < enough)
+        text += fmt::format("  the disk of {} is full: {} KiB are free; make room first\n", folder.string(), disk.available >> 10U);
+    return text + "  no run is under way; 'autotune run' goes on\n";
+}
+
+/// Whether it is no folder and this process may read it. It is not opened: a pipe is read once.
+bool can_be_read(const std::filesystem::path& file) {
+    std::error_code unknown;
+    return access(file.c_str(), R_OK) == 0 && !std::filesystem::is_directory(file, unknown);
+}
+
 /// A damaged journal and a full disk are the environment's, as in `run`.
 int rescue_journal(const std::filesystem::path& folder) {
     try {
@@ -258,6 +282,7 @@ int validate(const ValidateArguments& arguments) {
     try {
         return print_validation(set_up(arguments.load()), Catalogue::standard(), arguments);
     } catch (const Error& error) {
+        if (!can_be_read(arguments.study)) throw;  // nothing is known of the study: main says why, as for other commands
         if (arguments.json) put_json(OrderedJson{{"valid", false}, {"error", error.what()}, {"problems", lines_of(error.what())}});
         else put(stderr, "{}\n", complaint_of(error));
         return answer_is_no;
@@ -285,6 +310,7 @@ int status(const StatusArguments& arguments) {
         if (!trial.told())
             put(stdout, "  pending: trial {}{}: {} ({})\n", trial.id, trial.started_at ? ", started" : "", trial.configuration.text(),
                 trial.why);
+    if (ended_because(setup, trials).empty()) put(stdout, "{}", last_run_text(folder));
     const Headline headline = headline_of(setup, trials);
     put(stdout, "  so far: {}.{}{}\n", headline.title, headline.reason.empty() ? "" : " " + headline.reason,
         headline.advice.empty() ? "" : " " + headline.advice);

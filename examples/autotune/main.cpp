@@ -15,6 +15,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <span>
 #include <sstream>
 
 namespace {
@@ -131,8 +132,9 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
     command->add_option("--from", arguments.from, "The lowest load that is tried")->check(positive_number());
     command->add_option("--to", arguments.to, "The highest, which is tried first (default: all requests at once)")
         ->check(positive_number());
-    command->add_option("--points", arguments.points, "Loads that are tried at most (6)")->check(CLI::Range(2, 50));
-    command->add_option("--within", arguments.within, "How closely the load is wanted, relative (0.02)")->check(CLI::Range(0.001, 0.5));
+    command->add_option("--points", arguments.points, "Loads that are tried at most (default: 6)")->check(CLI::Range(2, 50));
+    command->add_option("--within", arguments.within, "How closely the load is wanted, relative (default: 0.02)")
+        ->check(CLI::Range(0.001, 0.5));
     command->add_option("--sweep", arguments.sweep, "These loads, such as 1,2,4,8, and no search")
         ->delimiter(',')
         ->check(positive_number());
@@ -144,6 +146,7 @@ CLI::App* add_capacity_command(CLI::App& app, CapacityArguments& arguments) {
 int dispatch(int argc, char** argv) {
     CLI::App app{"autotune finds, on your own GPU, model and traffic, the launch flags that make an LLM serving engine fastest."};
     app.set_version_flag("--version", version_text());
+    app.formatter(plain_help());
     app.footer(exit_codes_text());
     app.require_subcommand(1);
 
@@ -216,7 +219,7 @@ int dispatch(int argc, char** argv) {
         app.add_subcommand("export", "The trials of a study as a table of measured configurations, as JSON lines, or for Optuna");
     export_command->add_option("STUDY", export_arguments.study, "The study's YAML file")->required();
     add_directory(export_command, export_arguments);
-    export_command->add_option("--format", export_arguments.format, "csv, jsonl or optuna (an SQLite storage)")
+    export_command->add_option("--format", export_arguments.format, "The format; optuna is an SQLite storage")
         ->check(CLI::IsMember({"csv", "jsonl", "optuna"}))
         ->capture_default_str();
     export_command->add_option("--output", export_arguments.output, "The file (default: standard output)");
@@ -224,7 +227,7 @@ int dispatch(int argc, char** argv) {
     CLI::App* recommend_command =
         add_study_command(app, "recommend", "What a study recommends, as a file that starts it", recommend_arguments);
     add_directory(recommend_command, recommend_arguments);
-    recommend_command->add_option("--as", recommend_arguments.as, "shell, systemd, compose, kubernetes or slurm")
+    recommend_command->add_option("--as", recommend_arguments.as, "What the file is for")
         ->check(CLI::IsMember({"shell", "systemd", "compose", "kubernetes", "slurm"}))
         ->capture_default_str();
     recommend_command->add_option("--output", recommend_arguments.output, "Write it, and files that belong to it, into this folder");
@@ -345,12 +348,14 @@ int dispatch(int argc, char** argv) {
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {
+        if (error.get_exit_code() != 0) {
+            put_text(stderr, complaint_of(app, error, std::span<const char* const>(argv, static_cast<std::size_t>(argc))));
+            return usage_error;
+        }
         std::ostringstream out;
-        std::ostringstream err;
-        const int code = app.exit(error, out, err);
+        app.exit(error, out, out);
         put_text(stdout, out.str());
-        put_text(stderr, err.str());
-        return code == 0 ? done : usage_error;
+        return done;
     }
     if (app.got_subcommand("run")) {
         if (run_serve->count() > 0 && (!run_arguments.serve || run_serve->results().empty() || run_serve->results().front() == "true"))

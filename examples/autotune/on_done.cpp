@@ -17,8 +17,11 @@ using namespace servetune;
 
 void tell_that_it_is_done(const std::vector<std::string>& words, const RunEnd& end) {
     if (words.empty()) return;
-    const std::array<std::pair<std::string_view, std::string>, 4> values{
-        {{"{study}", end.study}, {"{verdict}", end.verdict}, {"{reason}", end.reason}, {"{report}", end.report.string()}}};
+    const std::array<std::pair<std::string_view, std::string>, 5> values{{{"{study}", end.study},
+                                                                          {"{outcome}", end.outcome},
+                                                                          {"{verdict}", end.verdict},
+                                                                          {"{reason}", end.reason},
+                                                                          {"{report}", end.report.string()}}};
     ProcessOptions options;
     for (const std::string& word : words) {
         std::string filled;

@@ -123,9 +123,12 @@ std::string Plan::text() const {
 
 std::string Plan::trials_text() const {
     std::string result;
+    const std::string again_text =
+        again == 0 ? "" : fmt::format(", {} of them the default again", again == 1 ? "one" : std::to_string(again));
     if (by_time) result += done > 0 ? fmt::format("{} trials are done, more as time allows", done) : "as many trials as time allows";
     else if (done > 0) result += fmt::format("{} trials are done, {} left", done, trials);
-    else result += fmt::format("at most {} trial{}", trials, trials == 1 ? "" : "s");
+    else result += fmt::format("at most {} trial{}{}", trials, trials == 1 ? "" : "s", again_text);
+    if (report_trials > 0 && !by_time) result += fmt::format(", then {} with the report's workloads", report_trials);
     const auto all = trial_seconds && !by_time ? std::optional(*trial_seconds * static_cast<double>(trials + report_trials)) : std::nullopt;
     if (all && (!at_most_seconds || *all <= *at_most_seconds))
         result += fmt::format(", {}{} ({})", *all < 1 ? "" : "about ", time_text(*all), source);
@@ -138,8 +141,15 @@ std::string Plan::trials_text() const {
     return result;
 }
 
+std::size_t default_again_trials(const StudySetup& setup) {
+    const std::size_t every = setup.file.default_again_every();
+    if (setup.file.strategy.name != "exhaustive" || every == 0 || !setup.problem->replicates_inform) return 0;
+    constexpr double enough = 1e6;  // sizes of spaces may be larger than any integer
+    return 1 + static_cast<std::size_t>(std::min(enough, (setup.problem->feasible.size() - 1) / static_cast<double>(every)));
+}
+
 std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget, std::size_t repeated) {
-    const double each_once = setup.problem->feasible.size() + static_cast<double>(repeated);
+    const double each_once = setup.problem->feasible.size() + static_cast<double>(std::max(repeated, default_again_trials(setup)));
     if (setup.file.strategy.name == "exhaustive" && each_once < static_cast<double>(budget.trials))
         return static_cast<std::size_t>(each_once);
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
@@ -183,6 +193,7 @@ Plan plan_of(const StudySetup& setup, const std::filesystem::path& folder) {
     const auto most = most_trials(setup, file.budget);
     plan.by_time = !most;
     plan.trials = most.value_or(0) - std::min(most.value_or(0), plan.done);
+    if (most && plan.done == 0 && *most < file.budget.trials) plan.again = default_again_trials(setup);
     plan.report_trials = 2 * file.report_workloads.size();
     if (std::isfinite(file.budget.wall_clock_seconds)) plan.at_most_seconds = file.budget.wall_clock_seconds;
     if (file.budget_until) {

@@ -14,6 +14,7 @@ namespace autotune {
 struct Plan {
     double configurations = 0;
     std::size_t trials = 0;                   ///< of the search, at most, that are left to do
+    std::size_t again = 0;                    ///< of these, measurements of the default again, where each configuration is tried once
     bool by_time = false;                     ///< only the clock bounds them
     std::size_t done = 0;                     ///< that the study's folder has already
     std::size_t report_trials = 0;            ///< of the report workloads, beside those
@@ -31,8 +32,12 @@ struct Plan {
 /// Looks at the study's folder where there is one, at the cost model where it knows model and hardware.
 Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
+/// How often the default is measured again in a search that tries each configuration once (`default_again_is_due`).
+std::size_t default_again_trials(const servetune::StudySetup& setup);
+
 /// The trials after which a search ends at the latest: those of its budget, or each configuration once; nothing where
-/// only a time bounds them. `repeated`: trials of configurations that had one already.
+/// only a time bounds them. `repeated`: trials of configurations that had one already; at least those of the default
+/// that are due.
 std::optional<std::size_t> most_trials(const servetune::StudySetup& setup, const servetune::Budget& budget, std::size_t repeated = 0);
 
 /// How a study differs from the one that its folder holds, for a person; empty: in nothing, or there is none.

@@ -58,7 +58,10 @@ std::string Progress::left() const {
     spent.run_seconds = steady_seconds() - began_;
     spent.at_once = at_once_;
     const double seconds = seconds_left(budget_, spent, unix_seconds());
-    return std::isfinite(seconds) ? "at most " + duration(seconds) + " left" : "";
+    if (!std::isfinite(seconds)) return "";
+    const bool all_tried = spent.searched >= spent.most.value_or(budget_.trials);
+    if (all_tried || spent.run_seconds >= budget_.wall_clock_seconds) return "search done";
+    return seconds < 1 ? "less than 1 s left" : "at most " + duration(seconds) + " left";
 }
 
 Spent spent_in(const StudySetup& setup, const Budget& budget, std::span<const Trial> history) {

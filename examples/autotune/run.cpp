@@ -47,6 +47,15 @@ void print_conclusion(const Headline& headline, const Summary& summary, const st
     put(stdout, "report: {}\n        {}\n", (folder / "report.md").string(), (folder / "report.html").string());
 }
 
+/// What a file holds; empty: it cannot be read.
+std::string text_kept_in(const std::filesystem::path& file) {
+    try {
+        return read_file(file);
+    } catch (const IoError&) {
+        return "";
+    }
+}
+
 /// What a run would do. Nothing is started or written.
 int print_plan(const StudySetup& setup, const std::filesystem::path& folder) {
     std::vector<std::string> warnings = setup.file.warnings;
@@ -136,17 +145,17 @@ int run(const RunArguments& arguments) {
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
         summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, signals.token(), &*log)
                                          : WorkersRun(study, *setup.problem, evaluators, budget, &*log, say).run(signals.token());
-        log->say(fmt::format("ends: {} {}", name_in(stop_reasons, summary.reason), summary.message));
+        log->ends(name_in(stop_reasons, summary.reason), summary.message);
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here
         log.reset();
         progress.reset();
     }
     const std::string_view reason = name_in(stop_reasons, summary.reason);
-    const auto tell = [&](const std::string& verdict) {
+    const auto tell = [&](const std::string& verdict, std::string_view outcome = "error") {
         if (summary.reason != StopReason::stopped_by_user)  // who stopped it knows
-            tell_that_it_is_done(setup.file.on_done,
-                                 {setup.file.name, setup.file.secrets(verdict), std::string(reason), folder / "report.html"});
+            tell_that_it_is_done(setup.file.on_done, {setup.file.name, setup.file.secrets(verdict), std::string(outcome),
+                                                      std::string(reason), folder / "report.html"});
     };
     if (summary.reason == StopReason::error) {
         complain("autotune: {}", summary.message);
@@ -161,6 +170,7 @@ int run(const RunArguments& arguments) {
         return environment_error;
     }
     const Reports reports = all_reports(setup, study.trials(), reason);
+    const bool is_new = reports.json + "\n" != text_kept_in(folder / "report.json");
     try {
         write_file(folder / "report.md", reports.markdown);
         write_file(folder / "report.json", reports.json + "\n");
@@ -180,7 +190,8 @@ int run(const RunArguments& arguments) {
     else if (summary.reason == StopReason::stopped_by_user)
         put(stdout, "stopped; what was told is kept in {}, 'autotune run' goes on there\n", folder.string());
     else print_conclusion(headline, summary, folder);
-    tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason));
+    if (is_new)
+        tell(headline.title + "." + (headline.reason.empty() ? "" : " " + headline.reason), name_in(conclusions, headline.conclusion));
     if (summary.reason == StopReason::stopped_by_user) return stopped;
     return summary.recommendation.best ? done : nothing_feasible;
 }

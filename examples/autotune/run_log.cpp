@@ -11,6 +11,8 @@
 #include <spdlog/sinks/rotating_file_sink.h>
 
 #include <algorithm>
+#include <fstream>
+#include <string_view>
 
 namespace autotune {
 
@@ -20,6 +22,7 @@ namespace {
 
 constexpr std::size_t file_bytes = 5UL << 20UL;
 constexpr std::size_t older_files = 3;
+constexpr std::string_view ending = " ends: ";  // behind the time, before reason and message
 
 std::string text_of_outcome(const Trial& trial) {
     if (const Failure* failure = trial.failure()) return fmt::format("{}: {}", name_in(failure_kinds, failure->kind), failure->message);
@@ -33,6 +36,22 @@ std::string text_of_outcome(const Trial& trial) {
 }
 
 }  // namespace
+
+std::string last_end(const std::filesystem::path& folder) {
+    constexpr std::streamoff enough = 64 << 10;
+    std::error_code unknown;
+    const std::filesystem::path file = folder / "run.log";
+    if (!std::filesystem::is_regular_file(file, unknown)) return "";
+    std::ifstream log(file, std::ios::binary);
+    const auto size = static_cast<std::streamoff>(std::filesystem::file_size(file, unknown));
+    if (!unknown && size > enough) log.seekg(size - enough);
+    std::string last;
+    for (std::string line; std::getline(log, line);)
+        if (!line.empty()) last = std::move(line);
+    const auto after_time = last.find(' ');
+    if (after_time == std::string::npos || last.compare(after_time, ending.size(), ending) != 0) return "";
+    return last.substr(after_time + ending.size());
+}
 
 RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next) {
     const std::filesystem::path file = folder / "run.log";
@@ -58,6 +77,8 @@ RunLog::RunLog(const std::filesystem::path& folder, Observer* next) : next_(next
 }
 
 RunLog::~RunLog() = default;
+
+void RunLog::ends(std::string_view reason, const std::string& message) { say(fmt::format("{}{} {}", ending.substr(1), reason, message)); }
 
 void RunLog::say(const std::string& line) {
     if (logger_) logger_->info("{}", printable_line(secrets()(line)));

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 namespace spdlog {
 class logger;
@@ -25,6 +26,8 @@ public:
     RunLog& operator=(const RunLog&) = delete;
 
     void say(const std::string& line);
+    /// The last line of a run.
+    void ends(std::string_view reason, const std::string& message);
 
     void resumed(std::span<const servetune::Trial> history) override;
     void started(const servetune::Trial& trial) override;
@@ -34,5 +37,9 @@ private:
     std::shared_ptr<spdlog::logger> logger_{};  ///< null: it cannot be written
     servetune::Observer* next_;
 };
+
+/// How the last run of a study's folder ended, as the last line of its log says: reason and message. Empty: it says
+/// nothing, because a run is under way, was killed, or could not write its log.
+std::string last_end(const std::filesystem::path& folder);
 
 }  // namespace autotune

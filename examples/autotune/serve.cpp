@@ -7,38 +7,13 @@
 
 #include "servetune/base/error.hpp"
 
-#include <sys/stat.h>
-#include <sys/sysmacros.h>
-
 #include <csignal>
-#include <fstream>
-#include <sstream>
 
 namespace autotune {
 
 using namespace servetune;
 
 namespace {
-
-/// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a run from starting.
-bool somebody_writes(const std::filesystem::path& folder) {
-    struct stat seen {};
-    if (stat((folder / "study.lock").c_str(), &seen) != 0) return false;
-    std::ostringstream file;
-    file << std::hex;
-    const auto two = [&](unsigned number) {
-        if (number < 16) file << '0';
-        file << number;
-    };
-    two(major(seen.st_dev));
-    file << ':';
-    two(minor(seen.st_dev));
-    file << ':' << std::dec << seen.st_ino;
-    std::ifstream locks("/proc/locks");
-    for (std::string line; std::getline(locks, line);)
-        if (line.find("FLOCK") != std::string::npos && line.find(" " + file.str() + " ") != std::string::npos) return true;
-    return false;
-}
 
 /// STUDY may be the study's folder, where its file lies beside that: `tune` beside `tune.yaml`.
 StudyArguments with_file_beside(StudyArguments arguments) {

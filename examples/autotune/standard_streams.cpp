@@ -5,6 +5,7 @@
 #include "output.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,6 +13,15 @@
 #include <system_error>
 
 namespace autotune {
+namespace {
+
+/// Whether standard output leads to a pipe or socket that nobody reads any more.
+bool no_reader_is_left() noexcept {
+    pollfd output{STDOUT_FILENO, POLLOUT, 0};
+    return poll(&output, 1, 0) == 1 && (output.revents & (POLLERR | POLLHUP)) != 0;
+}
+
+}  // namespace
 
 void occupy_standard_streams() noexcept {
     for (int stream = STDIN_FILENO; stream <= STDERR_FILENO; ++stream) {
@@ -27,6 +37,7 @@ int with_output_written(int code) noexcept {
     const bool failed_before = std::ferror(stdout) != 0;
     if (std::fflush(stdout) == 0 && !failed_before) return code;
     const int error = errno;
+    if (error == EPIPE || no_reader_is_left()) return code == done ? reader_gone : code;
     try {
         complain("autotune: cannot write all of the output to standard output{}",
                  error == 0 ? "" : ": " + std::generic_category().message(error));

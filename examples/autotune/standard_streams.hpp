@@ -8,7 +8,8 @@ namespace autotune {
 /// the closed stream would be.
 void occupy_standard_streams() noexcept;
 
-/// `code`, or environment_error, with a message, where what was printed has not all reached standard output.
+/// `code`, or environment_error, with a message, where what was printed has not all reached standard output. Without a
+/// message where its reader has gone: then reader_gone in place of `done`.
 int with_output_written(int code) noexcept;
 
 }  // namespace autotune

@@ -6,8 +6,12 @@
 #include "servetune/base/error.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <cstdio>
+#include <fstream>
+#include <sstream>
 
 namespace autotune {
 
@@ -19,6 +23,25 @@ SqliteJournal read_journal(const StudySetup& setup, const std::filesystem::path&
         put(stderr, "autotune: {} was last written by a study that differs from this one:{}\n", SqliteJournal::file_of(folder).string(),
             changes);
     return journal;
+}
+
+bool somebody_writes(const std::filesystem::path& folder) {
+    struct stat seen {};
+    if (stat((folder / "study.lock").c_str(), &seen) != 0) return false;
+    std::ostringstream file;
+    file << std::hex;
+    const auto two = [&](unsigned number) {
+        if (number < 16) file << '0';
+        file << number;
+    };
+    two(major(seen.st_dev));
+    file << ':';
+    two(minor(seen.st_dev));
+    file << ':' << std::dec << seen.st_ino;
+    std::ifstream locks("/proc/locks");
+    for (std::string line; std::getline(locks, line);)
+        if (line.find("FLOCK") != std::string::npos && line.find(" " + file.str() + " ") != std::string::npos) return true;
+    return false;
 }
 
 void add_earlier_studies(StudyFile& file, const std::vector<std::filesystem::path>& learn_from) {

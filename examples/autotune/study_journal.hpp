@@ -15,6 +15,9 @@ namespace autotune {
 /// Throws IoError.
 servetune::SqliteJournal read_journal(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
+/// Whether a process holds a study's lock, by what the kernel lists: trying to take it could keep a run from starting.
+bool somebody_writes(const std::filesystem::path& folder);
+
 /// Puts the studies of `--learn-from` beside the file's own knowledge. Throws UsageError for a strategy that cannot
 /// learn.
 void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::filesystem::path>& learn_from);

@@ -11,6 +11,7 @@
 #include "servetune/engine/load_level.hpp"
 #include "servetune/load/audit.hpp"
 #include "servetune/load/capacity.hpp"
+#include "servetune/load/failed_requests.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
 
@@ -36,25 +37,6 @@ std::optional<Failure> fruitless(const LoadTestResult& result) {
     const FailureKind kind =
         most->first == RequestEnd::stalled || most->first == RequestEnd::timed_out ? FailureKind::hung : FailureKind::load_test_failed;
     return Failure{kind, "no request of " + std::to_string(result.run.records.size()) + " succeeded: " + example->error};
-}
-
-/// How requests ended that are no success, with an example of each: ` (2 of 32 failed: 2 timed_out: no token within 30
-/// s)`; empty: there are none.
-std::string failed_requests_text(const std::vector<RequestRecord>& records) {
-    std::map<RequestEnd, std::pair<std::size_t, std::string>> ends;
-    std::size_t failed = 0;
-    for (const RequestRecord& record : records) {
-        if (record.succeeded()) continue;
-        ++failed;
-        auto& [count, example] = ends[record.end];
-        if (count++ == 0) example = record.error;
-    }
-    if (failed == 0) return "";
-    std::string text;
-    for (const auto& [end, what] : ends)
-        text +=
-            (text.empty() ? "" : "; ") + std::to_string(what.first) + " " + std::string(name_in(request_ends, end)) + ": " + what.second;
-    return " (" + std::to_string(failed) + " of " + std::to_string(records.size()) + " requests failed: " + text + ")";
 }
 
 /// An engine that served some requests and then none: more requests stalled than a sound result may miss (1 %), and
@@ -265,7 +247,8 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     }
     for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
         if (failure) return server.changed().value_or(*failure);
-    say(called + " measured in " + seconds_text(result.run.duration_seconds) + failed_requests_text(result.run.records));
+    const std::string failed = failed_requests_text(result.run.records);
+    say(called + " measured in " + seconds_text(result.run.duration_seconds) + (failed.empty() ? "" : " (" + failed + ")"));
     Measurement measured{metrics_of(result.statistics), result.validity};
     add_power_of(result.run, called, measured.metrics);
     return measured;

@@ -213,15 +213,32 @@ void Yaml::fail_wanted(std::string_view wanted) const {
     fail(std::string(wanted) + " wanted, got " + got);
 }
 
+namespace {
+
+/// What may stand in place of an unknown key: those that are spelled alike first; where none is, the required ones and
+/// others that come first in the table.
+std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names, std::span<const Key> known) {
+    constexpr std::size_t few = 8;
+    if (names.empty()) return "none is known here";
+    const std::vector<std::string> nearest = nearest_first(wrong, names);
+    const bool alike = 2 * edit_distance(wrong, nearest.front()) <= wrong.size();
+    if (alike || names.size() <= few) return "known: " + listed(nearest);
+    std::vector<std::string> likely;
+    for (const bool required : {true, false})
+        for (const Key& key : known)
+            if (key.required == required && likely.size() < few) likely.emplace_back(key.name);
+    return "known are " + listed(likely) + " and others: search_spaces/FORMAT.md lists all " + std::to_string(names.size());
+}
+
+}  // namespace
+
 void Yaml::check_keys(std::span<const Key> known) const {
     std::vector<std::string> names;
     for (const Key& key : known) names.emplace_back(key.name);
     AllErrors errors;
     for (const auto& [key, child] : entries())
         if (std::find(names.begin(), names.end(), key) == names.end())
-            errors.in([&, key = key, &child = child] {
-                child.fail(names.empty() ? "unknown key; none is known here" : "unknown key; known: " + listed(nearest_first(key, names)));
-            });
+            errors.in([&, key = key, &child = child] { child.fail("unknown key; " + known_keys_text(key, names, known)); });
     for (const Key& key : known)
         if (key.required) errors.in([&] { (void)at(key); });
     errors.throw_any();

@@ -59,6 +59,7 @@ struct ServingParts {
     std::vector<std::string> mounts{};  ///< models that are paths
     std::int64_t shm_bytes = 0;
     std::string title{};
+    std::vector<std::string> to_change{};  ///< what a person may have to replace or add, a line each
 };
 
 /// RFC 1123: at most 63 of a-z, 0-9 and '-', a letter or digit at both ends.
@@ -181,6 +182,9 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
         if (word.starts_with('/') && (word == file.model || std::filesystem::exists(word))) parts.mounts.push_back(word);
     parts.shm_bytes = deploy != nullptr && deploy->container ? deploy->container->shm_bytes : ContainerOptions{}.shm_bytes;
     parts.title = options.title;
+    if (options.host.empty() && !whole_container)
+        parts.to_change.emplace_back("It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host 0.0.0.0");
+    if (file.model.empty()) parts.to_change.emplace_back("Replace MODEL: the study names none.");
     std::replace(parts.title.begin(), parts.title.end(), '\n', ' ');
     return parts;
 }
@@ -222,7 +226,12 @@ void add_share(ServingParts& parts, const StudySetup& setup, const ArtefactOptio
     parts.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(parts.devices)}};
 }
 
-std::string title_line(const ServingParts& parts) { return parts.title.empty() ? "" : "# " + parts.title + "\n"; }
+/// The title, and what a person may have to change: comments.
+std::string title_line(const ServingParts& parts) {
+    std::string result = parts.title.empty() ? "" : "# " + parts.title + "\n";
+    for (const std::string& note : parts.to_change) result += "# " + note + "\n";
+    return result;
+}
 
 std::string words_of(const std::vector<Word>& words, const std::string& between, std::string (*text)(const Word&)) {
     std::string result;
@@ -264,8 +273,10 @@ std::string shell_text(const AllParts& all) {
 std::string slurm_text(const AllParts& all) {
     const ServingParts& parts = all.front();
     const auto count = static_cast<std::int64_t>(all.size());
-    std::string result = "#!/bin/sh\n" + title_line(parts) + ports_line(all) + "#SBATCH --job-name=" + parts.name +
-                         fmt::format("\n#SBATCH --nodes=1\n#SBATCH --ntasks={}\n", count);
+    std::string result =
+        "#!/bin/sh\n" + title_line(parts) + ports_line(all) +
+        "# Add what your cluster wants, such as --partition, --account and --time, as lines like these:\n#SBATCH --job-name=" + parts.name +
+        fmt::format("\n#SBATCH --nodes=1\n#SBATCH --ntasks={}\n", count);
     if (parts.gpus > 0) result += fmt::format("#SBATCH --gres=gpu:{}\n", count * parts.gpus);
     result += "#SBATCH --output=%x-%j.log\n";
     for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it: sbatch --export=ALL}\"\n";
@@ -404,7 +415,12 @@ Artefact artefact_of(ArtefactKind kind, const StudySetup& setup, const Configura
         const Value* chosen = configuration.find(image_parameter);
         if (chosen != nullptr) options.image = text_of(*chosen);
         else if (deploy != nullptr && deploy->container) options.image = deploy->container->images.front();
-        else throw UsageError("an image is needed that has the engine: --image, or `container` in the study");
+        else {
+            const std::vector<std::string>& images = setup.file.composition->engine_of(configuration).images;
+            throw UsageError("an image is needed that has the engine: --image " + (images.empty() ? "IMAGE" : images.front()) +
+                             (images.empty() || images.front().find(':') != std::string::npos ? "" : ":TAG") +
+                             ", or `container` in the study");
+        }
     }
     const std::int64_t replicas = std::max<std::int64_t>(1, options.replicas);
     const auto* deploy = std::get_if<DeployChoice>(&setup.file.measuring);

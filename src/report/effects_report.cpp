@@ -26,12 +26,12 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
     std::string out = "## What the parameters do\n\n";
     if (!effects.floor().enough()) return out + not_said(effects.floor()) + "\n\n";
     if (!effects.learned())
-        return out + fmt::format("Nothing is known of {} configurations: the interval of every measured level holds 0.\n\n",
+        return out + fmt::format("{} configurations were measured, and none of the effects is proven: every 95 % interval includes 0.\n\n",
                                  effects.floor().measured);
     out += fmt::format(
-        "Over the space as a whole, by the models of {} configurations: {} with one parameter at this level against the average of its "
-        "levels, all else "
-        "alike (docs/explanation/optimizer.md). The intervals of the list hold all together with 95 %.\n\n"
+        "The models learned from {} configurations what each level of a parameter does to {}. \"gain\" compares the level with the "
+        "average over all levels of the same parameter, while everything else stays as it is "
+        "(docs/explanation/optimizer.md). With a probability of 95 % all intervals of the table are right at once.\n\n"
         "| parameter | level | gain | interval |\n|---|---|---:|---|\n",
         effects.floor().measured, markdown_text(view.setup.problem->objective.leading().metric));
     std::set<std::string> known;
@@ -44,24 +44,27 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
             out += fmt::format("| {} | {}{} | {}{} |\n", markdown_text(effect.parameter), markdown_text(text_of(effect.level)),
                                is_default ? " (default)" : "", range(effect.gain),
                                effect.known()         ? ""
-                               : effect.measured == 0 ? ", not measured"
-                                                      : ", not known");
+                               : effect.measured == 0 ? " (not measured at this level)"
+                                                      : " (not proven: includes 0)");
         } else if (!unknown.ends_with(markdown_text(effect.parameter)))
             unknown += (unknown.empty() ? "" : ", ") + markdown_text(effect.parameter);
     }
     out += '\n';
-    if (!unknown.empty()) out += fmt::format("Not known, the interval of every measured level holds 0: {}.\n\n", unknown);
+    if (!unknown.empty()) out += fmt::format("No effect is proven, as the interval of every measured level includes 0: {}.\n\n", unknown);
     bool any = false;
     for (const PairEffect& pair : effects.pairs()) {
         if (!pair.gain.known()) continue;
-        if (!any) out += "What two do together beyond what each does alone, and its share of the variance over the space:\n\n";
+        if (!any)
+            out +=
+                "Some parameters do more or less together than the sum of what each does alone. How much of all differences in the "
+                "space comes from that, and where it is largest:\n\n";
         any = true;
-        out +=
-            fmt::format("- {} and {}: {:.0f} %; most at {} and {}: {} ({} to {})\n", markdown_text(pair.parameters[0]),
-                        markdown_text(pair.parameters[1]), pair.share * 100, markdown_text(text_of(pair.levels[0])),
-                        markdown_text(text_of(pair.levels[1])), percent(pair.gain.value), percent(pair.gain.low), percent(pair.gain.high));
+        out += fmt::format("- {} and {}: {:.0f} % of the differences; largest at {} and {}: {} (95 % interval {} to {})\n",
+                           markdown_text(pair.parameters[0]), markdown_text(pair.parameters[1]), pair.share * 100,
+                           markdown_text(text_of(pair.levels[0])), markdown_text(text_of(pair.levels[1])), percent(pair.gain.value),
+                           percent(pair.gain.low), percent(pair.gain.high));
     }
-    return out + (any ? "\n" : "No two of them are known to act together.\n\n");
+    return out + (any ? "\n" : "No pair of parameters is known to do more or less together than each does alone.\n\n");
 }
 
 nlohmann::ordered_json effects_json(const Effects& effects) {
@@ -90,7 +93,7 @@ nlohmann::ordered_json effects_json(const Effects& effects) {
 }  // namespace
 
 std::string not_said(const EffectsFloor& floor) {
-    return fmt::format("Not said: {} configurations gave a number, and {} parameters need {} before their effects can be told apart.",
+    return fmt::format("Not known yet: {} configurations have been measured; to tell the effects of {} parameters apart, {} are needed.",
                        floor.measured, floor.varied, floor.needed());
 }
 

@@ -186,12 +186,14 @@ private:
                                      percent(gain["high"].get<double>()), pair["together"].get<std::size_t>())) +
                    "</li>\n";
         }
-        return "<h3>Pairs</h3>\n" + (out.empty() ? "<p>No two of them are known to act together.</p>\n" : "<ul>\n" + out + "</ul>\n");
+        return "<h3>Pairs</h3>\n" + (out.empty()
+                                         ? "<p>No pair of parameters is known to do more or less together than each does alone.</p>\n"
+                                         : "<ul>\n" + out + "</ul>\n");
     }
     [[nodiscard]] std::string no_effects() const {
         if (!page_.effects.is_object() || !page_.effects["main"].empty()) return "";
         return "<p>" +
-               shown(fmt::format("Not said: {} configurations gave a number, and {} are needed before effects can be told apart.",
+               shown(fmt::format("Not known yet: {} configurations have been measured; to tell the effects apart, {} are needed.",
                                  page_.effects["configurations"].get<std::size_t>(), page_.effects["needed"].get<std::size_t>())) +
                "</p>\n";
     }

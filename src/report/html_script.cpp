@@ -315,7 +315,7 @@ const std::string_view html_live_script = R"js(
     const parts = [];
     if (state.phase) parts.push(state.phase);
     if (state.began) parts.push('for ' + duration(Math.max(0, Date.now() / 1000 - state.began)));
-    if (state.left !== null) parts.push('at most ' + duration(state.left) + ' left');
+    if (state.left !== null) parts.push(state.left > 0 ? 'at most ' + duration(state.left) + ' left' : 'a few seconds left');
     set(nowLine, state.ended ? '' : parts.join(', '));
   };
   const chosen = () => ({

@@ -496,7 +496,8 @@ inline constexpr struct StudyKeys {
     Key seed{"seed", is::integer_from<0>, "of the study: what is drawn, and which of equals is asked first (0)"};
     Key notes{"notes", is::list_of<is::text>, "printed at the end of the report"};
     Key on_done{"on_done", is::list_of<is::word>,
-                "a program and its words, run when a run has ended by itself, with {study}, {verdict}, {reason} and {report}"};
+                "a program and its words, run when a run has ended by itself with something new, with {study}, {outcome} (recommended, "
+                "keep_default, inconclusive, nothing_passes or error), {verdict} (a sentence), {reason} and {report}"};
     Key published{"published", is::keyed<keys::published>, "what a published document printed, shown beside ours"};
 } study{};
 

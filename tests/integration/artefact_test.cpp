@@ -88,6 +88,11 @@ TEST_CASE("recommend: the recommended command as a file of each kind") {
     const Ran slurm = study.recommend({"--as", "slurm", "--port", "9000"});
     CHECK(artefact_has(slurm.out, "#SBATCH --job-name=my-study-1\n"));
     CHECK(artefact_has(slurm.out, "#SBATCH --gres=gpu:1\n"));
+    CHECK(artefact_has(slurm.out,
+                       "\n# Add what your cluster wants, such as --partition, --account and --time, as lines like these:\n#SBATCH "));
+    const std::string reach = "\n# It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host 0.0.0.0\n";
+    CHECK(artefact_has(slurm.out, reach));
+    CHECK_FALSE(artefact_has(study.recommend({"--as", "slurm", "--host", "0.0.0.0"}).out, "It listens on"));
     CHECK(artefact_has(slurm.out, "\nexec srun vllm serve Qwen/Qwen3-14B --host 127.0.0.1 --port 9000 --quantization=fp8\n"));
 
     const Ran without = study.recommend({"--as", "compose"});

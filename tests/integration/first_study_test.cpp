@@ -97,6 +97,7 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
         CHECK_FALSE(fs::exists(machine.folder().path() / "study.yaml"));
         return ran.err;
     };
+    CHECK(has(refused("--gpus", "0"), "--gpus 0: vllm needs at least one GPU; for a CPU alone: --engine llama.cpp"));
     CHECK(has(refused("--budget", "8 hours"), "nothing was written; the study would have been wrong: "));
     CHECK(has(refused("--traffic", "512/128"), "--traffic: tokens in x out such as 512x128 wanted"));
     CHECK(has(refused("--goal", "ttft_p95 < 200"), "in which unit?"));
@@ -109,6 +110,21 @@ TEST_CASE("first study: init says what it cannot find, and refuses what cannot b
     CHECK(odd.code == 0);
     CHECK(has(odd.out, "missing: study.yaml: the model './a \"b\": ${HOME}.gguf' does not exist"));
     CHECK(has(odd.out, "missing: 'run' needs the program llama-server (llama.cpp), which is not on the PATH here"));
+}
+
+TEST_CASE("first study: --gpus 0 leaves the GPUs of the machine unused, where the engine can") {
+    Machine machine;
+    machine.install("nvidia-smi", "echo 'NVIDIA H100 80GB HBM3'\n");
+    const std::vector<std::string> words{"init", "--engine", "llama.cpp", "--model", "m.gguf", "--gpus", "0", "--yes"};
+    const Ran init = machine.run(words);
+    INFO(init.out << init.err);
+    REQUIRE(init.code == 0);
+    const std::string text = read_file(machine.folder().path() / "study.yaml");
+    CHECK_FALSE(has(text, "h100"));
+    CHECK(has(text, "\nspace: {gpu_layers: 0}\n"));
+    std::vector<std::string> contradicting = words;
+    contradicting.insert(contradicting.end(), {"--hardware", "h100-sxm", "--force"});
+    CHECK(has(machine.run(contradicting).err, "--gpus 0 and --hardware h100-sxm contradict each other"));
 }
 
 TEST_CASE("first study: init asks again after a wrong answer, three times in all, whatever the case of letters") {
@@ -197,7 +213,21 @@ TEST_CASE("first study: a time alone bounds a study by time, and a small space w
     const Ran run = machine.run({"run", "s.yaml"});
     INFO(run.err);
     REQUIRE(run.code == 0);
-    CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | at most 0 s left"));
+    CHECK(has(run.err, "trial 0 | the default | 1000.00 (+0.00 %) | best 1000.00 (+0.00 %) | less than 1 s left"));
+}
+
+TEST_CASE("first study: a file that cannot be read is a file error for every command, an invalid study only for `validate`") {
+    const Machine machine;
+    machine.folder().write("wrong.yaml", "study: [\n");
+    for (const std::string command : {"validate", "run", "status", "report"}) {
+        INFO(command);
+        const Ran absent = machine.run({command, "none.yaml"});
+        CHECK(absent.code == 2);
+        CHECK(absent.err == "autotune: cannot read none.yaml: No such file or directory\n");
+        CHECK(machine.run({command, "."}).code == 2);
+        CHECK(machine.run({command, "wrong.yaml"}).code == (command == "validate" ? 1 : 2));
+    }
+    CHECK(machine.run({"validate", "none.yaml", "--json"}).out.empty());
 }
 
 TEST_CASE("first study: all errors of a file in one run, as lines and as JSON") {

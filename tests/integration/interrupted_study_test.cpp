@@ -110,6 +110,33 @@ TEST_CASE("a disk that fills up: every size at which writing stops leaves a stud
     CHECK(refused > 2);
 }
 
+TEST_CASE("status: says whether a run is under way, and why the last one stopped") {
+    const TemporaryFolder folder;
+    const std::string study = slow_study(folder, "30ms").string();
+    const auto status = [&] { return autotune({"status", study}, folder.path()).out; };
+    {
+        ChildProcess full({SERVETUNE_PROGRAM, "run", study, "--quiet"}, folder.path(), 100'000);  // as on a full disk
+        REQUIRE(full.wait() == 3);
+        const std::string why = full.err().substr(10, full.err().find('\n') - 10);  // behind "autotune: "
+        INFO(full.err());
+        const std::string said = status();
+        INFO(said);
+        CHECK(said.find("\n  the last run stopped: " + why + "\n  no run is under way; 'autotune run' goes on\n") != std::string::npos);
+    }
+    {
+        const std::string slower = slow_study(folder, "2s").string();
+        ChildProcess running({SERVETUNE_PROGRAM, "run", slower, "--quiet", "--accept-changes"}, folder.path());
+        const auto seen = [&] {
+            return autotune({"status", slower}, folder.path()).out.find("\n  a run is under way\n") != std::string::npos;
+        };
+        CHECK(comes_true(seen));
+        running.signal(SIGINT);
+        CHECK(running.wait() == 130);
+    }
+    REQUIRE(autotune({"run", slow_study(folder, "0s").string(), "--quiet", "--accept-changes"}, folder.path()).code == 0);
+    CHECK(status().find("under way") == std::string::npos);  // it has ended
+}
+
 TEST_CASE("two processes cannot run one study") {
     const TemporaryFolder folder;
     const std::string study = slow_study(folder, "2s").string();

@@ -13,6 +13,7 @@
 
 using namespace servetune;
 using namespace servetune::test;
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -35,8 +36,8 @@ TEST_CASE("study end: the program of on_done gets the verdict as words, and its 
     const TemporaryFolder folder;
     std::filesystem::permissions(folder.write("tell", "#!/bin/sh\nfor word; do printf '<%s>' \"$word\"; done > told.txt\n"),
                                  std::filesystem::perms::owner_all);
-    const std::string words =
-        "[\"" + (folder.path() / "tell").string() + "\", \"{study}: {verdict}\", \"{reason}\", \"{report}\", \"{other} $(id); {\"]";
+    const std::string words = "[\"" + (folder.path() / "tell").string() +
+                              "\", \"{study}: {verdict}\", \"{outcome}\", \"{reason}\", \"{report}\", \"{other} $(id); {\"]";
     folder.write("study.yaml", simulated_study("a name", "h100-sxm", "on_done: " + words + "\n"));
     const Ran ended = autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path());
     INFO(ended.out << ended.err);
@@ -44,8 +45,17 @@ TEST_CASE("study end: the program of on_done gets the verdict as words, and its 
     const std::string told = read_file(folder.path() / "told.txt");
     INFO(told);
     CHECK(told.starts_with("<a name: Recommended: +"));
+    CHECK(contains(told, "><recommended><strategy_finished><"));
     CHECK(contains(told, "out/report.html>"));
     CHECK(told.ends_with("<{other} $(id); {>"));
+
+    // Run again, nothing is new, so nobody is told; with more trials there is.
+    fs::remove(folder.path() / "told.txt");
+    REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path()).code == 0);
+    CHECK_FALSE(fs::exists(folder.path() / "told.txt"));
+    folder.write("study.yaml", simulated_study("a name", "h100-sxm", "on_done: " + words + "\n") + "default_again: 1\n");
+    REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet", "--accept-changes"}, folder.path()).code == 0);
+    CHECK(fs::exists(folder.path() / "told.txt"));
 
     folder.write("fails.yaml", simulated_study("fails", "h100-sxm", "on_done: [/bin/sh, -c, \"echo no mail; exit 4\"]\n"));
     const Ran fails = autotune({"run", "fails.yaml", "--quiet"}, folder.path());

@@ -113,6 +113,53 @@ TEST_CASE("completion: shells offer the commands, options and words of the progr
     } else WARN("skipped: there is no fish");
 }
 
+TEST_CASE("help: in plain words for every command, without names of types and checks") {
+    const TemporaryFolder folder;
+    std::vector<std::string> pages{autotune({"--help"}, folder.path()).out, autotune({"man"}, folder.path()).out};
+    std::istringstream lines(pages.front().substr(pages.front().find("Subcommands:\n") + 13));
+    for (std::string line; std::getline(lines, line) && !line.empty();)
+        pages.push_back(autotune({line.substr(2, line.find(' ', 2) - 2), "--help"}, folder.path()).out);
+    CHECK(pages.size() > 20);
+    for (std::string page : pages) {
+        INFO(page.substr(0, page.find("Options:")));
+        const std::string an_object = "{\"temperature\": 0}";
+        while (has(page, an_object)) page = replaced(page, an_object, "");
+        for (const char* noise : {"TEXT", "UINT", "INT:", "FLOAT", "POSITIVE", "REQUIRED", "Needs:", "Excludes:", "{", "}"})
+            CHECK_FALSE(has(page, noise));
+    }
+    const std::string bench = autotune({"bench", "--help"}, folder.path()).out;
+    CHECK(has(bench, "\n  --requests, --num-prompts N"));
+    CHECK(has(bench, "\n  --no-stream  "));
+    CHECK(has(bench, "\n  --sweep NUMBER,...  "));
+    CHECK(has(bench, "\n  --duration TIME  "));
+    CHECK(has(bench, "with or without /v1 (required)\n"));
+    CHECK(has(bench, "random:INPUTxOUTPUT (default: random:512x128)\n"));
+    const std::string recommend = autotune({"recommend", "--help"}, folder.path()).out;
+    CHECK(has(recommend, "\n  --as shell|systemd|compose|kubernetes|slurm\n"));
+    CHECK(has(recommend, "Its port, 1 to 65535 (default: 8000)\n"));
+    const std::string run = autotune({"run", "--help"}, folder.path()).out;
+    CHECK(has(run, "\n  --serve [VALUE]  "));
+    CHECK(has(run, "until it sees otherwise (can be repeated)\n"));
+}
+
+TEST_CASE("help: a command or option that there is not is named, with the nearest that there are") {
+    const TemporaryFolder folder;
+    const auto said = [&](const std::vector<std::string>& words) {
+        const Ran wrong = autotune(words, folder.path());
+        CHECK(wrong.code == 2);
+        return wrong.err;
+    };
+    CHECK(said({"vaildate", "s.yaml"}).starts_with("autotune: there is no command 'vaildate'; nearest: validate, "));
+    CHECK(said({"bench", "--requets", "3"}).starts_with("autotune bench: there is no option --requets; nearest: --requests, "));
+    CHECK(said({"bench", "--url=http://x", "--cocurrency=3"})
+              .starts_with("autotune bench: there is no option --cocurrency; nearest: --concurrency, "));
+    CHECK(said({"--verison"}).starts_with("autotune: there is no option --verison; nearest: --version"));
+    CHECK(said({"bench"}).starts_with("autotune bench: --url is required\n"));
+    CHECK(said({}).starts_with("autotune: A subcommand is required\n"));
+    // The value of an option is none, whatever it looks like.
+    CHECK(said({"render", "none.yaml", "--set", "--x=1"}).find("no option") == std::string::npos);
+}
+
 TEST_CASE("manual: every command and option of --help, and the exit codes of the documentation") {
     const TemporaryFolder folder;
     const Ran page = autotune({"man"}, folder.path());
@@ -131,7 +178,7 @@ TEST_CASE("manual: every command and option of --help, and the exit codes of the
         CHECK(has(documented, "| " + line.substr(code, end - code) + " | " + line.substr(meaning) + " |\n"));
         ++codes;
     }
-    CHECK(codes == 8);
+    CHECK(codes == 9);
     CHECK(has(page.out, ".SS autotune run\n"));
     CHECK(has(page.out, ".SS autotune ask\\-tell\n"));
     CHECK(has(page.out, "\\fB\\-\\-dry\\-run\\fR\n"));
@@ -246,6 +293,37 @@ TEST_CASE("terminal: what cannot be printed on standard output is an error with 
         if (words.front() != "import")  // which tells on standard error what it found
             CHECK(redirected("exec \"$@\" >/dev/null 2>/dev/full", words, folder.path()).code == 0);
     }
+}
+
+TEST_CASE("terminal: a reader of standard output that has gone ends a command quietly, and takes no trial from a run") {
+    const TemporaryFolder folder;
+    const std::string study = watched_study(folder, "20ms").string();
+    // As a shell starts it, and where SIGPIPE is ignored, as below some service managers.
+    for (const std::string before : {"", "trap '' PIPE; "}) {
+        const std::string to_nobody = before + "{ sleep 0.3; \"$@\"; echo $? >code; } | true; exit $(cat code)";
+        fs::remove_all(folder.path() / "watched");
+        for (const auto& words : {std::vector<std::string>{"run", study, "--quiet"}, {"run", study, "--json-lines"}}) {
+            INFO(before << words.back());
+            fs::remove_all(folder.path() / "watched");
+            const Ran run = redirected(to_nobody, words, folder.path());
+            CHECK(run.code == 141);
+            CHECK(run.err.empty());
+            CHECK(told_in(folder.path() / "watched") == 6);
+            CHECK(fs::exists(folder.path() / "watched/report.md"));
+        }
+        for (const auto& words : {std::vector<std::string>{"report", study}, {"engines"}, {"schema", "study"}, {"run", "--help"}}) {
+            INFO(before << words.front());
+            const Ran gone = redirected(to_nobody, words, folder.path());
+            CHECK(gone.code == 141);
+            CHECK(gone.err.empty());
+        }
+        const Ran wrong = redirected(to_nobody, {"report", "none.yaml"}, folder.path());
+        CHECK(wrong.code == 2);  // what went wrong before is said
+    }
+    fs::remove_all(folder.path() / "watched");
+    const Ran closed = redirected("exec \"$@\" >&-", {"run", study, "--quiet"}, folder.path());
+    CHECK(closed.code == 3);
+    CHECK(told_in(folder.path() / "watched") == 6);
 }
 
 TEST_CASE("signals: what was ignored when the program began stays ignored, as with nohup and in the background of a script") {
