@@ -305,8 +305,9 @@ std::string effects_figure(const HtmlView& page) {
     rows.resize(rows.size() - left_out);
     return html_figure(interval_chart("Effect of each flag", fmt::format("{} levels", rows.size()), rows),
                        page.shown(fmt::format(
-                           "{} with one parameter at this level against the average of its levels, by the models of {} configurations. "
-                           "All intervals hold together with 95 %. Grey: it holds zero, so it is not known whether the level helps.{}",
+                           "{} with one parameter at this level against the average over its levels, as learned from {} configurations. "
+                           "With a probability of 95 % all intervals are right at once. Grey: the interval includes 0, so it is not "
+                           "known whether the level helps.{}",
                            metric_title(page.leading().metric), page.effects["configurations"].get<std::size_t>(),
                            left_out > 0 ? fmt::format(" {} more are in the table.", left_out) : "")),
                        "effects") +
