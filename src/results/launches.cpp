@@ -4,7 +4,7 @@
 #include "../base/text.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/composition.hpp"
-#include "serving_command.hpp"
+#include "shell_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,6 +6,7 @@
 #include "result_block.hpp"
 #include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
+#include "shell_text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving_command.hpp"
 
-#include "../base/text.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
+#include "shell_branches.hpp"
+#include "shell_programs.hpp"
+#include "shell_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,202 +18,11 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-template <std::size_t n>
-bool is_one_of(std::string_view word, const std::array<std::string_view, n>& list) {
-    return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-std::string_view program_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 /// A program is the same wherever it lies, and one Python is as good as another.
 bool same_launcher(std::string_view a, std::string_view b) {
     a = program_name(a);
     b = program_name(b);
     return a == b || (a.starts_with("python") && b.starts_with("python"));
-}
-
-bool is_name(std::string_view text) {
-    return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-           std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-}
-
-bool is_assignment(std::string_view word) {
-    const auto equals = word.find('=');
-    return equals != std::string_view::npos && is_name(word.substr(0, equals));
-}
-
-/// Without the quotes that a shell takes off a value.
-std::string unquoted(std::string_view value) {
-    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
-        value = value.substr(1, value.size() - 2);
-    return std::string(value);
-}
-
-/// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
-bool changes_nothing(std::string_view variable) {
-    constexpr std::array<std::string_view, 12> names{"CUDA_VISIBLE_DEVICES",   "HIP_VISIBLE_DEVICES",
-                                                     "ROCR_VISIBLE_DEVICES",   "ASCEND_RT_VISIBLE_DEVICES",
-                                                     "NVIDIA_VISIBLE_DEVICES", "PATH",
-                                                     "LD_LIBRARY_PATH",        "NCCL_DEBUG",
-                                                     "NCCL_SOCKET_IFNAME",     "GLOO_SOCKET_IFNAME",
-                                                     "TOKENIZERS_PARALLELISM", "HTTPS_PROXY"};
-    if (is_one_of(variable, names)) return true;
-    for (const std::string_view prefix : {"HF_", "HUGGING_FACE_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "WANDB_"})
-        if (variable.starts_with(prefix)) return true;
-    return variable.find("LOGGING") != std::string_view::npos || variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
-}
-
-/// Programs that start another one, whose words stand behind theirs.
-constexpr std::array<std::string_view, 29> wrappers{
-    "sudo",    "nohup",      "time",   "env",  "exec",      "uv",          "uvx",     "numactl", "taskset",
-    "setsid",  "stdbuf",     "screen", "tmux", "srun",      "mpirun",      "mpiexec", "poetry",  "conda",
-    "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
-    "kubectl", "command"};
-constexpr std::array<std::string_view, 3> containers{"docker", "podman", "nerdctl"};
-/// Options of these whose value is a name or a place, never a program: `--name llama-server`.
-constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
-                                                           "--label", "-l",         "-v",    "--volume",  "--mount",   "-w",
-                                                           "--user",  "-u",         "--pod", "-p",        "--publish", "--workdir"};
-
-/// What starts no engine: clients that measure, downloads, what looks around. Their lines say nothing of the serving
-/// command.
-bool serves_nothing(std::string_view line) {
-    constexpr std::array<std::string_view, 31> programs{"apt",     "apt-get",   "cat",    "cd",         "conda",      "curl",
-                                                        "echo",    "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
-                                                        "kill",    "ls",        "mkdir",  "modelscope", "nvidia-smi", "pip",
-                                                        "pip3",    "pkill",     "source", "tar",        "tail",       "unzip",
-                                                        "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
-                                                        "rocm-smi"};
-    if (line.find("bench") != std::string_view::npos) return true;
-    for (const std::string_view start : {"uv pip", "kubectl port-forward", "kubectl get", "kubectl logs"})
-        if (line.starts_with(start)) return true;
-    return is_one_of(line.substr(0, line.find(' ')), programs);
-}
-
-/// Whether a line that is not said to be shell may be a serving command: a program, and words of one.
-bool says_that_it_serves(std::string_view line) {
-    const std::string_view program = line.substr(0, line.find(' '));
-    const bool is_program = std::all_of(program.begin(), program.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '~';
-    });
-    if (!is_program || (line.find(" -") == std::string_view::npos && !line.starts_with("mindie"))) return false;
-    for (const std::string_view word : {" serve", "server", "launch_", "docker run ", "podman run ", " --model", "mindie"})
-        if (line.find(word) != std::string_view::npos) return true;
-    return false;
-}
-
-std::string cut_to(std::string_view text, std::size_t longest) {
-    std::size_t end = std::min(text.size(), longest);
-    while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
-    return std::string(text.substr(0, end));
-}
-
-/// `$ vllm ...`, `(venv) user@host:~$ vllm ...`, `> vllm ...`
-std::string_view without_prompt(std::string_view line) {
-    line = trimmed(line);
-    if (line.size() > 2 && line.front() == '`' && line.find('`', 1) == line.size() - 1) line = trimmed(line.substr(1, line.size() - 2));
-    for (const std::string_view prompt : {"$ ", "> ", "% "})
-        if (line.starts_with(prompt)) return trimmed(line.substr(prompt.size()));
-    const auto sign = std::min(line.find("$ "), line.find("# "));
-    const std::string_view before = line.substr(0, sign);
-    if (sign != std::string_view::npos && before.find('@') != std::string_view::npos && before.find("--") == std::string_view::npos)
-        return trimmed(line.substr(sign + 2));
-    return line;
-}
-
-/// A text in quotes that goes on over lines, behind a command that serves nothing: the body of a request.
-class OpenQuotes {
-public:
-    void begin(std::string_view line) {
-        open_ = 0;
-        read(line);
-    }
-    /// Whether a line lies in it, or ends it.
-    bool goes_on(std::string_view line) {
-        if (open_ == 0) return false;
-        read(line);
-        return true;
-    }
-
-private:
-    void read(std::string_view line) {
-        for (std::size_t i = 0; i < line.size(); ++i)
-            if (line[i] == '\\' && open_ != '\'') ++i;
-            else if (open_ != 0 && line[i] == open_) open_ = 0;
-            else if (open_ == 0 && (line[i] == '"' || line[i] == '\'')) open_ = line[i];
-    }
-    char open_ = 0;
-};
-
-/// Variables that a shell script sets between `if` and `fi`, or `case` and `esac`: nobody knows which branch ran.
-class ShellBranches {
-public:
-    /// Whether a line is a word of the branches themselves.
-    bool read(std::string_view line) {
-        std::string_view word = line.substr(0, line.find_first_of(" \t;"));
-        if (word == "if" || word == "case") {
-            const bool ends = trimmed(line).ends_with("fi") || trimmed(line).ends_with("esac");
-            if (ends) set(line);
-            else ++depth_;
-            return true;
-        }
-        if (word == "fi" || word == "esac") {
-            if (depth_ > 0) --depth_;
-            return true;
-        }
-        if (depth_ == 0) return false;
-        set(line);
-        return word == "else" || word == "elif" || word == "then" || word == ";;" || word.ends_with(')');
-    }
-
-    /// Such a variable that a launch uses, or gets from its environment; empty: none.
-    [[nodiscard]] std::string depended_on(std::string_view line, const std::map<std::string, std::string>& exported) const {
-        for (const std::string& name : set_) {
-            if ((exported_.contains(name) || exported.contains(name)) && !changes_nothing(name)) return name;
-            for (const std::string& used : {"$" + name, "${" + name}) {
-                const auto at = line.find(used);
-                const auto behind = at == std::string_view::npos ? at : at + used.size();
-                if (behind == std::string_view::npos) continue;
-                if (behind == line.size() || (std::isalnum(static_cast<unsigned char>(line[behind])) == 0 && line[behind] != '_'))
-                    return name;
-            }
-        }
-        return "";
-    }
-
-private:
-    void set(std::string_view line) {
-        for (const std::string& word : shell_words(line))
-            if (is_assignment(word)) {
-                set_.insert(word.substr(0, word.find('=')));
-                if (line.find("export ") != std::string_view::npos) exported_.insert(word.substr(0, word.find('=')));
-            }
-    }
-    std::set<std::string> set_, exported_;
-    std::size_t depth_ = 0;
-};
-
-/// `$NAME` and `${NAME}` of variables that the text sets.
-std::string filled_in(const std::string& word, const std::map<std::string, std::string>& variables) {
-    std::string result;
-    for (std::size_t i = 0; i < word.size(); ++i) {
-        if (word[i] != '$') {
-            result += word[i];
-            continue;
-        }
-        const bool braces = i + 1 < word.size() && word[i + 1] == '{';
-        std::size_t begin = i + (braces ? 2 : 1);
-        std::size_t end = begin;
-        while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
-        const auto known = variables.find(word.substr(begin, end - begin));
-        if (known == variables.end() || (braces && (end == word.size() || word[end] != '}'))) {
-            result += word[i];
-            continue;
-        }
-        result += known->second;
-        i = end - (braces ? 0 : 1);
-    }
-    return result;
 }
 
 /// The words of a title in lower case, dots and dashes inside them kept.
@@ -243,71 +54,7 @@ Words launch_words(const Words& launch) {
     return result;
 }
 
-std::string flag_of(const std::string& word) { return word.substr(0, word.find('=')); }
-
-/// Whether `word` can be a flag: `-tp`, `--x`, and no negative number.
-bool begins_flag(const std::string& word) {
-    return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
-}
-
 }  // namespace
-
-std::vector<std::string> shell_lines(std::string_view text) {
-    std::vector<std::string> lines;
-    bool goes_on = false;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        std::string_view line = trimmed(text.substr(0, end));
-        text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-        if (line.empty() || line.starts_with('#')) {
-            // A comment between continued lines is none to a shell, but documents have them.
-            goes_on = goes_on && !line.empty();
-            continue;
-        }
-        const bool continues = line.ends_with('\\');
-        if (continues) line = trimmed(line.substr(0, line.size() - 1));
-        if ((goes_on || line.starts_with("--")) && !lines.empty()) lines.back() += " " + std::string(line);
-        else lines.emplace_back(line);
-        goes_on = continues;
-    }
-    return lines;
-}
-
-std::string joined_words(const std::vector<std::string>& words) {
-    std::string result;
-    for (const std::string& word : words) {
-        if (!result.empty()) result += ' ';
-        const bool blanks = word.empty() || word.find_first_of(" \t\n\r") != std::string::npos;
-        const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
-        if (blanks && word.find(quote) == std::string::npos) result += quote + word + quote;
-        else result += word;
-    }
-    return result;
-}
-
-std::string with_flags(const std::string& command, const std::string& flags) {
-    Words words = shell_words(command);
-    const Words changes = shell_words(flags);
-    for (std::size_t i = 0; i < changes.size();) {
-        std::size_t end = i + 1;
-        while (end < changes.size() && !begins_flag(changes[end])) ++end;
-        const auto same =
-            std::find_if(words.begin(), words.end(), [&](const std::string& word) { return flag_of(word) == flag_of(changes[i]); });
-        auto at = same;
-        if (same != words.end()) {
-            auto behind = same + 1;
-            // Its values go with it; a plain word behind `--flag=value` or behind a switch is the model.
-            const bool separate = same->find('=') == std::string::npos && changes[i].find('=') == std::string::npos && end > i + 1;
-            const bool other_style = same->find('=') == std::string::npos && changes[i].find('=') != std::string::npos;
-            if (separate || other_style)
-                while (behind != words.end() && !begins_flag(*behind)) ++behind;
-            at = words.erase(same, behind);
-        }
-        words.insert(at, changes.begin() + static_cast<std::ptrdiff_t>(i), changes.begin() + static_cast<std::ptrdiff_t>(end));
-        i = end;
-    }
-    return joined_words(words);
-}
 
 const Engine* ServingCommands::launched_at(const std::vector<std::string>& words, std::size_t at) const {
     const Engine* found = nullptr;

@@ -54,14 +54,4 @@ private:
     std::vector<Engine> engines_;
 };
 
-/// The lines of a shell text without its comments, continuations joined: after a backslash, and lines of flags that
-/// lost theirs.
-std::vector<std::string> shell_lines(std::string_view text);
-
-/// Words as one text, from which shell_words reads them again.
-std::string joined_words(const std::vector<std::string>& words);
-
-/// Replaces the flags of a command that `flags` has too, and adds the others; a flag may take several words.
-std::string with_flags(const std::string& command, const std::string& flags);
-
 }  // namespace servetune
