@@ -25,6 +25,20 @@ bool same_launcher(std::string_view a, std::string_view b) {
     return a == b || (a.starts_with("python") && b.starts_with("python"));
 }
 
+/// Several commands, of which nobody knows the one that was measured, are none; one is itself.
+ServingCommand only_one(std::vector<ServingCommand> found) {
+    if (found.size() == 1) return std::move(found.front());
+    ServingCommand result{"", "", "several commands: " + cut_to(found[0].text, 80) + " | " + cut_to(found[1].text, 80)};
+    result.several = std::move(found);
+    return result;
+}
+
+void add_different(std::vector<ServingCommand>& found, ServingCommand command) {
+    constexpr std::size_t enough = 100;  // nobody chooses among more
+    const auto same = [&](const ServingCommand& other) { return other.text == command.text; };
+    if (found.size() < enough && std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(command));
+}
+
 /// The words of a title in lower case, dots and dashes inside them kept.
 Words title_words(std::string_view title) {
     Words result;
@@ -94,11 +108,11 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
     while (first < words.size() && is_assignment(words[first])) sets(words[first++]);
     if (first == words.size()) return std::nullopt;
     const std::string program(program_name(words[first]));
-    bool container = is_one_of(program, containers);
+    bool container = is_one_of(program, container_programs);
     if (is_one_of(program, wrappers))  // `sudo docker run`, `nohup podman run`
         for (std::size_t at = first + 1; at + 1 < words.size() && !container; ++at) {
             if (launched_at(words, at) != nullptr || words[at].find(' ') != std::string::npos) break;
-            container = is_one_of(program_name(words[at]), containers) && words[at + 1] == "run";
+            container = is_one_of(program_name(words[at]), container_programs) && words[at + 1] == "run";
         }
     const bool wrapped = container || is_one_of(program, wrappers);
     const auto answer = [&](const Engine& engine, Words command) {
@@ -186,8 +200,9 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
     return std::nullopt;
 }
 
-std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
-    Variables shell, exported;
+std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, bool is_shell,
+                                                         const Variables& environment) const {
+    Variables shell = environment, exported = environment;
     ShellBranches branches;
     OpenQuotes quotes;
     std::vector<ServingCommand> found;
@@ -204,8 +219,7 @@ std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, b
         if (auto command = in_shell_line(line, shell, exported)) {
             if (const std::string name = branches.depended_on(line, exported); !name.empty())
                 return ServingCommand{"", "", "depends on a branch of the shell script: " + name};
-            const auto same = [&](const ServingCommand& other) { return other.text == command->text; };
-            if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(*command));
+            add_different(found, std::move(*command));
             continue;
         }
         const Words words = shell_words(without_prompt(line));
@@ -219,9 +233,7 @@ std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, b
                              });
         if (unknown.empty() && !assigns && (is_shell || says_that_it_serves(line))) unknown = line;
     }
-    if (found.size() == 1) return found.front();
-    if (found.size() > 1)
-        return ServingCommand{"", "", "several commands: " + cut_to(found[0].text, 80) + " | " + cut_to(found[1].text, 80)};
+    if (!found.empty()) return only_one(std::move(found));
     if (!exported.empty() && unknown.empty() && !measures) {  // an environment without the command that it is for
         const auto counts = std::find_if(exported.begin(), exported.end(), [](const auto& one) { return !changes_nothing(one.first); });
         if (counts != exported.end()) return ServingCommand{"", "", "export " + cut_to(counts->first + "=" + counts->second, 180)};
@@ -229,6 +241,51 @@ std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, b
     // `python bench.py \` goes on with lines that are its flags.
     if (unknown.empty() || (measures && !is_shell)) return std::nullopt;
     return ServingCommand{"", "", cut_to(unknown, 200)};
+}
+
+std::optional<ServingCommand> ServingCommands::in_container(const ManifestContainer& container) const {
+    const auto checked = [&](std::optional<ServingCommand> found) {
+        if (found && !found->text.empty() && !container.replicas.empty())
+            found = ServingCommand{"", "", "replicas: " + container.replicas + " of " + cut_to(found->text, 160)};
+        return found;
+    };
+    if (!container.script.empty()) return checked(in_script(container.script, true, container.environment));
+    Words words = container.entry;
+    if (words.empty() && !container.image.empty()) words = {"docker", "run", container.image};
+    words.insert(words.end(), container.arguments.begin(), container.arguments.end());
+    if (auto found = in_segment(words, container.environment)) return checked(std::move(found));
+    const std::string text = container.text();
+    if (serves_nothing(text)) return std::nullopt;
+    const bool flags = text.starts_with("--") && text.find("--model") != std::string::npos;
+    if (!flags && !says_that_it_serves(text)) return std::nullopt;
+    return ServingCommand{"", "", cut_to((container.image.empty() ? "" : "image " + container.image + ": ") + text, 200)};
+}
+
+std::optional<ServingCommand> ServingCommands::in_containers(const std::vector<ManifestContainer>& containers) const {
+    std::vector<ServingCommand> found;
+    std::optional<ServingCommand> unknown;
+    for (const ManifestContainer& container : containers) {
+        auto one = in_container(container);
+        if (one && one->not_recognised.empty()) add_different(found, std::move(*one));
+        else if (one && !unknown) unknown = std::move(one);
+    }
+    // Of several servers that share the load, or of a script with branches, one says nothing of the others.
+    if (unknown && (found.empty() || unknown->not_recognised.starts_with("replicas"))) return unknown;
+    if (found.empty()) return std::nullopt;
+    ServingCommand result = only_one(std::move(found));
+    result.of_manifest = true;
+    return result;
+}
+
+std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
+    if (const auto containers = containers_in(text); !containers.empty()) return in_containers(containers);
+    const ShellManifests parts = manifests_in_shell(text);
+    if (parts.containers.empty()) return in_script(text, is_shell, {});
+    auto of_manifests = in_containers(parts.containers);
+    auto of_script = in_script(parts.rest, is_shell, {});
+    if (!of_manifests) return of_script;
+    if (!of_script || of_script->text.empty() || of_manifests->text.empty()) return of_manifests;
+    return only_one({*of_manifests, *of_script});
 }
 
 std::optional<ServingCommand> ServingCommands::in_line(std::string_view line) const {

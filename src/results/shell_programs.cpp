@@ -15,7 +15,9 @@ bool changes_nothing(std::string_view variable) {
     if (is_one_of(variable, names)) return true;
     for (const std::string_view prefix : {"HF_", "HUGGING_FACE_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "WANDB_"})
         if (variable.starts_with(prefix)) return true;
-    return variable.find("LOGGING") != std::string_view::npos || variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
+    for (const std::string_view part : {"LOGGING", "PASSWORD", "SECRET", "ACCESS_KEY"})
+        if (variable.find(part) != std::string_view::npos) return true;
+    return variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
 }
 
 bool serves_nothing(std::string_view line) {

@@ -22,7 +22,7 @@ constexpr std::array<std::string_view, 29> wrappers{
     "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
     "kubectl", "command"};
 
-constexpr std::array<std::string_view, 3> containers{"docker", "podman", "nerdctl"};
+constexpr std::array<std::string_view, 3> container_programs{"docker", "podman", "nerdctl"};
 
 /// Options of these whose value is a name or a place, never a program: `--name llama-server`.
 constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
