@@ -75,7 +75,7 @@ Words parted(const Words& words) {
     Words result;
     for (const std::string& word : words) {
         const auto blank = word.find_first_of(" \t\n");
-        const bool program = result.empty() && word.find_first_of("{'\"") == std::string::npos;
+        const bool program = result.empty() && word.find_first_of("{[('\"$") != 0;
         const bool flag = word.starts_with('-') && word.substr(0, blank).find('=') == std::string::npos;
         if (blank == std::string::npos || (!program && !flag)) {
             result.push_back(word);
@@ -155,8 +155,9 @@ public:
         const std::string below = more == nullptr || several_replicas(*more).empty() ? replicas : several_replicas(*more);
         for (const auto& [key, child] : node.entries()) {
             // What runs before the container, looks after it, or is merged into others; and a resource as it was.
-            constexpr std::array<std::string_view, 9> others{"initContainers", "readinessProbe", "livenessProbe", "startupProbe", "lifecycle",
-                                                             "healthcheck",    "<<",             "configs",       "volumes"};
+            constexpr std::array<std::string_view, 9> others{
+                "initContainers", "readinessProbe", "livenessProbe", "startupProbe", "lifecycle", "healthcheck", "<<",
+                "configs",        "volumes"};
             if (!is_one_of(key, others) && !key.starts_with("x-")) visit(child, compose || key == "services", below);
         }
     }
@@ -267,7 +268,7 @@ std::vector<ManifestContainer> containers_in(std::string_view text) {
     std::size_t aliases = 0;
     for (auto at = text.find('*'); at != std::string_view::npos; at = text.find('*', at + 1))
         if (at + 1 < text.size() && std::string_view(" \t\r\n").find(text[at + 1]) == std::string_view::npos) ++aliases;
-    if (aliases > most_aliases) return {};
+    if (aliases > most_aliases || (aliases > 0 && text.size() > largest / 8)) return {};
     text.remove_prefix(std::min(text.find('\n'), text.size()));  // what stands behind the ticks
     std::string yaml;
     for (const char c : without_margin(text)) {

@@ -11,9 +11,9 @@ namespace servetune {
 /// What a manifest of Kubernetes or Docker Compose says of one container.
 struct ManifestContainer {
     std::string image{};
-    std::vector<std::string> entry{};      ///< in place of the image's own entry point; empty: that one
-    std::vector<std::string> arguments{};  ///< behind it
-    std::string script{};                  ///< that a shell runs (`sh -c`), in place of both; empty: none
+    std::vector<std::string> entry{};                  ///< in place of the image's own entry point; empty: that one
+    std::vector<std::string> arguments{};              ///< behind it
+    std::string script{};                              ///< that a shell runs (`sh -c`), in place of both; empty: none
     std::map<std::string, std::string> environment{};  ///< without secrets and what the manifest takes from elsewhere
     std::string replicas{};                            ///< as printed, where it is more than one
 
@@ -25,7 +25,8 @@ struct ManifestContainer {
 ///
 /// A container is a mapping with `image`, `command`, `args` or `entrypoint`, wherever it stands: documents print parts
 /// of manifests, too. What runs before it or looks after it (`initContainers`, probes) is none. The text may stand
-/// further right, or be a quotation. At most 64 KiB and eight aliases are read, for an alias may make a text large.
+/// further right, or be a quotation. At most 64 KiB are read; with aliases, which may make
+/// a text large, at most 8 KiB and eight of them.
 std::vector<ManifestContainer> containers_in(std::string_view text);
 
 /// Bodies of `<<EOF` in a shell text that are manifests, and the text without them.

@@ -107,6 +107,14 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
     std::size_t first = 0;
     while (first < words.size() && is_assignment(words[first])) sets(words[first++]);
     if (first == words.size()) return std::nullopt;
+    if (const std::size_t begin = executed_at(words, first); begin > 0) {
+        for (std::size_t at = first; at + 1 < begin; ++at) {
+            if ((words[at] == "-e" || words[at] == "--env") && is_assignment(words[at + 1])) sets(words[at + 1]);
+            if (words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
+        }
+        const Words program(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+        return executed_at(program, 0) > 0 ? std::nullopt : in_segment(program, environment);
+    }
     const std::string program(program_name(words[first]));
     bool container = is_one_of(program, container_programs);
     if (is_one_of(program, wrappers))  // `sudo docker run`, `nohup podman run`
@@ -165,8 +173,27 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
 }
 
 std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view line, Variables& shell, Variables& exported) const {
-    Words words = shell_words(without_prompt(line));
-    for (std::string& word : words) word = filled_in(word, shell);
+    line = without_prompt(line);
+    if (set_array(line, shell)) return std::nullopt;
+    const Substitutions substitutions(line);
+    Words words;
+    for (const std::string& printed : shell_words(substitutions.line())) {
+        const std::string inside = substitutions.inside(printed);
+        if (inside.starts_with("echo ") && inside.find_first_of("|;&<>`(") == std::string::npos) {  // what it prints is the value
+            Words value;
+            for (const std::string& word : shell_words(std::string_view(inside).substr(5)))
+                for (std::string& one : filled_in_words(word, shell)) value.push_back(std::move(one));
+            words.push_back(printed.substr(0, printed.find('=') + 1) + joined_words(value));
+            continue;
+        }
+        // `PID=$(vllm serve ... & echo $!)`; what is inside that again starts no server.
+        if (!inside.empty() && !serves_nothing(inside) && inside.find("=$(") == std::string::npos &&
+            inside.find("=`") == std::string::npos) {
+            Variables inner = shell, inner_exported = exported;
+            if (auto found = in_shell_line(inside, inner, inner_exported)) return found;
+        }
+        for (std::string& word : filled_in_words(printed, shell)) words.push_back(std::move(word));
+    }
     std::vector<Words> segments(1);
     for (std::string& word : words) {
         if (word.starts_with('#') && word != "#") break;  // a comment behind the command
@@ -179,18 +206,21 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
         }
         const bool ends = word.size() > 1 && word.back() == ';';
         if (ends) word.pop_back();
-        segments.back().push_back(std::move(word));
+        segments.back().push_back(substitutions.restored(word));
         if (ends) segments.emplace_back();
     }
     for (Words& segment : segments) {
         if (segment.empty()) continue;
         const bool exports = segment.front() == "export" || segment.front() == "set";
         const auto begin = segment.begin() + (exports ? 1 : 0);
-        if (begin != segment.end() && std::all_of(begin, segment.end(), [](const std::string& word) { return is_assignment(word); })) {
+        const auto assigns = [](const std::string& word) { return !assigned_name(word).empty(); };
+        if (begin != segment.end() && std::all_of(begin, segment.end(), assigns)) {
             for (auto word = begin; word != segment.end(); ++word) {
-                const auto equals = word->find('=');
-                const std::string name = word->substr(0, equals);
-                shell[name] = unquoted(std::string_view(*word).substr(equals + 1));
+                const std::string name(assigned_name(*word));
+                const std::string value = unquoted(std::string_view(*word).substr(word->find('=') + 1));
+                constexpr std::size_t longest = 16384;
+                if (word->find("+=") == name.size()) shell[name] = shell[name].size() > longest ? value : shell[name] + value;
+                else shell[name] = value;
                 if (exports) exported[name] = shell[name];
             }
             continue;
@@ -200,47 +230,62 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
     return std::nullopt;
 }
 
-std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, bool is_shell,
-                                                         const Variables& environment) const {
+std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, bool is_shell, const Variables& environment) const {
     Variables shell = environment, exported = environment;
     ShellBranches branches;
     OpenQuotes quotes;
     std::vector<ServingCommand> found;
-    std::string unknown;
+    std::string unknown, started;
     bool measures = false;
-    for (const std::string& line : shell_lines(text)) {
-        if (quotes.goes_on(line)) continue;
-        if (serves_nothing(without_prompt(line))) {
+    for (const std::string& printed : closed_shell_lines(text)) {
+        if (quotes.goes_on(printed)) continue;
+        const std::string_view line = without_preparation(without_prompt(printed));
+        if (serves_nothing(line)) {
             measures = true;
             quotes.begin(line);
             continue;
         }
-        if (branches.read(without_prompt(line))) continue;
+        if (branches.read(line)) continue;
         if (auto command = in_shell_line(line, shell, exported)) {
             if (const std::string name = branches.depended_on(line, exported); !name.empty())
                 return ServingCommand{"", "", "depends on a branch of the shell script: " + name};
             add_different(found, std::move(*command));
             continue;
         }
-        const Words words = shell_words(without_prompt(line));
+        const Words words = shell_words(Substitutions(line).line());
+        if (words.empty()) continue;
+        if (const std::size_t begin = executed_at(words, 0); begin > 0) {  // only goes into the container, or looks around there
+            const Words inside(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+            constexpr std::array<std::string_view, 3> shells{"sh", "bash", "zsh"};
+            const bool enters = inside.empty() || (is_one_of(program_name(inside[0]), shells) && inside.size() < 3);
+            if (enters || serves_nothing(joined_words(inside))) continue;
+        }
         const bool exports =
             words.size() > 1 && words[0] == "export" && line.find("&&") == std::string::npos && line.find(';') == std::string::npos;
-        const bool printed = line.starts_with('|') || (words.size() > 1 && words[1].starts_with('('));  // by a program
-        constexpr std::array<std::string_view, 6> loops{"while", "until", "for", "do", "done", "done;"};
-        const bool assigns = exports || printed || (!words.empty() && is_one_of(words[0], loops)) ||
+        const bool output = line.starts_with('|') || (words.size() > 1 && words[1].starts_with('('));  // of a program
+        constexpr std::array<std::string_view, 4> declarations{"export", "local", "readonly", "declare"};
+        Variables none;
+        const bool assigns = exports || output || is_shell_keyword(words[0]) || set_array(line, none) || line.ends_with("() {") ||
                              std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-                                 return is_assignment(word) || (&word == &words.front() && word == "export");
+                                 return !assigned_name(word).empty() || (&word == &words.front() && is_one_of(word, declarations));
                              });
-        if (unknown.empty() && !assigns && (is_shell || says_that_it_serves(line))) unknown = line;
+        if (assigns || (!is_shell && !says_that_it_serves(line))) continue;
+        // What a manifest's start means, the manifest says; another line says more of what is not known.
+        if (std::string& first = starts_manifest(line) ? started : unknown; first.empty()) first = line;
     }
     if (!found.empty()) return only_one(std::move(found));
-    if (!exported.empty() && unknown.empty() && !measures) {  // an environment without the command that it is for
-        const auto counts = std::find_if(exported.begin(), exported.end(), [](const auto& one) { return !changes_nothing(one.first); });
+    if (exported.size() > environment.size() && unknown.empty() && started.empty() &&
+        !measures) {  // an environment without the command that it is for
+        const auto counts = std::find_if(exported.begin(), exported.end(), [](const auto& one) {
+            return !changes_nothing(one.first) && one.second.find("$(") == std::string::npos && one.second.find('`') == std::string::npos;
+        });
         if (counts != exported.end()) return ServingCommand{"", "", "export " + cut_to(counts->first + "=" + counts->second, 180)};
     }
     // `python bench.py \` goes on with lines that are its flags.
-    if (unknown.empty() || (measures && !is_shell)) return std::nullopt;
-    return ServingCommand{"", "", cut_to(unknown, 200)};
+    if ((unknown.empty() && started.empty()) || (measures && !is_shell)) return std::nullopt;
+    ServingCommand result{"", "", cut_to(unknown.empty() ? started : unknown, 200)};
+    result.starts_manifest = unknown.empty();
+    return result;
 }
 
 std::optional<ServingCommand> ServingCommands::in_container(const ManifestContainer& container) const {
@@ -278,7 +323,6 @@ std::optional<ServingCommand> ServingCommands::in_containers(const std::vector<M
 }
 
 std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
-    if (const auto containers = containers_in(text); !containers.empty()) return in_containers(containers);
     const ShellManifests parts = manifests_in_shell(text);
     if (parts.containers.empty()) return in_script(text, is_shell, {});
     auto of_manifests = in_containers(parts.containers);

@@ -14,9 +14,9 @@ namespace servetune {
 
 /// The command of an engine in a text that people wrote.
 struct ServingCommand {
-    std::string text{};            ///< from the launcher on, its environment before it; flags only where `engine` is empty
-    std::string engine{};          ///< empty: flags only, or not recognised
-    std::string not_recognised{};  ///< as printed, where it serves and begins with no launcher that we know
+    std::string text{};                     ///< from the launcher on, its environment before it; flags only where `engine` is empty
+    std::string engine{};                   ///< empty: flags only, or not recognised
+    std::string not_recognised{};           ///< as printed, where it serves and begins with no launcher that we know
     std::vector<ServingCommand> several{};  ///< not recognised because there are these
     bool of_manifest = false;               ///< that Kubernetes or Docker Compose starts
     bool starts_manifest = false;           ///< not recognised: `kubectl apply`, which starts what a manifest says
@@ -32,9 +32,11 @@ class ServingCommands {
 public:
     explicit ServingCommands(const std::vector<Engine>& engines) : engines_(engines) {}
 
-    /// Of a fence: of a manifest, or of a shell text, which may hold manifests. Nothing where nothing in it serves; several different commands are not recognised. `is_shell`: the
+    /// Of a fence with a shell text, which may hold manifests. Nothing where nothing in it serves; several different commands are not recognised. `is_shell`: the
     /// fence says so; others hold anything, so there only a line that says that it serves is taken for an unknown one.
     [[nodiscard]] std::optional<ServingCommand> in_fence(std::string_view text, bool is_shell) const;
+    /// Of a manifest.
+    [[nodiscard]] std::optional<ServingCommand> in_containers(const std::vector<ManifestContainer>& containers) const;
     /// Of a line of prose: only one that begins with it.
     [[nodiscard]] std::optional<ServingCommand> in_line(std::string_view line) const;
 
@@ -51,7 +53,6 @@ public:
 private:
     using Variables = std::map<std::string, std::string>;
     [[nodiscard]] std::optional<ServingCommand> in_script(std::string_view text, bool is_shell, const Variables& environment) const;
-    [[nodiscard]] std::optional<ServingCommand> in_containers(const std::vector<ManifestContainer>& containers) const;
     [[nodiscard]] std::optional<ServingCommand> in_container(const ManifestContainer& container) const;
     [[nodiscard]] std::optional<ServingCommand> in_segment(std::vector<std::string> words, const Variables& exported) const;
     [[nodiscard]] std::optional<ServingCommand> in_shell_line(std::string_view line, Variables& shell, Variables& exported) const;

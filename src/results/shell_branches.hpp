@@ -18,6 +18,7 @@ public:
     [[nodiscard]] std::string depended_on(std::string_view line, const std::map<std::string, std::string>& exported) const;
 
 private:
+    [[nodiscard]] std::string used_in(std::string_view line) const;
     void set(std::string_view line);
     std::set<std::string> set_, exported_;
     std::size_t depth_ = 0;

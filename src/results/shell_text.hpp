@@ -23,6 +23,33 @@ std::string filled_in(const std::string& word, const std::map<std::string, std::
 /// lost theirs.
 std::vector<std::string> shell_lines(std::string_view text);
 
+/// The same, and what goes on over lines in parentheses (`NAME=(`, `$(`) joined.
+std::vector<std::string> closed_shell_lines(std::string_view text);
+
+/// A line in which each `$(...)` and each text in backticks is one word without blanks.
+class Substitutions {
+public:
+    explicit Substitutions(std::string_view line);
+    [[nodiscard]] const std::string& line() const { return line_; }
+    /// A part of it as it was printed.
+    [[nodiscard]] std::string restored(std::string_view part) const;
+    /// What runs inside, where `NAME=$(...)` is the whole word.
+    [[nodiscard]] std::string inside(std::string_view word) const;
+
+private:
+    std::string line_;
+    std::vector<std::string> printed_;
+};
+
+/// The words that a word stands for: several where it is `${NAME[@]}`, or the name of a text of flags alone.
+std::vector<std::string> filled_in_words(const std::string& word, const std::map<std::string, std::string>& variables);
+
+/// `NAME=(a b)` sets NAME to `a b`, `NAME+=(c)` adds to it. Whether the line is one.
+bool set_array(std::string_view line, std::map<std::string, std::string>& variables);
+
+/// The name in `NAME=value` or `NAME+=value`; empty: the word is neither.
+std::string_view assigned_name(std::string_view word);
+
 /// Words as one text, from which shell_words reads them again.
 std::string joined_words(const std::vector<std::string>& words);
 

@@ -36,7 +36,8 @@ std::string repeated(const std::string& text, std::size_t times) {
 }
 
 std::string deployment(const std::string& container, const std::string& count = "1") {
-    return "apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: " + count + "\n  template:\n    spec:\n      containers:\n" + container;
+    return "apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: " + count + "\n  template:\n    spec:\n      containers:\n" +
+           container;
 }
 
 }  // namespace
@@ -53,7 +54,7 @@ TEST_CASE("published: a container of Kubernetes starts its command, or its image
                                 "    sglang serve --model-path $NAME \\\n      --tp 4\n  env: [{name: NAME, value: org/M-8B}]\n")) ==
           "NAME=org/M-8B sglang serve --model-path org/M-8B --tp 4");
     // A whole command in one item, as people write it.
-    CHECK(started_by(yaml_fence("args:\n- vllm serve org/M-8B --config '{\"a\": 1}'\n")) == "vllm serve org/M-8B --config '{\"a\": 1}'");
+    CHECK(started_by(yaml_fence("args:\n- vllm serve org/M-8B --config '{\"a\":1}'\n")) == "vllm serve org/M-8B --config {\"a\":1}");
     CHECK(started_by(yaml_fence("args: [vllm, serve, org/M-8B, '--config {\"a\": 1}']\n")) == "vllm serve org/M-8B --config '{\"a\": 1}'");
     // Further right, in a quotation, without the language, with the line ends of Windows.
     CHECK(started_by("1. So\n\n    ```\n    kind: Pod\n    ---\n    command: [vllm, serve, org/M-8B]\n    ```\n") == "vllm serve org/M-8B");
@@ -89,7 +90,8 @@ TEST_CASE("published: a service of Docker Compose starts its command behind its 
           "vllm serve org/M-8B");
     CHECK(started_by(service("    image: own:1\n    command: bash -c \"vllm serve org/M-8B -tp $$N\"\n    environment: {N: 4, B: }\n")) ==
           "N=4 vllm serve org/M-8B -tp 4");
-    CHECK(started_by(service(image + "    command: --model org/M-8B --port 8000\n    environment:\n      - VLLM_USE_V1=1\n      - HF_TOKEN\n" +
+    CHECK(started_by(service(image +
+                             "    command: --model org/M-8B --port 8000\n    environment:\n      - VLLM_USE_V1=1\n      - HF_TOKEN\n" +
                              "  ui:\n    image: web/ui:1\n")) == "VLLM_USE_V1=1 " + launched);
     CHECK(started_by(yaml_fence("x-all: &all\n  image: vllm/vllm-openai:latest\n  environment: [A_B=1]\nservices:\n  one:\n    <<: *all\n"
                                 "    command: --model org/M-8B --port 8000\n")) == "A_B=1 " + launched);
@@ -110,8 +112,11 @@ TEST_CASE("published: a manifest that says no one server's command gives none") 
     CHECK(started_by(before + yaml_fence("services:\n  a:\n    command: vllm serve org/M-8B\n    deploy: {replicas: 2}\n")) ==
           "?replicas: 2 of vllm serve org/M-8B");
     // What measures, or looks after a container, says nothing.
-    CHECK(started_by(before + yaml_fence("command: [vllm]\nargs: [bench, serve, --model=org/M-8B]\n")) == "vllm serve org/Old-1B");
-    CHECK(started_by(before + yaml_fence(deployment("      - image: web/ui:1\n        livenessProbe: {exec: {command: [vllm, serve, x]}}\n"))) ==
+    CHECK(started_by(before + yaml_fence("command: [vllm]\nargs: [bench, serve, --model=org/Old-1B]\n")) == "vllm serve org/Old-1B");
+    CHECK(started_by(before + yaml_fence("command: [vllm]\nargs: [bench, serve, --model=org/M-8B]\n")) ==
+          "?the benchmark names model org/M-8B, and the command above starts org/Old-1B");
+    CHECK(started_by(before +
+                     yaml_fence(deployment("      - image: web/ui:1\n        livenessProbe: {exec: {command: [vllm, serve, x]}}\n"))) ==
           "vllm serve org/Old-1B");
     CHECK(started_by(before + yaml_fence("a: {{ .Values.x }}\ncommand: [vllm, serve, org/M-8B]\n")) == "vllm serve org/Old-1B");
 }
@@ -125,11 +130,44 @@ TEST_CASE("published: hostile manifests neither hang nor stop the reading") {
         bomb += std::string(1, c) + ": &" + c + " [" + repeated("*" + last + ", ", 8) + "*" + last + "]\n";
     }
     const std::string wide = "args: &a [" + repeated("x,", 30'000) + "]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\ne: [*d, *d]\n";
-    for (const std::string& text : std::vector<std::string>{bomb, wide, "command: " + repeated("[", 100'000), "command: " + repeated("{a: ", 20'000),
-                                    repeated("  ", 30'000) + "command: \"", std::string("command:\n\t- vllm\n"), "command: {},\n{},\n" + bomb,
-                                    "image: x\n" + repeated("- ", 30'000), "command: [vllm" + repeated(", a", 400'000) + "]\n",
-                                    "image: x\n" + repeated("a: &a\n---\n", 6'000), repeated("cat <<EOF\nargs:\n", 60'000),
-                                    "? [args:]\n: x\nargs: [a, \"b]\n", std::string("args: [a\0b]\n", 12), std::string("args: \xff\n")})
+    for (const std::string& text :
+         std::vector<std::string>{bomb, wide, "command: " + repeated("[", 100'000), "command: " + repeated("{a: ", 20'000),
+                                  repeated("  ", 30'000) + "command: \"", std::string("command:\n\t- vllm\n"), "command: {},\n{},\n" + bomb,
+                                  "image: x\n" + repeated("- ", 30'000), "command: [vllm" + repeated(", a", 400'000) + "]\n",
+                                  "image: x\n" + repeated("a: &a\n---\n", 6'000), repeated("cat <<EOF\nargs:\n", 60'000),
+                                  "? [args:]\n: x\nargs: [a, \"b]\n", std::string("args: [a\0b]\n", 12), std::string("args: \xff\n")})
         CHECK(started_by(launch + "```\n" + text + "```\n").starts_with("vllm serve org/M-8B"));
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
+}
+
+TEST_CASE("published: kubectl apply and docker compose up start the manifest above, and no older command") {
+    const std::string manifest = yaml_fence("kind: Pod\ncommand: [vllm, serve, org/M-8B]\n");
+    const std::string apply = bash_fence("kubectl apply -f llm.yaml");
+    CHECK(started_by(manifest + apply + bash_fence("kubectl exec -it client -- /bin/sh")) == "vllm serve org/M-8B");
+    CHECK(started_by(manifest + bash_fence("docker compose up -d")) == "vllm serve org/M-8B");
+    CHECK(started_by(bash_fence("vllm serve org/Old-1B") + apply) == "?kubectl apply -f llm.yaml");
+    CHECK(started_by(manifest + bash_fence("kubectl apply -f llm.yaml\n./start.sh --model org/M-8B")) == "?./start.sh --model org/M-8B");
+    const auto results = read_published(
+        manifest + apply + manifest_figures + "## Next\n" + bash_fence("kubectl apply -f other.yaml") + manifest_figures + manifest_figures,
+        manifest_engines);
+    REQUIRE(results.size() == 3);
+    CHECK(results[0].arguments == "vllm serve org/M-8B");
+    CHECK(results[1].not_recognised == "kubectl apply -f other.yaml");
+    CHECK(results[2].not_recognised == "kubectl apply -f other.yaml");
+}
+
+TEST_CASE("published: a command that runs inside a container") {
+    const std::string launched = "vllm serve org/M-8B -tp 2";
+    for (const char* before :
+         {"docker exec vllm ", "sudo docker exec -it -w /app vllm ", "kubectl exec -it -n prod llama-server -c vllm -- ",
+          "docker compose -f x.yaml exec llm ", "docker-compose exec llm ", "kubectl exec deploy/llm -- nohup "})
+        CHECK(started_by(bash_fence(before + launched)) == launched);
+    CHECK(started_by(bash_fence("docker exec -e VLLM_USE_V1=1 --env=HF_TOKEN=x llm bash -c \"" + launched + " > log\"")) ==
+          "VLLM_USE_V1=1 " + launched);
+    // Who goes into a container, looks around or measures there, starts nothing.
+    for (const char* after : {"sudo docker exec -it $USER-llm bash", "kubectl exec -it pod -- /bin/sh", "docker exec llm nvidia-smi",
+                              "docker exec llm vllm bench serve --model org/M-8B"})
+        CHECK(started_by(bash_fence(launched) + bash_fence(after)) == launched);
+    CHECK(started_by(bash_fence(launched) + bash_fence("docker exec llm ./start.sh")) == "?docker exec llm ./start.sh");
+    CHECK(started_by(bash_fence("docker exec a docker exec b " + launched)).starts_with("?docker exec a"));
 }
