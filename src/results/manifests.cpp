@@ -106,7 +106,7 @@ std::string with_environment(const std::string& word, const std::map<std::string
 }
 
 /// `env: [{name: A, value: b}]`, `environment: [A=b]` or `{A: b}`.
-std::map<std::string, std::string> environment_of(const Yaml& container) {
+std::map<std::string, std::string> container_environment(const Yaml& container) {
     std::map<std::string, std::string> result;
     constexpr std::string_view name_key = "name", value_key = "value";
     for (const std::string_view key : {"env", "environment"}) {
@@ -184,7 +184,7 @@ private:
         result.entry = behind ? *entrypoint : *command;
         result.arguments = behind ? *command : *args;
         if (behind) result.arguments.insert(result.arguments.end(), args->begin(), args->end());
-        const auto environment = environment_of(node);
+        const auto environment = container_environment(node);
         const auto put_in = [&](std::string& word) {
             if (!compose) word = with_environment(word, environment);
             for (auto at = word.find("$$"); compose && at != std::string::npos; at = word.find("$$", at + 1)) word.erase(at, 1);

@@ -253,7 +253,7 @@ std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, 
             continue;
         }
         const Words words = shell_words(Substitutions(line).line());
-        if (words.empty()) continue;
+        if (words.empty() || line == ">") continue;                        // an empty line of a quotation
         if (const std::size_t begin = executed_at(words, 0); begin > 0) {  // only goes into the container, or looks around there
             const Words inside(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
             constexpr std::array<std::string_view, 3> shells{"sh", "bash", "zsh"};

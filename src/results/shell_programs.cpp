@@ -80,6 +80,9 @@ bool serves_nothing(std::string_view line) {
                                                         "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
                                                         "rocm-smi"};
     if (line.find("bench") != std::string_view::npos) return true;
+    if (line.starts_with("kubectl run") && line.find("curl") != std::string_view::npos) return true;
+    if (line.starts_with("gcloud ") && line.find("--command") == std::string_view::npos && line.find(" deploy") == std::string_view::npos)
+        return true;  // of machines
     for (const std::string_view start :
          {"uv pip", "kubectl port-forward", "kubectl get", "kubectl logs", "kubectl wait", "kubectl describe", "kubectl delete",
           "kubectl rollout status", "kubectl create secret", "kubectl create namespace", "kubectl config", "docker logs", "docker ps",

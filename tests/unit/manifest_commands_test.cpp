@@ -29,13 +29,13 @@ std::string started_by(const std::string& document) {
     return results[0].not_recognised.empty() ? results[0].arguments : "?" + results[0].not_recognised;
 }
 
-std::string repeated(const std::string& text, std::size_t times) {
+std::string copies_of(const std::string& text, std::size_t times) {
     std::string result;
     for (std::size_t i = 0; i < times; ++i) result += text;
     return result;
 }
 
-std::string deployment(const std::string& container, const std::string& count = "1") {
+std::string pod_deployment(const std::string& container, const std::string& count = "1") {
     return "apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: " + count + "\n  template:\n    spec:\n      containers:\n" +
            container;
 }
@@ -43,10 +43,11 @@ std::string deployment(const std::string& container, const std::string& count = 
 }  // namespace
 
 TEST_CASE("published: a container of Kubernetes starts its command, or its image") {
-    CHECK(started_by(yaml_fence(deployment("      - name: llm\n        command: [vllm, serve]\n        args: [org/M-8B, -tp, \"2\"]\n"))) ==
+    CHECK(started_by(
+              yaml_fence(pod_deployment("      - name: llm\n        command: [vllm, serve]\n        args: [org/M-8B, -tp, \"2\"]\n"))) ==
           "vllm serve org/M-8B -tp 2");
-    CHECK(started_by(yaml_fence(deployment("      - image: vllm/vllm-openai:v0.11.0\n        args:\n          - \"--model\"\n"
-                                           "          - org/M-8B\n          - --max-num-seqs=64\n          - --dtype auto\n"))) ==
+    CHECK(started_by(yaml_fence(pod_deployment("      - image: vllm/vllm-openai:v0.11.0\n        args:\n          - \"--model\"\n"
+                                               "          - org/M-8B\n          - --max-num-seqs=64\n          - --dtype auto\n"))) ==
           "vllm serve --model org/M-8B --max-num-seqs=64 --dtype auto");
     CHECK(started_by(yaml_fence("containers:\n- image: own:1\n  command: [\"/bin/sh\", \"-c\"]\n  args: [\"pip install x && vllm serve "
                                 "org/M-8B\"]\n")) == "vllm serve org/M-8B");
@@ -107,7 +108,7 @@ TEST_CASE("published: a manifest that says no one server's command gives none") 
     CHECK(started_by(two("vllm, serve, org/M-8B", "vllm, serve, org/M-8B")) == "vllm serve org/M-8B");
     CHECK(started_by(before + yaml_fence("containers:\n- image: own/engine:1\n  args: [--model, org/M-8B]\n")) ==
           "?image own/engine:1: --model org/M-8B");
-    CHECK(started_by(before + yaml_fence(deployment("      - command: [vllm, serve, org/M-8B]\n", "3"))) ==
+    CHECK(started_by(before + yaml_fence(pod_deployment("      - command: [vllm, serve, org/M-8B]\n", "3"))) ==
           "?replicas: 3 of vllm serve org/M-8B");
     CHECK(started_by(before + yaml_fence("services:\n  a:\n    command: vllm serve org/M-8B\n    deploy: {replicas: 2}\n")) ==
           "?replicas: 2 of vllm serve org/M-8B");
@@ -116,7 +117,7 @@ TEST_CASE("published: a manifest that says no one server's command gives none") 
     CHECK(started_by(before + yaml_fence("command: [vllm]\nargs: [bench, serve, --model=org/M-8B]\n")) ==
           "?the benchmark names model org/M-8B, and the command above starts org/Old-1B");
     CHECK(started_by(before +
-                     yaml_fence(deployment("      - image: web/ui:1\n        livenessProbe: {exec: {command: [vllm, serve, x]}}\n"))) ==
+                     yaml_fence(pod_deployment("      - image: web/ui:1\n        livenessProbe: {exec: {command: [vllm, serve, x]}}\n"))) ==
           "vllm serve org/Old-1B");
     CHECK(started_by(before + yaml_fence("a: {{ .Values.x }}\ncommand: [vllm, serve, org/M-8B]\n")) == "vllm serve org/Old-1B");
 }
@@ -127,15 +128,15 @@ TEST_CASE("published: hostile manifests neither hang nor stop the reading") {
     std::string bomb = "command: &a [x, x, x, x, x, x, x, x, x]\n";
     for (char c = 'b'; c < 'k'; ++c) {
         const std::string last(1, static_cast<char>(c - 1));
-        bomb += std::string(1, c) + ": &" + c + " [" + repeated("*" + last + ", ", 8) + "*" + last + "]\n";
+        bomb += std::string(1, c) + ": &" + c + " [" + copies_of("*" + last + ", ", 8) + "*" + last + "]\n";
     }
-    const std::string wide = "args: &a [" + repeated("x,", 30'000) + "]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\ne: [*d, *d]\n";
-    for (const std::string& text :
-         std::vector<std::string>{bomb, wide, "command: " + repeated("[", 100'000), "command: " + repeated("{a: ", 20'000),
-                                  repeated("  ", 30'000) + "command: \"", std::string("command:\n\t- vllm\n"), "command: {},\n{},\n" + bomb,
-                                  "image: x\n" + repeated("- ", 30'000), "command: [vllm" + repeated(", a", 400'000) + "]\n",
-                                  "image: x\n" + repeated("a: &a\n---\n", 6'000), repeated("cat <<EOF\nargs:\n", 60'000),
-                                  "? [args:]\n: x\nargs: [a, \"b]\n", std::string("args: [a\0b]\n", 12), std::string("args: \xff\n")})
+    const std::string wide = "args: &a [" + copies_of("x,", 30'000) + "]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: &d [*c, *c]\ne: [*d, *d]\n";
+    for (const std::string& text : std::vector<std::string>{
+             bomb, wide, "command: " + copies_of("[", 100'000), "command: " + copies_of("{a: ", 20'000),
+             copies_of("  ", 30'000) + "command: \"", std::string("command:\n\t- vllm\n"), "command: {},\n{},\n" + bomb,
+             "image: x\n" + copies_of("- ", 30'000), "command: [vllm" + copies_of(", a", 400'000) + "]\n",
+             "image: x\n" + copies_of("a: &a\n---\n", 6'000), copies_of("cat <<EOF\nargs:\n", 60'000), "? [args:]\n: x\nargs: [a, \"b]\n",
+             std::string("args: [a\0b]\n", 12), std::string("args: \xff\n")})
         CHECK(started_by(launch + "```\n" + text + "```\n").starts_with("vllm serve org/M-8B"));
     CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(60));
 }
