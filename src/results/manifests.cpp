@@ -261,7 +261,7 @@ std::string ManifestContainer::text() const {
 
 std::vector<ManifestContainer> containers_in(std::string_view text) {
     constexpr std::size_t largest = 64U << 10U;
-    constexpr std::size_t most_aliases = 8;
+    constexpr std::size_t most_aliases = 4;
     constexpr std::array<std::string_view, 4> keys{"image:", "command:", "args:", "entrypoint:"};
     const auto stands = [&](std::string_view key) { return text.find(key) != std::string_view::npos; };
     if (text.size() > largest || std::none_of(keys.begin(), keys.end(), stands)) return {};

@@ -26,7 +26,7 @@ struct ManifestContainer {
 /// A container is a mapping with `image`, `command`, `args` or `entrypoint`, wherever it stands: documents print parts
 /// of manifests, too. What runs before it or looks after it (`initContainers`, probes) is none. The text may stand
 /// further right, or be a quotation. At most 64 KiB are read; with aliases, which may make
-/// a text large, at most 8 KiB and eight of them.
+/// a text large, at most 8 KiB and four of them.
 std::vector<ManifestContainer> containers_in(std::string_view text);
 
 /// Bodies of `<<EOF` in a shell text that are manifests, and the text without them.

@@ -185,6 +185,7 @@ private:
         if (!found.not_recognised.empty()) {
             if (starts_known_manifest(found)) return;
             forget_command(found.not_recognised);
+            of_manifest_ = found.of_manifest;
             std::vector<Launches::Launch> several;
             for (const ServingCommand& one : found.several) several.push_back({one.text, one.engine, place()});
             if (!several.empty()) launches_.add_several(std::move(several));

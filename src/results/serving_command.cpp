@@ -262,7 +262,8 @@ std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, 
         }
         const bool exports =
             words.size() > 1 && words[0] == "export" && line.find("&&") == std::string::npos && line.find(';') == std::string::npos;
-        const bool output = line.starts_with('|') || (words.size() > 1 && words[1].starts_with('('));  // of a program
+        const bool output =
+            line.starts_with('|') || line.starts_with("INFO") || (words.size() > 1 && words[1].starts_with('('));  // of a program
         constexpr std::array<std::string_view, 4> declarations{"export", "local", "readonly", "declare"};
         Variables none;
         const bool assigns = exports || output || is_shell_keyword(words[0]) || set_array(line, none) || line.ends_with("() {") ||
@@ -314,6 +315,7 @@ std::optional<ServingCommand> ServingCommands::in_containers(const std::vector<M
         if (one && one->not_recognised.empty()) add_different(found, std::move(*one));
         else if (one && !unknown) unknown = std::move(one);
     }
+    if (unknown) unknown->of_manifest = true;
     // Of several servers that share the load, or of a script with branches, one says nothing of the others.
     if (unknown && (found.empty() || unknown->not_recognised.starts_with("replicas"))) return unknown;
     if (found.empty()) return std::nullopt;

@@ -110,6 +110,8 @@ TEST_CASE("published: a manifest that says no one server's command gives none") 
           "?image own/engine:1: --model org/M-8B");
     CHECK(started_by(before + yaml_fence(pod_deployment("      - command: [vllm, serve, org/M-8B]\n", "3"))) ==
           "?replicas: 3 of vllm serve org/M-8B");
+    CHECK(started_by(before + yaml_fence(pod_deployment("      - command: [vllm, serve, org/M-8B]\n", "3")) +
+                     bash_fence("kubectl apply -f llm.yaml")) == "?replicas: 3 of vllm serve org/M-8B");
     CHECK(started_by(before + yaml_fence("services:\n  a:\n    command: vllm serve org/M-8B\n    deploy: {replicas: 2}\n")) ==
           "?replicas: 2 of vllm serve org/M-8B");
     // What measures, or looks after a container, says nothing.

@@ -146,8 +146,8 @@ TEST_CASE("published: a line that only sets or waits is not the reason why no co
     const std::string launch = shell_fence("vllm serve org/M-8B");
     for (const char* between : {"PORT=$(shuf -i 2000-65000 -n 1)", "export IP=$(hostname -I | head -1)", "HOSTS=(a b)\nHOSTS+=(c)",
                                 "while [ -z \"$IP\" ]; do\n  IP=$(dig host +short)\n  [ -z \"$IP\" ] && sleep 1\ndone", "N=`nproc --all`",
-                                "gcloud compute ssh machine --zone here", "kubectl run look --image=web/curl -- sh -c \"sleep 9\"",
-                                "> kubectl get pods\n>\n> kubectl get nodes"})
+                                "gcloud compute ssh machine --zone here", "INFO: Started server process [7]",
+                                "kubectl run look --image=web/curl -- sh -c \"sleep 9\"", "> kubectl get pods\n>\n> kubectl get nodes"})
         CHECK(command_above(launch + shell_fence(between) + figures) == "vllm serve org/M-8B");
     CHECK(command_above(launch + shell_fence("gcloud compute ssh machine --command ./start.sh") + figures).starts_with("?gcloud"));
     CHECK(command_above(launch + shell_fence("PORT=$(shuf -n 1)\n./start_engine.sh $PORT") + figures) == "?./start_engine.sh $PORT");
