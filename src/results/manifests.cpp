@@ -263,8 +263,10 @@ std::vector<ManifestContainer> containers_in(std::string_view text) {
     constexpr std::size_t largest = 64U << 10U;
     constexpr std::size_t most_aliases = 4;
     constexpr std::array<std::string_view, 4> keys{"image:", "command:", "args:", "entrypoint:"};
-    const auto stands = [&](std::string_view key) { return text.find(key) != std::string_view::npos; };
-    if (text.size() > largest || std::none_of(keys.begin(), keys.end(), stands)) return {};
+    const auto starts_something = [&](std::string_view part) {
+        return std::any_of(keys.begin(), keys.end(), [&](std::string_view key) { return part.find(key) != std::string_view::npos; });
+    };
+    if (text.size() > largest || !starts_something(text)) return {};
     std::size_t aliases = 0;
     for (auto at = text.find('*'); at != std::string_view::npos; at = text.find('*', at + 1))
         if (at + 1 < text.size() && std::string_view(" \t\r\n").find(text[at + 1]) == std::string_view::npos) ++aliases;
@@ -282,7 +284,8 @@ std::vector<ManifestContainer> containers_in(std::string_view text) {
             do end = std::min(yaml.find("\n---", end), yaml.size() - 1) + 1;
             while (end < yaml.size() && yaml.find_first_of(" \t\n", end + 3) != end + 3);
             const std::string_view document = std::string_view(yaml).substr(begin, end - begin);
-            collector.visit(Yaml::parse(document, "manifest"), false, "");
+            // Others may be broken: documents leave blanks in them for a reader to fill in.
+            if (starts_something(document)) collector.visit(Yaml::parse(document, "manifest"), false, "");
             begin = end;
         }
     } catch (const ParseError&) {

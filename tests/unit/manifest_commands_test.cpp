@@ -59,6 +59,7 @@ TEST_CASE("published: a container of Kubernetes starts its command, or its image
     CHECK(started_by(yaml_fence("args: [vllm, serve, org/M-8B, '--config {\"a\": 1}']\n")) == "vllm serve org/M-8B --config '{\"a\": 1}'");
     // Further right, in a quotation, without the language, with the line ends of Windows.
     CHECK(started_by("1. So\n\n    ```\n    kind: Pod\n    ---\n    command: [vllm, serve, org/M-8B]\n    ```\n") == "vllm serve org/M-8B");
+    CHECK(started_by(yaml_fence("disk: {OWNER}/{NAME}\n---\ncommand: [vllm, serve, org/M-8B]\n")) == "vllm serve org/M-8B");
     CHECK(started_by("> ```yaml\n> kind: Pod\n>\n> command: [vllm, serve, org/M-8B]\n> ```\n") == "vllm serve org/M-8B");
     CHECK(started_by(yaml_fence("kind: Pod\r\ncommand:\r\n- vllm\r\n- serve\r\n- org/M-8B\r\n")) == "vllm serve org/M-8B");
     CHECK(started_by(bash_fence("kubectl apply -f - <<'EOF'\nkind: Pod\ncommand: [vllm, serve, org/M-8B]\nEOF\nkubectl get pods")) ==
