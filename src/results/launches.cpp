@@ -4,7 +4,7 @@
 #include "../base/text.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/composition.hpp"
-#include "serving_command.hpp"
+#include "shell_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -107,19 +107,42 @@ std::size_t shared_depth(const DocumentPlace& a, const DocumentPlace& b) {
 void Launches::add(const std::string& text, const std::string& engine, DocumentPlace place) {
     if (parted_) ++group_;
     parted_ = false;
-    benchmarked_.clear();
+    forget_clients();
+    several_.clear();
     launches_.push_back({text, engine, std::move(place), group_});
 }
 
 void Launches::interrupt() {
     ++group_;
     parted_ = false;
+    forget_clients();
+    several_.clear();
+}
+
+void Launches::add_several(std::vector<Launch> launches) {
+    interrupt();
+    several_ = std::move(launches);
+}
+
+const Launches::Launch* Launches::one_of_several() const {
+    const Launch* result = nullptr;
+    for (const std::vector<std::string>& models : clients_)
+        for (const Launch& launch : several_) {
+            const SameModel same = models.empty() ? SameModel::unknown : serves_model(launch, models);
+            if (same == SameModel::unknown || (same == SameModel::yes && result != nullptr && result != &launch)) return nullptr;
+            if (same == SameModel::yes) result = &launch;
+        }
+    return result;
+}
+
+void Launches::forget_clients() {
     benchmarked_.clear();
+    clients_.clear();
 }
 
 void Launches::measured() {
     parted_ = true;
-    benchmarked_.clear();
+    forget_clients();
 }
 
 void Launches::read_clients(std::string_view text) {
@@ -144,6 +167,7 @@ void Launches::read_clients(std::string_view text) {
                 named.push_back(value);
         }
         benchmarked_ = named;
+        if (!several_.empty() && std::find(clients_.begin(), clients_.end(), named) == clients_.end()) clients_.push_back(named);
         parted_ = true;  // what is launched behind it takes the place of what was measured
     }
 }

@@ -6,6 +6,7 @@
 #include "result_block.hpp"
 #include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
+#include "shell_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -88,9 +89,10 @@ public:
                 fence = text.find("```", fence + ticks);
             }
             const auto piece = text.substr(at, fence == std::string_view::npos ? std::string_view::npos : fence - at);
+            clients_.clear();
             if (in_fence_) read_fence(piece, fence == std::string_view::npos);
             else read_prose(piece);
-            launches_.read_clients(piece);
+            launches_.read_clients(clients_.empty() ? piece : clients_);
             if (fence == std::string_view::npos) break;
             if (in_fence_ && !command_here_) arguments_ = base_;  // a comment is of its fence
             in_fence_ = !in_fence_;
@@ -109,6 +111,12 @@ public:
         result.labels.assign(labels_.rbegin(), labels_.rend());
         for (auto heading = headings_.rbegin(); heading != headings_.rend(); ++heading) result.labels.push_back(heading->text);
         const std::string named = engine_of_titles(base_engine_.empty() ? 0 : base_when_);
+        const Launches::Launch* one = crashed ? nullptr : launches_.one_of_several();
+        if (one != nullptr && (named.empty() || named == one->engine)) {
+            result.arguments = one->text;
+            result.engine = one->engine;
+            return;
+        }
         result.not_recognised = not_recognised_;
         if (not_recognised_.empty() && !base_engine_.empty() && !named.empty() && named != base_engine_)
             result.not_recognised = "none is printed for " + named + ", the one before is of " + base_engine_;
@@ -157,6 +165,7 @@ private:
 
     void set_command(std::string_view command, const std::string& engine) {
         arguments_ = base_ = command;
+        of_manifest_ = false;
         base_engine_ = engine;
         base_when_ = ++now_;
         command_here_ = true;
@@ -174,9 +183,26 @@ private:
     }
 
     void take(const ServingCommand& found) {
-        if (!found.not_recognised.empty()) return forget_command(found.not_recognised);
+        if (!found.not_recognised.empty()) {
+            if (starts_known_manifest(found)) return;
+            forget_command(found.not_recognised);
+            of_manifest_ = found.of_manifest;
+            std::vector<Launches::Launch> several;
+            for (const ServingCommand& one : found.several) several.push_back({one.text, one.engine, place()});
+            if (!several.empty()) launches_.add_several(std::move(several));
+            return;
+        }
         set_command(found.text, found.engine);
+        of_manifest_ = found.of_manifest;
         launches_.add(found.text, found.engine, place());
+    }
+
+    /// `kubectl apply -f FILE` starts the manifest that stands above, unless that was measured and this is another file.
+    [[nodiscard]] bool starts_known_manifest(const ServingCommand& found) {
+        if (!found.starts_manifest || !of_manifest_) return false;
+        if (measured_ && !started_.contains(found.not_recognised)) return false;
+        started_.insert(found.not_recognised);
+        return true;
     }
 
     /// A fence holds a command, only flags, what a crash printed, or comments that introduce the block it goes on to.
@@ -197,7 +223,10 @@ private:
             launches_.interrupt();
             return set_command(joined_words(shell_words(flags)), "");
         }
-        if (const auto found = commands_.in_fence(text, is_shell && !goes_on_to_block)) {
+        const auto containers = containers_in(text);
+        for (const ManifestContainer& container : containers) clients_ += container.text() + "\n";
+        if (const auto found =
+                containers.empty() ? commands_.in_fence(text, is_shell && !goes_on_to_block) : commands_.in_containers(containers)) {
             // What a crash printed may speak of servers.
             const bool crash = !found->not_recognised.empty() && !commands_.failure_in(found->not_recognised).empty();
             if (!crash) {
@@ -425,14 +454,17 @@ private:
     std::string base_engine_;      ///< that it starts; empty: flags only
     std::size_t base_when_ = 0;
     std::string arguments_;  ///< it, with the flags of the last comment
+    std::string clients_;    ///< what the containers of a manifest start, in place of its text
     std::string subject_;
     std::size_t subject_when_ = 0;
     std::string doubt_;           ///< a comment that may be a value
     std::string not_recognised_;  ///< the command that took its place, where it is none that we know
     bool derived_ = false;
     bool command_here_ = false;
-    bool commanded_ = false;  ///< the text had some command, or flags
-    bool measured_ = false;   ///< the last command has a result
+    bool commanded_ = false;           ///< the text had some command, or flags
+    bool measured_ = false;            ///< the last command has a result
+    bool of_manifest_ = false;         ///< the last command is one
+    std::set<std::string> started_{};  ///< lines that started it
     bool in_fence_ = false;
     std::size_t fence_ticks_ = 0;
 };

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving_command.hpp"
 
-#include "../base/text.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
+#include "shell_branches.hpp"
+#include "shell_programs.hpp"
+#include "shell_text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -16,13 +18,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-template <std::size_t n>
-bool is_one_of(std::string_view word, const std::array<std::string_view, n>& list) {
-    return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-std::string_view program_name(std::string_view path) { return path.substr(path.rfind('/') + 1); }
-
 /// A program is the same wherever it lies, and one Python is as good as another.
 bool same_launcher(std::string_view a, std::string_view b) {
     a = program_name(a);
@@ -30,188 +25,18 @@ bool same_launcher(std::string_view a, std::string_view b) {
     return a == b || (a.starts_with("python") && b.starts_with("python"));
 }
 
-bool is_name(std::string_view text) {
-    return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
-           std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-}
-
-bool is_assignment(std::string_view word) {
-    const auto equals = word.find('=');
-    return equals != std::string_view::npos && is_name(word.substr(0, equals));
-}
-
-/// Without the quotes that a shell takes off a value.
-std::string unquoted(std::string_view value) {
-    if (value.size() >= 2 && (value.front() == '"' || value.front() == '\'') && value.back() == value.front())
-        value = value.substr(1, value.size() - 2);
-    return std::string(value);
-}
-
-/// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
-bool changes_nothing(std::string_view variable) {
-    constexpr std::array<std::string_view, 12> names{"CUDA_VISIBLE_DEVICES",   "HIP_VISIBLE_DEVICES",
-                                                     "ROCR_VISIBLE_DEVICES",   "ASCEND_RT_VISIBLE_DEVICES",
-                                                     "NVIDIA_VISIBLE_DEVICES", "PATH",
-                                                     "LD_LIBRARY_PATH",        "NCCL_DEBUG",
-                                                     "NCCL_SOCKET_IFNAME",     "GLOO_SOCKET_IFNAME",
-                                                     "TOKENIZERS_PARALLELISM", "HTTPS_PROXY"};
-    if (is_one_of(variable, names)) return true;
-    for (const std::string_view prefix : {"HF_", "HUGGING_FACE_", "HUGGINGFACE_", "TRANSFORMERS_", "PYTHON", "WANDB_"})
-        if (variable.starts_with(prefix)) return true;
-    return variable.find("LOGGING") != std::string_view::npos || variable.ends_with("_TOKEN") || variable.ends_with("_API_KEY");
-}
-
-/// Programs that start another one, whose words stand behind theirs.
-constexpr std::array<std::string_view, 29> wrappers{
-    "sudo",    "nohup",      "time",   "env",  "exec",      "uv",          "uvx",     "numactl", "taskset",
-    "setsid",  "stdbuf",     "screen", "tmux", "srun",      "mpirun",      "mpiexec", "poetry",  "conda",
-    "mamba",   "micromamba", "pixi",   "nice", "apptainer", "singularity", "bash",    "sh",      "trtllm-llmapi-launch",
-    "kubectl", "command"};
-constexpr std::array<std::string_view, 3> containers{"docker", "podman", "nerdctl"};
-/// Options of these whose value is a name or a place, never a program: `--name llama-server`.
-constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostname", "-h",    "--network", "--net",     "--network-alias",
-                                                           "--label", "-l",         "-v",    "--volume",  "--mount",   "-w",
-                                                           "--user",  "-u",         "--pod", "-p",        "--publish", "--workdir"};
-
-/// What starts no engine: clients that measure, downloads, what looks around. Their lines say nothing of the serving
-/// command.
-bool serves_nothing(std::string_view line) {
-    constexpr std::array<std::string_view, 31> programs{"apt",     "apt-get",   "cat",    "cd",         "conda",      "curl",
-                                                        "echo",    "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
-                                                        "kill",    "ls",        "mkdir",  "modelscope", "nvidia-smi", "pip",
-                                                        "pip3",    "pkill",     "source", "tar",        "tail",       "unzip",
-                                                        "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
-                                                        "rocm-smi"};
-    if (line.find("bench") != std::string_view::npos) return true;
-    for (const std::string_view start : {"uv pip", "kubectl port-forward", "kubectl get", "kubectl logs"})
-        if (line.starts_with(start)) return true;
-    return is_one_of(line.substr(0, line.find(' ')), programs);
-}
-
-/// Whether a line that is not said to be shell may be a serving command: a program, and words of one.
-bool says_that_it_serves(std::string_view line) {
-    const std::string_view program = line.substr(0, line.find(' '));
-    const bool is_program = std::all_of(program.begin(), program.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '/' || c == '-' || c == '~';
-    });
-    if (!is_program || (line.find(" -") == std::string_view::npos && !line.starts_with("mindie"))) return false;
-    for (const std::string_view word : {" serve", "server", "launch_", "docker run ", "podman run ", " --model", "mindie"})
-        if (line.find(word) != std::string_view::npos) return true;
-    return false;
-}
-
-std::string cut_to(std::string_view text, std::size_t longest) {
-    std::size_t end = std::min(text.size(), longest);
-    while (end < text.size() && end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;  // not inside a character
-    return std::string(text.substr(0, end));
-}
-
-/// `$ vllm ...`, `(venv) user@host:~$ vllm ...`, `> vllm ...`
-std::string_view without_prompt(std::string_view line) {
-    line = trimmed(line);
-    if (line.size() > 2 && line.front() == '`' && line.find('`', 1) == line.size() - 1) line = trimmed(line.substr(1, line.size() - 2));
-    for (const std::string_view prompt : {"$ ", "> ", "% "})
-        if (line.starts_with(prompt)) return trimmed(line.substr(prompt.size()));
-    const auto sign = std::min(line.find("$ "), line.find("# "));
-    const std::string_view before = line.substr(0, sign);
-    if (sign != std::string_view::npos && before.find('@') != std::string_view::npos && before.find("--") == std::string_view::npos)
-        return trimmed(line.substr(sign + 2));
-    return line;
-}
-
-/// A text in quotes that goes on over lines, behind a command that serves nothing: the body of a request.
-class OpenQuotes {
-public:
-    void begin(std::string_view line) {
-        open_ = 0;
-        read(line);
-    }
-    /// Whether a line lies in it, or ends it.
-    bool goes_on(std::string_view line) {
-        if (open_ == 0) return false;
-        read(line);
-        return true;
-    }
-
-private:
-    void read(std::string_view line) {
-        for (std::size_t i = 0; i < line.size(); ++i)
-            if (line[i] == '\\' && open_ != '\'') ++i;
-            else if (open_ != 0 && line[i] == open_) open_ = 0;
-            else if (open_ == 0 && (line[i] == '"' || line[i] == '\'')) open_ = line[i];
-    }
-    char open_ = 0;
-};
-
-/// Variables that a shell script sets between `if` and `fi`, or `case` and `esac`: nobody knows which branch ran.
-class ShellBranches {
-public:
-    /// Whether a line is a word of the branches themselves.
-    bool read(std::string_view line) {
-        std::string_view word = line.substr(0, line.find_first_of(" \t;"));
-        if (word == "if" || word == "case") {
-            const bool ends = trimmed(line).ends_with("fi") || trimmed(line).ends_with("esac");
-            if (ends) set(line);
-            else ++depth_;
-            return true;
-        }
-        if (word == "fi" || word == "esac") {
-            if (depth_ > 0) --depth_;
-            return true;
-        }
-        if (depth_ == 0) return false;
-        set(line);
-        return word == "else" || word == "elif" || word == "then" || word == ";;" || word.ends_with(')');
-    }
-
-    /// Such a variable that a launch uses, or gets from its environment; empty: none.
-    [[nodiscard]] std::string depended_on(std::string_view line, const std::map<std::string, std::string>& exported) const {
-        for (const std::string& name : set_) {
-            if ((exported_.contains(name) || exported.contains(name)) && !changes_nothing(name)) return name;
-            for (const std::string& used : {"$" + name, "${" + name}) {
-                const auto at = line.find(used);
-                const auto behind = at == std::string_view::npos ? at : at + used.size();
-                if (behind == std::string_view::npos) continue;
-                if (behind == line.size() || (std::isalnum(static_cast<unsigned char>(line[behind])) == 0 && line[behind] != '_'))
-                    return name;
-            }
-        }
-        return "";
-    }
-
-private:
-    void set(std::string_view line) {
-        for (const std::string& word : shell_words(line))
-            if (is_assignment(word)) {
-                set_.insert(word.substr(0, word.find('=')));
-                if (line.find("export ") != std::string_view::npos) exported_.insert(word.substr(0, word.find('=')));
-            }
-    }
-    std::set<std::string> set_, exported_;
-    std::size_t depth_ = 0;
-};
-
-/// `$NAME` and `${NAME}` of variables that the text sets.
-std::string filled_in(const std::string& word, const std::map<std::string, std::string>& variables) {
-    std::string result;
-    for (std::size_t i = 0; i < word.size(); ++i) {
-        if (word[i] != '$') {
-            result += word[i];
-            continue;
-        }
-        const bool braces = i + 1 < word.size() && word[i + 1] == '{';
-        std::size_t begin = i + (braces ? 2 : 1);
-        std::size_t end = begin;
-        while (end < word.size() && (std::isalnum(static_cast<unsigned char>(word[end])) != 0 || word[end] == '_')) ++end;
-        const auto known = variables.find(word.substr(begin, end - begin));
-        if (known == variables.end() || (braces && (end == word.size() || word[end] != '}'))) {
-            result += word[i];
-            continue;
-        }
-        result += known->second;
-        i = end - (braces ? 0 : 1);
-    }
+/// Several commands, of which nobody knows the one that was measured, are none; one is itself.
+ServingCommand only_one(std::vector<ServingCommand> found) {
+    if (found.size() == 1) return std::move(found.front());
+    ServingCommand result{"", "", "several commands: " + cut_to(found[0].text, 80) + " | " + cut_to(found[1].text, 80)};
+    result.several = std::move(found);
     return result;
+}
+
+void add_different(std::vector<ServingCommand>& found, ServingCommand command) {
+    constexpr std::size_t enough = 100;  // nobody chooses among more
+    const auto same = [&](const ServingCommand& other) { return other.text == command.text; };
+    if (found.size() < enough && std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(command));
 }
 
 /// The words of a title in lower case, dots and dashes inside them kept.
@@ -243,71 +68,7 @@ Words launch_words(const Words& launch) {
     return result;
 }
 
-std::string flag_of(const std::string& word) { return word.substr(0, word.find('=')); }
-
-/// Whether `word` can be a flag: `-tp`, `--x`, and no negative number.
-bool begins_flag(const std::string& word) {
-    return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
-}
-
 }  // namespace
-
-std::vector<std::string> shell_lines(std::string_view text) {
-    std::vector<std::string> lines;
-    bool goes_on = false;
-    while (!text.empty()) {
-        const auto end = text.find('\n');
-        std::string_view line = trimmed(text.substr(0, end));
-        text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
-        if (line.empty() || line.starts_with('#')) {
-            // A comment between continued lines is none to a shell, but documents have them.
-            goes_on = goes_on && !line.empty();
-            continue;
-        }
-        const bool continues = line.ends_with('\\');
-        if (continues) line = trimmed(line.substr(0, line.size() - 1));
-        if ((goes_on || line.starts_with("--")) && !lines.empty()) lines.back() += " " + std::string(line);
-        else lines.emplace_back(line);
-        goes_on = continues;
-    }
-    return lines;
-}
-
-std::string joined_words(const std::vector<std::string>& words) {
-    std::string result;
-    for (const std::string& word : words) {
-        if (!result.empty()) result += ' ';
-        const bool blanks = word.empty() || word.find_first_of(" \t\n\r") != std::string::npos;
-        const char quote = word.find('\'') == std::string::npos ? '\'' : '"';
-        if (blanks && word.find(quote) == std::string::npos) result += quote + word + quote;
-        else result += word;
-    }
-    return result;
-}
-
-std::string with_flags(const std::string& command, const std::string& flags) {
-    Words words = shell_words(command);
-    const Words changes = shell_words(flags);
-    for (std::size_t i = 0; i < changes.size();) {
-        std::size_t end = i + 1;
-        while (end < changes.size() && !begins_flag(changes[end])) ++end;
-        const auto same =
-            std::find_if(words.begin(), words.end(), [&](const std::string& word) { return flag_of(word) == flag_of(changes[i]); });
-        auto at = same;
-        if (same != words.end()) {
-            auto behind = same + 1;
-            // Its values go with it; a plain word behind `--flag=value` or behind a switch is the model.
-            const bool separate = same->find('=') == std::string::npos && changes[i].find('=') == std::string::npos && end > i + 1;
-            const bool other_style = same->find('=') == std::string::npos && changes[i].find('=') != std::string::npos;
-            if (separate || other_style)
-                while (behind != words.end() && !begins_flag(*behind)) ++behind;
-            at = words.erase(same, behind);
-        }
-        words.insert(at, changes.begin() + static_cast<std::ptrdiff_t>(i), changes.begin() + static_cast<std::ptrdiff_t>(end));
-        i = end;
-    }
-    return joined_words(words);
-}
 
 const Engine* ServingCommands::launched_at(const std::vector<std::string>& words, std::size_t at) const {
     const Engine* found = nullptr;
@@ -346,12 +107,20 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
     std::size_t first = 0;
     while (first < words.size() && is_assignment(words[first])) sets(words[first++]);
     if (first == words.size()) return std::nullopt;
+    if (const std::size_t begin = executed_at(words, first); begin > 0) {
+        for (std::size_t at = first; at + 1 < begin; ++at) {
+            if ((words[at] == "-e" || words[at] == "--env") && is_assignment(words[at + 1])) sets(words[at + 1]);
+            if (words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
+        }
+        const Words program(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+        return executed_at(program, 0) > 0 ? std::nullopt : in_segment(program, environment);
+    }
     const std::string program(program_name(words[first]));
-    bool container = is_one_of(program, containers);
+    bool container = is_one_of(program, container_programs);
     if (is_one_of(program, wrappers))  // `sudo docker run`, `nohup podman run`
         for (std::size_t at = first + 1; at + 1 < words.size() && !container; ++at) {
             if (launched_at(words, at) != nullptr || words[at].find(' ') != std::string::npos) break;
-            container = is_one_of(program_name(words[at]), containers) && words[at + 1] == "run";
+            container = is_one_of(program_name(words[at]), container_programs) && words[at + 1] == "run";
         }
     const bool wrapped = container || is_one_of(program, wrappers);
     const auto answer = [&](const Engine& engine, Words command) {
@@ -404,8 +173,27 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
 }
 
 std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view line, Variables& shell, Variables& exported) const {
-    Words words = shell_words(without_prompt(line));
-    for (std::string& word : words) word = filled_in(word, shell);
+    line = without_prompt(line);
+    if (set_array(line, shell)) return std::nullopt;
+    const Substitutions substitutions(line);
+    Words words;
+    for (const std::string& printed : shell_words(substitutions.line())) {
+        const std::string inside = substitutions.inside(printed);
+        if (inside.starts_with("echo ") && inside.find_first_of("|;&<>`(") == std::string::npos) {  // what it prints is the value
+            Words value;
+            for (const std::string& word : shell_words(std::string_view(inside).substr(5)))
+                for (std::string& one : filled_in_words(word, shell)) value.push_back(std::move(one));
+            words.push_back(printed.substr(0, printed.find('=') + 1) + joined_words(value));
+            continue;
+        }
+        // `PID=$(vllm serve ... & echo $!)`; what is inside that again starts no server.
+        if (!inside.empty() && !serves_nothing(inside) && inside.find("=$(") == std::string::npos &&
+            inside.find("=`") == std::string::npos) {
+            Variables inner = shell, inner_exported = exported;
+            if (auto found = in_shell_line(inside, inner, inner_exported)) return found;
+        }
+        for (std::string& word : filled_in_words(printed, shell)) words.push_back(std::move(word));
+    }
     std::vector<Words> segments(1);
     for (std::string& word : words) {
         if (word.starts_with('#') && word != "#") break;  // a comment behind the command
@@ -418,18 +206,21 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
         }
         const bool ends = word.size() > 1 && word.back() == ';';
         if (ends) word.pop_back();
-        segments.back().push_back(std::move(word));
+        segments.back().push_back(substitutions.restored(word));
         if (ends) segments.emplace_back();
     }
     for (Words& segment : segments) {
         if (segment.empty()) continue;
         const bool exports = segment.front() == "export" || segment.front() == "set";
         const auto begin = segment.begin() + (exports ? 1 : 0);
-        if (begin != segment.end() && std::all_of(begin, segment.end(), [](const std::string& word) { return is_assignment(word); })) {
+        const auto assigns = [](const std::string& word) { return !assigned_name(word).empty(); };
+        if (begin != segment.end() && std::all_of(begin, segment.end(), assigns)) {
             for (auto word = begin; word != segment.end(); ++word) {
-                const auto equals = word->find('=');
-                const std::string name = word->substr(0, equals);
-                shell[name] = unquoted(std::string_view(*word).substr(equals + 1));
+                const std::string name(assigned_name(*word));
+                const std::string value = unquoted(std::string_view(*word).substr(word->find('=') + 1));
+                constexpr std::size_t longest = 16384;
+                if (word->find("+=") == name.size()) shell[name] = shell[name].size() > longest ? value : shell[name] + value;
+                else shell[name] = value;
                 if (exports) exported[name] = shell[name];
             }
             continue;
@@ -439,49 +230,108 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
     return std::nullopt;
 }
 
-std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
-    Variables shell, exported;
+std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, bool is_shell, const Variables& environment) const {
+    Variables shell = environment, exported = environment;
     ShellBranches branches;
     OpenQuotes quotes;
     std::vector<ServingCommand> found;
-    std::string unknown;
+    std::string unknown, started;
     bool measures = false;
-    for (const std::string& line : shell_lines(text)) {
-        if (quotes.goes_on(line)) continue;
-        if (serves_nothing(without_prompt(line))) {
+    for (const std::string& printed : closed_shell_lines(text)) {
+        if (quotes.goes_on(printed)) continue;
+        const std::string_view line = without_preparation(without_prompt(printed));
+        if (serves_nothing(line)) {
             measures = true;
             quotes.begin(line);
             continue;
         }
-        if (branches.read(without_prompt(line))) continue;
+        if (branches.read(line)) continue;
         if (auto command = in_shell_line(line, shell, exported)) {
             if (const std::string name = branches.depended_on(line, exported); !name.empty())
                 return ServingCommand{"", "", "depends on a branch of the shell script: " + name};
-            const auto same = [&](const ServingCommand& other) { return other.text == command->text; };
-            if (std::none_of(found.begin(), found.end(), same)) found.push_back(std::move(*command));
+            add_different(found, std::move(*command));
             continue;
         }
-        const Words words = shell_words(without_prompt(line));
+        const Words words = shell_words(Substitutions(line).line());
+        if (words.empty() || line == ">") continue;                        // an empty line of a quotation
+        if (const std::size_t begin = executed_at(words, 0); begin > 0) {  // only goes into the container, or looks around there
+            const Words inside(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
+            constexpr std::array<std::string_view, 3> shells{"sh", "bash", "zsh"};
+            const bool enters = inside.empty() || (is_one_of(program_name(inside[0]), shells) && inside.size() < 3);
+            if (enters || serves_nothing(joined_words(inside))) continue;
+        }
         const bool exports =
             words.size() > 1 && words[0] == "export" && line.find("&&") == std::string::npos && line.find(';') == std::string::npos;
-        const bool printed = line.starts_with('|') || (words.size() > 1 && words[1].starts_with('('));  // by a program
-        constexpr std::array<std::string_view, 6> loops{"while", "until", "for", "do", "done", "done;"};
-        const bool assigns = exports || printed || (!words.empty() && is_one_of(words[0], loops)) ||
+        const bool output =
+            line.starts_with('|') || line.starts_with("INFO") || (words.size() > 1 && words[1].starts_with('('));  // of a program
+        constexpr std::array<std::string_view, 4> declarations{"export", "local", "readonly", "declare"};
+        Variables none;
+        const bool assigns = exports || output || is_shell_keyword(words[0]) || set_array(line, none) || line.ends_with("() {") ||
                              std::all_of(words.begin(), words.end(), [&](const std::string& word) {
-                                 return is_assignment(word) || (&word == &words.front() && word == "export");
+                                 return !assigned_name(word).empty() || (&word == &words.front() && is_one_of(word, declarations));
                              });
-        if (unknown.empty() && !assigns && (is_shell || says_that_it_serves(line))) unknown = line;
+        if (assigns || (!is_shell && !says_that_it_serves(line))) continue;
+        // What a manifest's start means, the manifest says; another line says more of what is not known.
+        if (std::string& first = starts_manifest(line) ? started : unknown; first.empty()) first = line;
     }
-    if (found.size() == 1) return found.front();
-    if (found.size() > 1)
-        return ServingCommand{"", "", "several commands: " + cut_to(found[0].text, 80) + " | " + cut_to(found[1].text, 80)};
-    if (!exported.empty() && unknown.empty() && !measures) {  // an environment without the command that it is for
-        const auto counts = std::find_if(exported.begin(), exported.end(), [](const auto& one) { return !changes_nothing(one.first); });
+    if (!found.empty()) return only_one(std::move(found));
+    if (exported.size() > environment.size() && unknown.empty() && started.empty() &&
+        !measures) {  // an environment without the command that it is for
+        const auto counts = std::find_if(exported.begin(), exported.end(), [](const auto& one) {
+            return !changes_nothing(one.first) && one.second.find("$(") == std::string::npos && one.second.find('`') == std::string::npos;
+        });
         if (counts != exported.end()) return ServingCommand{"", "", "export " + cut_to(counts->first + "=" + counts->second, 180)};
     }
     // `python bench.py \` goes on with lines that are its flags.
-    if (unknown.empty() || (measures && !is_shell)) return std::nullopt;
-    return ServingCommand{"", "", cut_to(unknown, 200)};
+    if ((unknown.empty() && started.empty()) || (measures && !is_shell)) return std::nullopt;
+    ServingCommand result{"", "", cut_to(unknown.empty() ? started : unknown, 200)};
+    result.starts_manifest = unknown.empty();
+    return result;
+}
+
+std::optional<ServingCommand> ServingCommands::in_container(const ManifestContainer& container) const {
+    const auto checked = [&](std::optional<ServingCommand> found) {
+        if (found && !found->text.empty() && !container.replicas.empty())
+            found = ServingCommand{"", "", "replicas: " + container.replicas + " of " + cut_to(found->text, 160)};
+        return found;
+    };
+    if (!container.script.empty()) return checked(in_script(container.script, true, container.environment));
+    Words words = container.entry;
+    if (words.empty() && !container.image.empty()) words = {"docker", "run", container.image};
+    words.insert(words.end(), container.arguments.begin(), container.arguments.end());
+    if (auto found = in_segment(words, container.environment)) return checked(std::move(found));
+    const std::string text = container.text();
+    if (serves_nothing(text)) return std::nullopt;
+    const bool flags = text.starts_with("--") && text.find("--model") != std::string::npos;
+    if (!flags && !says_that_it_serves(text)) return std::nullopt;
+    return ServingCommand{"", "", cut_to((container.image.empty() ? "" : "image " + container.image + ": ") + text, 200)};
+}
+
+std::optional<ServingCommand> ServingCommands::in_containers(const std::vector<ManifestContainer>& containers) const {
+    std::vector<ServingCommand> found;
+    std::optional<ServingCommand> unknown;
+    for (const ManifestContainer& container : containers) {
+        auto one = in_container(container);
+        if (one && one->not_recognised.empty()) add_different(found, std::move(*one));
+        else if (one && !unknown) unknown = std::move(one);
+    }
+    if (unknown) unknown->of_manifest = true;
+    // Of several servers that share the load, or of a script with branches, one says nothing of the others.
+    if (unknown && (found.empty() || unknown->not_recognised.starts_with("replicas"))) return unknown;
+    if (found.empty()) return std::nullopt;
+    ServingCommand result = only_one(std::move(found));
+    result.of_manifest = true;
+    return result;
+}
+
+std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
+    const ShellManifests parts = manifests_in_shell(text);
+    if (parts.containers.empty()) return in_script(text, is_shell, {});
+    auto of_manifests = in_containers(parts.containers);
+    auto of_script = in_script(parts.rest, is_shell, {});
+    if (!of_manifests) return of_script;
+    if (!of_script || of_script->text.empty() || of_manifests->text.empty()) return of_manifests;
+    return only_one({*of_manifests, *of_script});
 }
 
 std::optional<ServingCommand> ServingCommands::in_line(std::string_view line) const {

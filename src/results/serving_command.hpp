@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "manifests.hpp"
 #include "servetune/engine/composition.hpp"
 
 #include <map>
@@ -13,24 +14,29 @@ namespace servetune {
 
 /// The command of an engine in a text that people wrote.
 struct ServingCommand {
-    std::string text{};            ///< from the launcher on, its environment before it; flags only where `engine` is empty
-    std::string engine{};          ///< empty: flags only, or not recognised
-    std::string not_recognised{};  ///< as printed, where it serves and begins with no launcher that we know
+    std::string text{};                     ///< from the launcher on, its environment before it; flags only where `engine` is empty
+    std::string engine{};                   ///< empty: flags only, or not recognised
+    std::string not_recognised{};           ///< as printed, where it serves and begins with no launcher that we know
+    std::vector<ServingCommand> several{};  ///< not recognised because there are these
+    bool of_manifest = false;               ///< that Kubernetes or Docker Compose starts
+    bool starts_manifest = false;           ///< not recognised: `kubectl apply`, which starts what a manifest says
 };
 
 /// Finds serving commands in shell text by what the engine files say: `launch`, `started_as`, `images`.
 ///
 /// Before the launcher may stand a prompt (`$`), `NAME=value`, `export` lines, `nohup`, `sudo`, `env`, `uv run`,
-/// `docker run ... image` and the like. Exported variables stay in front of the command, but for those that change no
+/// `docker run ... image`, `docker exec name` and the like. Exported variables stay in front of the command, but for those that change no
 /// measurement (devices, tokens of hubs, logging). Variables that the text itself sets are put in. What follows `#`,
 /// `&&`, `|`, `;`, `&` or `>` belongs to another command.
 class ServingCommands {
 public:
     explicit ServingCommands(const std::vector<Engine>& engines) : engines_(engines) {}
 
-    /// Of a fence. Nothing where nothing in it serves; several different commands are not recognised. `is_shell`: the
+    /// Of a fence with a shell text, which may hold manifests. Nothing where nothing in it serves; several different commands are not recognised. `is_shell`: the
     /// fence says so; others hold anything, so there only a line that says that it serves is taken for an unknown one.
     [[nodiscard]] std::optional<ServingCommand> in_fence(std::string_view text, bool is_shell) const;
+    /// Of a manifest.
+    [[nodiscard]] std::optional<ServingCommand> in_containers(const std::vector<ManifestContainer>& containers) const;
     /// Of a line of prose: only one that begins with it.
     [[nodiscard]] std::optional<ServingCommand> in_line(std::string_view line) const;
 
@@ -46,6 +52,8 @@ public:
 
 private:
     using Variables = std::map<std::string, std::string>;
+    [[nodiscard]] std::optional<ServingCommand> in_script(std::string_view text, bool is_shell, const Variables& environment) const;
+    [[nodiscard]] std::optional<ServingCommand> in_container(const ManifestContainer& container) const;
     [[nodiscard]] std::optional<ServingCommand> in_segment(std::vector<std::string> words, const Variables& exported) const;
     [[nodiscard]] std::optional<ServingCommand> in_shell_line(std::string_view line, Variables& shell, Variables& exported) const;
     [[nodiscard]] const Engine* launched_at(const std::vector<std::string>& words, std::size_t at) const;
@@ -53,15 +61,5 @@ private:
 
     std::vector<Engine> engines_;
 };
-
-/// The lines of a shell text without its comments, continuations joined: after a backslash, and lines of flags that
-/// lost theirs.
-std::vector<std::string> shell_lines(std::string_view text);
-
-/// Words as one text, from which shell_words reads them again.
-std::string joined_words(const std::vector<std::string>& words);
-
-/// Replaces the flags of a command that `flags` has too, and adds the others; a flag may take several words.
-std::string with_flags(const std::string& command, const std::string& flags);
 
 }  // namespace servetune

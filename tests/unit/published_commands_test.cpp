@@ -117,3 +117,61 @@ TEST_CASE("published: requests, tokens and what programs print are no commands, 
     CHECK(command_above("Started by\n`./bin/llama-server -m m.gguf -np 1`\n" + figures) == "./bin/llama-server -m m.gguf -np 1");
     CHECK(command_above(shell_fence("NAME=org/M-8B\nvllm serve $NAME") + figures) == "vllm serve org/M-8B");
 }
+
+TEST_CASE("published: a launch in a substitution, and values out of one") {
+    const std::string launched = "vllm serve org/M-8B -tp 2";
+    for (const char* format :
+         {"PID=$(% > log 2>&1 & echo $!)", "PID=`%`", "export ID=\"$(docker exec -d llm %)\"", "PID=$(\n% &\necho $!\n)"}) {
+        std::string line = format;
+        line.replace(line.find('%'), 1, launched);
+        CHECK(command_above(shell_fence(line) + figures) == launched);
+    }
+    CHECK(command_above(shell_fence("vllm serve org/M-8B -tp $(nvidia-smi -L | wc -l) --port 80") + figures) ==
+          "vllm serve org/M-8B -tp '$(nvidia-smi -L | wc -l)' --port 80");
+    CHECK(command_above(shell_fence("TP=$(nproc --all)\nvllm serve org/M-8B -tp $TP") + figures) ==
+          "vllm serve org/M-8B -tp '$(nproc --all)'");
+    CHECK(command_above(shell_fence("MODEL=org/M-8B\nARGS=$(echo serve $MODEL \\\n  -tp 2\n)\nARGS=($ARGS)\nvllm \"${ARGS[@]}\"") +
+                        figures) == launched);
+    CHECK(
+        command_above(shell_fence("ARGS=(\n  org/M-8B  # the model\n  -tp 2\n)\nARGS+=(--config '{\"a\": 1}')\nvllm serve \"${ARGS[@]}\"") +
+                      figures) == launched + " --config '{\"a\": 1}'");
+    CHECK(command_above(shell_fence("FLAGS=\"-tp 2\"\nFLAGS+=\" --port 80\"\nvllm serve org/M-8B $FLAGS") + figures) ==
+          launched + " --port 80");
+    CHECK(command_above(shell_fence("if [ $NEW ]; then\n  MORE=(--fast)\nfi\nARGS=(-tp 2 \"${MORE[@]}\")\nvllm serve org/M-8B ${ARGS[@]}") +
+                        figures) == "?depends on a branch of the shell script: ARGS");
+    CHECK(command_above(shell_fence("cd /app && source bin/activate; " + launched) + figures) == launched);
+}
+
+TEST_CASE("published: a line that only sets or waits is not the reason why no command is known") {
+    const std::string launch = shell_fence("vllm serve org/M-8B");
+    for (const char* between : {"PORT=$(shuf -i 2000-65000 -n 1)", "export IP=$(hostname -I | head -1)", "HOSTS=(a b)\nHOSTS+=(c)",
+                                "while [ -z \"$IP\" ]; do\n  IP=$(dig host +short)\n  [ -z \"$IP\" ] && sleep 1\ndone", "N=`nproc --all`",
+                                "gcloud compute ssh machine --zone here", "INFO: Started server process [7]",
+                                "kubectl run look --image=web/curl -- sh -c \"sleep 9\"", "> kubectl get pods\n>\n> kubectl get nodes"})
+        CHECK(command_above(launch + shell_fence(between) + figures) == "vllm serve org/M-8B");
+    CHECK(command_above(launch + shell_fence("gcloud compute ssh machine --command ./start.sh") + figures).starts_with("?gcloud"));
+    CHECK(command_above(launch + shell_fence("PORT=$(shuf -n 1)\n./start_engine.sh $PORT") + figures) == "?./start_engine.sh $PORT");
+}
+
+TEST_CASE("published: of several launches in one fence the benchmark's model says which") {
+    const std::string both = shell_fence("vllm serve org/Large-70B -tp 4\nvllm serve org/Small-8B");
+    const std::string none = "?several commands: vllm serve org/Large-70B -tp 4 | vllm serve org/Small-8B";
+    const auto measured = [&](const std::string& model) { return shell_fence("vllm bench serve --model " + model) + figures; };
+    CHECK(command_above(both + figures) == none);
+    CHECK(command_above(both + measured("org/Large-70B")) == "vllm serve org/Large-70B -tp 4");
+    CHECK(command_above(both + measured("org/Small-8B")) == "vllm serve org/Small-8B");
+    CHECK(command_above(both + measured("org/Other-1B")) == none);
+    CHECK(command_above(both + measured("$MODEL")) == none);
+    CHECK(command_above(both + measured("org/Small-8B").substr(0, 50) + "\n```\n" + measured("org/Large-70B")) == none);
+    CHECK(command_above(both + "## SGLang\n" + measured("org/Small-8B")) == none);
+    CHECK(command_above(shell_fence("vllm serve org/Small-8B -tp 4\nvllm serve org/Small-8B") + measured("org/Small-8B"))
+              .starts_with("?several"));
+    CHECK(
+        command_above(shell_fence("vllm serve $MODEL -tp 4\nvllm serve org/Small-8B") + measured("org/Small-8B")).starts_with("?several"));
+    // Each block has its own client.
+    const auto results = published_in(both + measured("org/Small-8B") + measured("org/Large-70B") + figures);
+    REQUIRE(results.size() == 3);
+    CHECK(results[0].arguments == "vllm serve org/Small-8B");
+    CHECK(results[1].arguments == "vllm serve org/Large-70B -tp 4");
+    CHECK(results[2].arguments.empty());
+}
