@@ -72,6 +72,27 @@ std::string_view without_preparation(std::string_view line) {
     }
 }
 
+namespace {
+
+/// `docker run ... nginx:1.29`: what stands beside an engine and serves no model.
+bool runs_beside_engine(std::string_view line) {
+    constexpr std::array<std::string_view, 9> images{"nginx",   "haproxy", "traefik",  "envoy",     "prometheus",
+                                                     "grafana", "redis",   "postgres", "open-webui"};
+    const bool runs = std::any_of(container_programs.begin(), container_programs.end(), [&](std::string_view program) {
+        return line.find(std::string(program) + " run ") != std::string_view::npos;
+    });
+    while (runs && !line.empty()) {
+        const auto end = std::min(line.find(' '), line.size());
+        std::string_view image = program_name(line.substr(0, end));
+        image = image.substr(0, image.find(':'));
+        if (!line.starts_with('-') && is_one_of(image, images)) return true;
+        line.remove_prefix(std::min(end + 1, line.size()));
+    }
+    return false;
+}
+
+}  // namespace
+
 bool serves_nothing(std::string_view line) {
     constexpr std::array<std::string_view, 31> programs{"apt",     "apt-get",   "cat",    "cd",         "conda",      "curl",
                                                         "echo",    "evalscope", "git",    "guidellm",   "hf",         "huggingface-cli",
@@ -79,7 +100,9 @@ bool serves_nothing(std::string_view line) {
                                                         "pip3",    "pkill",     "source", "tar",        "tail",       "unzip",
                                                         "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
                                                         "rocm-smi"};
-    if (line.find("bench") != std::string_view::npos) return true;
+    for (const std::string_view client : {"bench", "perftest", "perf_test", "loadtest", "load_test"})
+        if (line.find(client) != std::string_view::npos) return true;
+    if (runs_beside_engine(line)) return true;
     if (line.starts_with("kubectl run") && line.find("curl") != std::string_view::npos) return true;
     if (line.starts_with("gcloud ") && line.find("--command") == std::string_view::npos && line.find(" deploy") == std::string_view::npos)
         return true;  // of machines
