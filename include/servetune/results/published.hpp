@@ -56,6 +56,9 @@ struct PublishedResult {
 /// Commands and settings of clients (`--num-prompts 1000`, `total_requests: 1000`) say how many requests were sent. A
 /// block with fewer, but not fewer than half, and with a number that nobody plans (863) has `planned_requests`.
 ///
+/// They also say the load of the block directly below (`--request-rate 8`, `--max-concurrency 16`), as do lines printed
+/// before its title (`Traffic request rate: 8.0`), where the block itself does not.
+///
 /// A command whose fence of results has the words of a crash, or an engine's own, and no block becomes a result with
 /// `failure` and without figures.
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines);
