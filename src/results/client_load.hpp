@@ -19,8 +19,8 @@ public:
     /// The text between the block before and this one. Where it says several loads, none is the block's.
     void add(std::string_view above);
 
-    /// Gives the blocks (as many as texts, in their order) what they do not say themselves. A load that stands above some
-    /// of them only, the same each time, may be meant for all and tells none of them apart: it is left out.
+    /// Gives the blocks (as many as texts, in their order) what they do not say themselves. A load that stands above
+    /// some of them only, the same each time, may be meant for all and tells none of them apart: it is left out.
     void tell(const std::vector<PublishedResult*>& blocks) const;
 
 private:
