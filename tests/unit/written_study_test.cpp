@@ -390,3 +390,11 @@ TEST_CASE("written study: what the engine sets by itself completes a command, wh
     Configuration best = setup.problem->space.completed({{"moe_a2a_backend", Value("deepep")}, {"ep_size", Value(std::int64_t{8})}});
     CHECK(setup.problem->space.feasible(best));
 }
+
+TEST_CASE("written study: the settings of a data set are no name of a workload") {
+    const TemporaryFolder folder;
+    ResultSource source = source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128)}});
+    source.results.at(0).dataset = R"({"kind": "synthetic_text", "delay": null})";
+    CHECK(has(write_study(source, request_for(""), folder.path() / "study.yaml", shipped_catalogue).yaml, "{workload: in512_out128, "));
+    CHECK(text_of(Constraint(Allow{{}, {{}}, ""})) == "only the one configuration that there is");
+}
