@@ -2,6 +2,7 @@
 #include "servetune/results/published.hpp"
 
 #include "../base/text.hpp"
+#include "client_load.hpp"
 #include "launches.hpp"
 #include "result_block.hpp"
 #include "servetune/base/whole_number.hpp"
@@ -483,6 +484,7 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
     std::vector<PublishedResult> results;
     Surroundings surroundings(engines);
     std::set<double> planned;
+    ClientLoads loads;
     std::size_t after_last = 0;
     for (std::size_t at = text.find(marker); at != std::string_view::npos; at = text.find(marker, after_last)) {
         std::size_t begin = at;  // the rule before the title belongs to the block
@@ -491,6 +493,7 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         std::set<double> nearest;
         add_planned(text.substr(after_last, begin - after_last), nearest);
         planned.insert(nearest.begin(), nearest.end());
+        loads.add(text.substr(after_last, begin - after_last));
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
         const std::size_t next = std::min(text.find(marker, content), text.size());
@@ -505,6 +508,10 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         while (after_last < text.size() && text[after_last] == '=') ++after_last;
     }
     if (!results.empty()) surroundings.read(text.substr(after_last), results);  // what crashed last
+    std::vector<PublishedResult*> blocks;                                       // not what crashed between them
+    for (PublishedResult& result : results)
+        if (result.failure.empty()) blocks.push_back(&result);
+    loads.tell(blocks);
     for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     return results;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study_file/import.hpp"
 
+#include "repeats.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/base/printable.hpp"
@@ -156,11 +157,8 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     for (const Parameter& parameter : space.parameters())
         if (parameter.continuous() || parameter.level_count() > 1) names.push_back(parameter.name);
 
-    struct Row {
-        const PublishedResult* source;
-        std::string workload;
-        Configuration configuration;
-        std::map<std::string, double> metrics;
+    struct Row : PlacedResult {
+        std::map<std::string, double> metrics{};
     };
     Imported imported;
     std::vector<Row> rows;
@@ -193,7 +191,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
                          : several.empty() ? "no workload is printed as '" + joined(result.labels, "' or '") + "'"
                                            : several});
         else {
-            Row row{&result, workload->name, space.completed(parsed.values), result_figures(result.result)};
+            Row row{{&result, workload->name, space.completed(parsed.values)}, result_figures(result.result)};
             const auto& successful = result.result.successful_requests;
             const auto& failed = result.result.failed_requests;
             const double requested = result.result.requested_requests                  ? *result.result.requested_requests
@@ -205,6 +203,13 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
             rows.push_back(std::move(row));
         }
     }
+    const std::vector<std::string> why_mixed = why_no_repeat({rows.begin(), rows.end()});
+    std::vector<Row> kept;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        if (why_mixed[i].empty()) kept.push_back(std::move(rows[i]));
+        else imported.unplaced.push_back({*rows[i].source, why_mixed[i]});
+    }
+    rows = std::move(kept);
     imported.rows = rows.size();
     std::vector<std::map<std::string, double>> all;
     for (const Row& row : rows) all.push_back(row.metrics);

@@ -144,7 +144,8 @@ std::vector<WorkloadGroup> workload_groups(const std::vector<PublishedResult>& r
     for (WorkloadGroup& group : groups) {
         std::sort(group.blocks.begin(), group.blocks.end());
         const PublishedResult& first = results[group.blocks.front()];
-        if (group.name.empty() && !first.dataset.empty()) group.name = name_from(first.dataset);
+        const bool described = first.dataset.starts_with('{') || first.dataset.starts_with('[');  // settings, no name
+        if (group.name.empty() && !first.dataset.empty() && !described) group.name = name_from(first.dataset);
         if (group.name.empty()) group.name = name_from(Work(first));
         const std::string name = group.name;
         for (int again = 2; !taken.insert(group.name).second; ++again) group.name = name + "_" + std::to_string(again);

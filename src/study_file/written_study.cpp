@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study_file/written_study.hpp"
 
+#include "engine_sets.hpp"
+#include "excluded_results.hpp"
+#include "repeats.hpp"
 #include "seen_flags.hpp"
 #include "server_settings.hpp"
 #include "servetune/base/error.hpp"
@@ -73,6 +76,7 @@ public:
     WrittenStudy written() {
         read_commands();
         find_model();
+        complete_rows();
         find_workloads();
         WrittenStudy result{yaml(), {}, {}, {}};
         result.remarks = remarks_;
@@ -82,6 +86,9 @@ public:
     /// The results with one label each, their workload's, and with commands of their own.
     [[nodiscard]] const std::vector<PublishedResult>& labelled() const { return results_; }
     [[nodiscard]] const std::vector<Unplaced>& left_out() const { return left_out_; }
+
+    /// The results of the workload that is searched.
+    [[nodiscard]] const WorkloadGroup& searched() const { return groups_.front(); }
 
     /// The study again, with each of the measured configurations of the first engine as the default.
     [[nodiscard]] std::vector<std::string> with_measured_defaults() const {
@@ -234,6 +241,21 @@ private:
         for (const std::string& text : source_.texts)
             if (const auto model = model_in(text, catalogue_.all_models())) return *model;
         return "";
+    }
+
+    /// Adds what the engine set by itself, where its rules say so: else they would exclude what was measured.
+    void complete_rows() {
+        std::map<std::string, std::vector<std::size_t>> blocks;
+        for (SeenRow& row : rows_) {
+            const auto set = set_by_engine(*row.engine, row.flags.values, version_of(*row.engine));
+            if (!set) continue;
+            add_settings(results_[row.index].arguments, *row.engine, {{set->name, text_of(set->value)}});
+            row.flags.values[set->name] = set->value;
+            blocks[row.engine->name + " runs with " + set->name + " = " + text_of(set->value) +
+                   ", which the command does not say: " + set->because]
+                .push_back(results_[row.index].index);
+        }
+        for (const auto& [what, which] : blocks) remarks_.push_back(numbered("block", which) + ": " + what);
     }
 
     void find_workloads() {
@@ -445,6 +467,15 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
         if (written.imported.rows == 0)
             throw SpaceError("no result is a row of the study" +
                              (written.imported.unplaced.empty() ? std::string() : ": " + written.imported.unplaced.front().reason));
+        const std::vector<Unplaced>& unplaced = written.imported.unplaced;
+        std::string why;
+        const bool none = std::all_of(writer.searched().blocks.begin(), writer.searched().blocks.end(), [&](std::size_t i) {
+            const auto found = std::find_if(unplaced.begin(), unplaced.end(),
+                                            [&](const Unplaced& one) { return one.result.index == source.results[i].index; });
+            if (found != unplaced.end()) why = found->reason;
+            return found != unplaced.end();
+        });
+        if (none) throw SpaceError("no result of workload " + writer.searched().name + " is a row of the study: " + why);
         write_file(written.table, written.imported.csv);
         has_table = true;
         try {
@@ -452,6 +483,8 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
         } catch (const SpaceError&) {  // the engine's own default was not measured
             if (!starts_from_measured(writer, written, file, catalogue)) throw;
         }
+        const std::vector<std::string> excluded = excluded_by_rules(placed, written.imported, set_up(load_study(file, catalogue)));
+        written.remarks.insert(written.remarks.end(), excluded.begin(), excluded.end());
     } catch (const Error&) {
         std::error_code ignored;
         std::filesystem::remove(file, ignored);

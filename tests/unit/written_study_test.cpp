@@ -325,3 +325,76 @@ TEST_CASE("written study: a run of a sweep that failed is a failed row of its lo
     CHECK(written.imported.unplaced[0].reason ==
           "it failed under a load that is not that of exactly one workload of the study (99 in flight)");
 }
+
+TEST_CASE("written study: results of one configuration that differ too much are no repeats: they are left out, the rest is searched") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const auto written = [&](double first, double second) {
+        return write_study(source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128) +
+                                                   command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(first, 512, 128) +
+                                                   "With the patch:\n" + printed_block(second, 512, 128) +
+                                                   command("vllm serve org/Model-8B --max-num-seqs 128") + printed_block(1300, 512, 128)}}),
+                           request_for(""), file, shipped_catalogue);
+    };
+    CHECK(written(1000, 1160).imported.unplaced.empty());  // as published repeats do
+    const WrittenStudy apart = written(1000, 2000);
+    CHECK(apart.imported.rows == 2);
+    REQUIRE(apart.imported.unplaced.size() == 2);
+    CHECK(apart.imported.unplaced[0].result.index == 1);
+    CHECK(apart.imported.unplaced[1].result.index == 2);
+    CHECK(has(apart.imported.unplaced[0].reason,
+              "blocks 1 and 2 have one configuration and one workload, and their "
+              "total_tokens_per_second go from 1000 to 2000 (2 times, repeats up to 1.25)"));
+    const MeasuredTable table = read_table(apart.table);
+    REQUIRE(table.rows.size() == 2);
+    CHECK(cell(table, 1, "max_num_seqs") == "128");
+    CHECK(set_up(load_study(file, shipped_catalogue)).problem->space.default_configuration().find("max_num_seqs") != nullptr);
+}
+
+TEST_CASE("written study: where nothing of the searched workload is left, the message says why and there is no file") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const std::string serve = command("vllm serve org/Model-8B");
+    const auto error = message_of<SpaceError>([&] {
+        (void)write_study(
+            source_of({{"a.md", serve + printed_block(1000, 512, 128) + printed_block(3000, 512, 128) + printed_block(500, 4096, 128)}}),
+            request_for("in512_out128"), file, shipped_catalogue);
+    });
+    CHECK(has(error, "no result of workload in512_out128 is a row of the study: blocks 0 and 1 have one configuration"));
+    CHECK(has(error, "go from 1000 to 3000 (3 times"));
+    CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("written study: what the engine sets by itself completes a command, what a rule excludes is said") {
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "study.yaml";
+    const std::string launch = "python3 -m sglang.launch_server --model-path org/Model-8B --tp-size=8";
+    const WrittenStudy written =
+        write_study(source_of({{"a.md", command(launch) + printed_block(1000, 512, 128) + command(launch + " --moe-a2a-backend=deepep") +
+                                            printed_block(2000, 512, 128) + command(launch + " --enable-dp-attention") +
+                                            printed_block(1010, 512, 128)}}),
+                    request_for(""), file, shipped_catalogue);
+    INFO(written.yaml);
+    CHECK(has(written.yaml, "ep_size: {choice: [1, 8], ordered: true}"));
+    const MeasuredTable table = read_table(written.table);
+    REQUIRE(table.rows.size() == 3);
+    CHECK(cell(table, 0, "ep_size") == "1");
+    CHECK(cell(table, 1, "ep_size") == "8");
+    std::string remarks;
+    for (const std::string& remark : written.remarks) remarks += remark + "\n";
+    INFO(remarks);
+    CHECK(has(remarks, "block 1: sglang runs with ep_size = 8, which the command does not say: these ways set ep_size to tp_size"));
+    CHECK(has(remarks, "block 2 is in the table, and the study does not search it: require not enable_dp_attention (with one copy"));
+    CHECK_FALSE(has(remarks, "block 1 is in the table"));
+    const StudySetup setup = set_up(load_study(file, shipped_catalogue));
+    Configuration best = setup.problem->space.completed({{"moe_a2a_backend", Value("deepep")}, {"ep_size", Value(std::int64_t{8})}});
+    CHECK(setup.problem->space.feasible(best));
+}
+
+TEST_CASE("written study: the settings of a data set are no name of a workload") {
+    const TemporaryFolder folder;
+    ResultSource source = source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128)}});
+    source.results.at(0).dataset = R"({"kind": "synthetic_text", "delay": null})";
+    CHECK(has(write_study(source, request_for(""), folder.path() / "study.yaml", shipped_catalogue).yaml, "{workload: in512_out128, "));
+    CHECK(text_of(Constraint(Allow{{}, {{}}, ""})) == "only the one configuration that there is");
+}

@@ -59,6 +59,9 @@ struct PublishedResult {
 ///
 /// A block ends with its rule; where that is missing, with its fence, at a heading or at HTML.
 ///
+/// They also say the load of the block directly below (`--request-rate 8`, `--max-concurrency 16`), as do lines printed
+/// before its title (`Traffic request rate: 8.0`), where the block itself does not.
+///
 /// A command whose fence of results has the words of a crash, or an engine's own, and no block becomes a result with
 /// `failure` and without figures.
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines);

@@ -68,6 +68,7 @@ inline std::string text_of(const Constraint& constraint) {
     struct {
         std::string operator()(const Require& rule) const { return "require " + rule.expression.text(); }
         std::string operator()(const Allow& rule) const {
+            if (rule.names.empty()) return "only the one configuration that there is";
             std::string names;
             for (const std::string& name : rule.names) names += (names.empty() ? "" : ", ") + name;
             return "only the " + std::to_string(rule.rows.size()) + " known combinations of " + names;

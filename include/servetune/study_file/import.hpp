@@ -29,6 +29,9 @@ struct Imported {
 /// does not know, or nobody. A command that crashed is a failed row, where the study has only one workload for it. What
 /// a title says of the quantization counts where the command says nothing. `success_ratio` is added where the workload
 /// says how many requests were sent and the arguments are printed, not derived.
+///
+/// Results of one configuration and workload are its repeats. Those whose rates differ by more than 1.25 times are
+/// none: something that the document does not say tells them apart, and all of them are unplaced.
 Imported import_for_study(const std::vector<PublishedResult>& results, const StudyFile& study);
 
 /// Without a study: one row a block, with its sections, labels, arguments and figures, and its tool, model, data set
