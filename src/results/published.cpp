@@ -3,6 +3,7 @@
 
 #include "../base/text.hpp"
 #include "launches.hpp"
+#include "printed_tables.hpp"
 #include "result_block.hpp"
 #include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
@@ -433,6 +434,22 @@ private:
     std::size_t fence_ticks_ = 0;
 };
 
+/// What a table says of a result, and what the text around the table says of it.
+PublishedResult described(const Surroundings& surroundings, PublishedResult result, bool measures_server) {
+    PublishedResult around;
+    surroundings.describe(around);
+    result.sections = std::move(around.sections);
+    result.labels.insert(result.labels.end(), around.labels.begin(), around.labels.end());
+    if (!measures_server) return result;
+    around.tool = std::move(result.tool);
+    around.tool_version = std::move(result.tool_version);
+    around.sections = std::move(result.sections);
+    around.labels = std::move(result.labels);
+    around.result = result.result;
+    around.unread = std::move(result.unread);
+    return around;
+}
+
 }  // namespace
 
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines) {
@@ -442,14 +459,34 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
     Surroundings surroundings(engines);
     std::set<double> planned;
     std::size_t after_last = 0;
+    std::vector<PrintedTable> tables = printed_tables(text);
+    auto table = tables.begin();
+    const auto read_tables = [&](std::size_t until) {
+        for (; table != tables.end() && table->begin < until; ++table) {
+            if (table->begin < after_last) continue;
+            const auto between = text.substr(after_last, table->begin - after_last);
+            surroundings.read(between, results);
+            add_planned(between, planned);
+            for (PublishedResult& result : table->results) {
+                results.push_back(described(surroundings, std::move(result), table->measures_server));
+                if (table->measures_server)
+                    results.back().planned_requests = planned_for(results.back().result.successful_requests.value_or(0), planned);
+            }
+            if (table->measures_server) surroundings.end_block();
+            after_last = table->end;
+        }
+    };
     for (std::size_t at = text.find(marker); at != std::string_view::npos; at = text.find(marker, after_last)) {
+        read_tables(at);
+        if (at < after_last) continue;
         std::size_t begin = at;  // the rule before the title belongs to the block
         while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
         surroundings.read(text.substr(after_last, begin - after_last), results);
         add_planned(text.substr(after_last, begin - after_last), planned);
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
-        const std::size_t next = std::min(text.find(marker, content), text.size());
+        const std::size_t next_table = table == tables.end() ? text.size() : std::max(table->begin, content);
+        const std::size_t next = std::min(text.find(marker, content), next_table);
         const std::size_t end = content + std::min(text.substr(content, next - content).find(rule), next - content);
         PublishedResult result;
         surroundings.describe(result);
@@ -460,6 +497,7 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         after_last = end;
         while (after_last < text.size() && text[after_last] == '=') ++after_last;
     }
+    read_tables(text.size());
     if (!results.empty()) surroundings.read(text.substr(after_last), results);  // what crashed last
     for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     return results;
