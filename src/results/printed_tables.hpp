@@ -18,10 +18,11 @@ struct PrintedTable {
 };
 
 /// Whose tables are read, for messages.
-inline constexpr std::string_view printed_table_tools = "llama-bench";
+inline constexpr std::string_view printed_table_tools = "llama-bench, AIPerf or GenAI-Perf";
 
-/// All tables of known tools in a document, in order: llama-bench, llama-sweep-bench, llama-batched-bench. A table is
-/// known by the names of its columns as its tool writes them, in a fence or outside; tables that people made are none.
+/// All tables of known tools in a document, in order: llama-bench, llama-sweep-bench, llama-batched-bench,
+/// AIPerf, GenAI-Perf. A table is known by the names of its columns as its tool writes them, in a fence or outside;
+/// tables that people made are none.
 /// Linear in the text.
 std::vector<PrintedTable> printed_tables(std::string_view text);
 
@@ -29,5 +30,6 @@ std::vector<PrintedTable> printed_tables(std::string_view text);
 /// without a row has no results.
 std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::size_t at);  // llama_bench_table.cpp
 std::optional<PrintedTable> read_llama_sweep_table(std::string_view text, std::size_t at);  // llama_sweep_table.cpp
+std::optional<PrintedTable> read_perf_console(std::string_view text, std::size_t at);       // perf_console.cpp
 
 }  // namespace servetune

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables that benchmarks print, as people paste them into documents. All figures are invented.
 #include "support/figures.hpp"
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
@@ -116,6 +117,110 @@ TEST_CASE("printed tables: both phases of llama-sweep-bench and llama-batched-be
     CHECK(batched[1].result.maximum_concurrency == 4);
     CHECK(batched[0].unread.at("S t/s") == "100.00");
     CHECK(batched[2].result.input_tokens == 100);
+}
+
+TEST_CASE("printed tables: AIPerf's says what its CSV says, with titles broken over lines") {
+    const auto printed = read_printed(
+        "# Run\n```\n                NVIDIA AIPerf | LLM Metrics\n"
+        "┏━━━━━━━━━━━━━━━━━━━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━━━━━┳━━━━━━┓\n"
+        "┃                     Metric ┃      avg ┃    min ┃      max ┃      p99 ┃      p90 ┃      p50 ┃  std ┃\n"
+        "┡━━━━━━━━━━━━━━━━━━━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━━━━━╇━━━━━━┩\n"
+        "│   Time to First Token (ms) │    50.25 │  30.00 │    60.00 │    59.00 │    55.00 │    50.00 │ 6.50 │\n"
+        "│       Request Latency (ms) │ 1,250.50 │ 900.00 │ 1,700.00 │ 1,650.00 │ 1,500.00 │ 1,200.00 │ 9.00 │\n"
+        "│   Inter Token Latency (ms) │     4.00 │   3.00 │     5.00 │     5.00 │     4.50 │     4.00 │ 0.30 │\n"
+        "│    Output Token Throughput │   250.00 │ 200.00 │   300.00 │   299.00 │   290.00 │   250.00 │ 2.00 │\n"
+        "│ Per User (tokens/sec/user) │          │        │          │          │          │          │      │\n"
+        "│    Output Token Throughput │ 3,000.00 │    N/A │      N/A │      N/A │      N/A │      N/A │  N/A │\n"
+        "│               (tokens/sec) │          │        │          │          │          │          │      │\n"
+        "│   Request Count (requests) │    40.00 │    N/A │      N/A │      N/A │      N/A │      N/A │  N/A │\n"
+        "└────────────────────────────┴──────────┴────────┴──────────┴──────────┴──────────┴──────────┴──────┘\n```\n");
+    REQUIRE(printed.size() == 1);
+    CHECK(printed[0].tool == "aiperf");
+    CHECK(printed[0].sections == std::vector<std::string>{"Run"});
+    CHECK(figures_of(printed[0].result) == Figures{{"successful_requests", 40},
+                                                   {"output_tokens_per_second", 3000},
+                                                   {"time_to_first_token_mean_seconds", 0.05025},
+                                                   {"time_to_first_token_p50_seconds", 0.05},
+                                                   {"time_to_first_token_p90_seconds", 0.055},
+                                                   {"time_to_first_token_p99_seconds", 0.059},
+                                                   {"time_to_first_token_standard_deviation_seconds", 0.0065},
+                                                   {"time_per_output_token_mean_seconds", 0.004},
+                                                   {"time_per_output_token_p50_seconds", 0.004},
+                                                   {"time_per_output_token_p90_seconds", 0.0045},
+                                                   {"time_per_output_token_p99_seconds", 0.005},
+                                                   {"time_per_output_token_standard_deviation_seconds", 0.0003},
+                                                   {"latency_mean_seconds", 1.2505},
+                                                   {"latency_p50_seconds", 1.2},
+                                                   {"latency_p90_seconds", 1.5},
+                                                   {"latency_p99_seconds", 1.65},
+                                                   {"latency_standard_deviation_seconds", 0.009}});
+    CHECK(printed[0].unread == std::map<std::string, std::string>{{"Output Token Throughput Per User", "250 tokens/sec/user"}});
+    const auto csv = read_printed(
+        "Metric,avg,min,max,p99,p90,p50,std\nTime to First Token (ms),50.25,30,60,59,55,50,6.5\n"
+        "Request Latency (ms),1250.50,900,1700,1650,1500,1200,9\nInter Token Latency (ms),4,3,5,5,4.5,4,0.3\n\n"
+        "Metric,Value\nOutput Token Throughput (tokens/sec),3000\nRequest Count,40\n");
+    REQUIRE(csv.size() == 1);
+    CHECK(figures_of(csv[0].result) == figures_of(printed[0].result));
+}
+
+TEST_CASE("printed tables: GenAI-Perf's, new and of 2024, and the server that was started for each") {
+    const std::string header = "┃ Statistic ┃ avg ┃ min ┃ max ┃ p99 ┃ p90 ┃ p75 ┃\n┡━━━╇━━━╇━━━╇━━━╇━━━╇━━━╇━━━┩\n";
+    const auto printed = read_printed("## New\n" + header +
+                                      "│ Time To First Token (ms) │ 20.00 │ 1 │ 2 │ 25.00 │ 22.00 │ 21.00 │\n"
+                                      "│ Request Latency (ms) │ 300.00 │ 1 │ 2 │ 350.00 │ 320.00 │ 310.00 │\n"
+                                      "│ Request Throughput (per sec) │ 3.50 │ N/A │ N/A │ N/A │ N/A │ N/A │\n"
+                                      "│ Request Count (count) │ 128.00 │ N/A │ N/A │ N/A │ N/A │ N/A │\n└───\n"
+                                      "## Old\n" +
+                                      header +
+                                      "│ Time to first token (ns) │ 20,000,000 │ 1 │ 2 │ 25,000,000 │ 22,000,000 │ 21,000,000 │\n"
+                                      "│ Inter token latency (ns) │ 2,000,000 │ 1 │ 2 │ 3 │ 3 │ 3 │\n"
+                                      "│ Request latency (ns) │ 300,000,000 │ 1 │ 2 │ 3x │ 320,000,000 │ 3 │\n"
+                                      "└───┴───┴───┴───┴───┴───┴───┘\nOutput token throughput (per sec): 1,284.50\n"
+                                      "Request throughput (per sec): 2.50\nOther (per sec): 9\n");
+    REQUIRE(printed.size() == 2);
+    CHECK(printed[0].tool == "genai-perf");
+    CHECK(printed[0].labels == std::vector<std::string>{"New"});
+    CHECK(figures_of(printed[0].result) == Figures{{"successful_requests", 128},
+                                                   {"requests_per_second", 3.5},
+                                                   {"time_to_first_token_mean_seconds", 0.02},
+                                                   {"time_to_first_token_p90_seconds", 0.022},
+                                                   {"time_to_first_token_p99_seconds", 0.025},
+                                                   {"latency_mean_seconds", 0.3},
+                                                   {"latency_p90_seconds", 0.32},
+                                                   {"latency_p99_seconds", 0.35}});
+    CHECK(figures_of(printed[1].result) == Figures{{"requests_per_second", 2.5},
+                                                   {"output_tokens_per_second", 1284.5},
+                                                   {"time_to_first_token_mean_seconds", 0.02},
+                                                   {"time_to_first_token_p90_seconds", 0.022},
+                                                   {"time_to_first_token_p99_seconds", 0.025},
+                                                   {"latency_mean_seconds", 0.3},
+                                                   {"latency_p90_seconds", 0.32}});
+    CHECK(printed[1].unread.at("inter_token_latency") == "2000000.0 ns, of a version whose meaning is not known");
+    CHECK(printed[1].unread.at("request_latency p99") == "3x");
+    // Without streams the time to the first token is the latency: no figure.
+    const auto whole = read_printed(header +
+                                    "│ Time To First Token (ms) │ 30.00 │ 1 │ 2 │ 3 │ 3 │ 3 │\n"
+                                    "│ Request Latency (ms) │ 30.00 │ 1 │ 2 │ 3 │ 3 │ 3 │\n");
+    REQUIRE(whole.size() == 1);
+    CHECK_FALSE(whole[0].result.time_to_first_token.mean);
+    // A value that a narrow terminal broke is whole again; a row of GPUs, or one without numbers, is no result.
+    const auto narrow = read_printed(header + "│ Request Latency │ 1,2 │ 1 │ 2 │ 3 │ 3 │ 3 │\n│ (ms) │ 50.00 │ │ │ │ │ │\n");
+    CHECK(narrow.at(0).result.latency.mean == 1.25);
+    CHECK_THROWS_AS(read_printed(header), ParseError);
+    CHECK_THROWS_AS(read_printed(header + "│ Request Latency (ms) │ N/A │ N/A │ N/A │ N/A │ N/A │ N/A │\n"), ParseError);
+    CHECK_THROWS_AS(read_printed("┃ Metric ┃ avg ┃ min ┃ max ┃\n│ GPU Power Usage (W) │ 300.00 │ 1.00 │ 2.00 │\n"), ParseError);
+    // The serving command above belongs to a table as to a block.
+    const std::vector<Engine> engines = shipped_catalogue.engines();
+    const auto served = read_results("# A\n```bash\nvllm serve org/toy-8B --max-num-seqs 64\n```\n```\n" + header +
+                                         "│ Request Throughput (per sec) │ 3.50 │ N/A │ N/A │ N/A │ N/A │ N/A │\n```\n" + bench_header +
+                                         bench_row + " pp512 | 5.00 ± 0.00 |\n",
+                                     "f", engines);
+    REQUIRE(served.size() == 2);
+    CHECK(served[0].engine == "vllm");
+    CHECK(served[0].arguments == "vllm serve org/toy-8B --max-num-seqs 64");
+    CHECK_FALSE(served[0].arguments_unknown);
+    CHECK(served[1].arguments_unknown);
+    CHECK(served[1].arguments.empty());
 }
 
 TEST_CASE("printed tables: what people made of results, and tables without figures, are none") {
