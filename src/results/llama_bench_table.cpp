@@ -85,7 +85,7 @@ std::optional<Json> test_of(std::string_view name) {
 }
 
 /// `404.67 ± 3.65`, or the mean alone, as of one repetition that somebody shortened.
-bool read_rate(std::string_view cell, Json& test) {
+bool read_mean_rate(std::string_view cell, Json& test) {
     std::string_view mean = cell, spread;
     for (const std::string_view sign : {"±", "+/-", "+-"})
         if (const auto at = cell.find(sign); at != std::string_view::npos) {
@@ -114,7 +114,7 @@ bool is_header(const Cells& cells) {
 Cells header_of_lone_row(const Cells& cells) {
     Json rate;
     if (cells.size() < 6 || !is_size(cells[1]) || !is_parameters(cells[2]) || !test_of(cells[cells.size() - 2]) ||
-        !read_rate(cells.back(), rate))
+        !read_mean_rate(cells.back(), rate))
         return {};
     Cells header(cells.size());
     header[0] = "model", header[1] = "size", header[2] = "params", header[3] = "backend";
@@ -133,7 +133,7 @@ std::optional<Json> test_in_row(const Cells& header, const Cells& cells) {
     for (std::size_t i = 0; i < header.size(); ++i) {
         if (header[i] == "test" || (header[i] == "t/s" && measured)) continue;
         if (header[i] == "t/s") {
-            measured = read_rate(cells[i], *test);
+            measured = read_mean_rate(cells[i], *test);
             continue;
         }
         const std::string text = one_line(cells[i]);
@@ -183,8 +183,8 @@ std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::s
     if (lone) tests.push_back(*test_in_row(header, cells_of_row(*first)));
     // Logs may stand between the rows (-v, or both outputs of the terminal) and above the build.
     while (const auto line = lines.next()) {
-        if (ends_printed_output(*line) || line->starts_with("┃") || line->starts_with("+-") || line->starts_with("# ") ||
-            line->starts_with("##"))
+        if (ends_printed_output(*line) || line->starts_with("┏") || line->starts_with("┃") || line->starts_with("┌") ||
+            line->starts_with("+-") || line->starts_with("# ") || line->starts_with("##"))
             break;
         if (read_build(*line, build)) {
             table.end = lines.end();

@@ -38,9 +38,9 @@ std::map<std::string, std::string> settings_above(std::string_view text, std::si
 }
 
 /// The cells of a row by the names of the columns.
-class Row {
+class PhaseRow {
 public:
-    Row(const Cells& header, const Cells& cells) : header_(header), cells_(cells) {}
+    PhaseRow(const Cells& header, const Cells& cells) : header_(header), cells_(cells) {}
     [[nodiscard]] std::string_view text(std::string_view column) const {
         const auto found = std::find(header_.begin(), header_.end(), column);
         return found == header_.end() ? std::string_view() : cells_[static_cast<std::size_t>(found - header_.begin())];
@@ -67,9 +67,9 @@ std::string phase_label(const char* phase, double tokens, double sequences, doub
 }
 
 /// Both phases of a row; one without tokens or a rate is none. sweep-bench measures both behind N_KV tokens, answers
-/// first. batched-bench measures the answers of B sequences behind their prompts; its N_KV counts all tokens of the row,
-/// so of a prompt that all share only once.
-void add_row(const Row& row, bool batched, const std::map<std::string, std::string>& settings, std::vector<PublishedResult>& into) {
+/// first. batched-bench measures the answers of B sequences behind their prompts; its N_KV counts all tokens of the
+/// row, so of a prompt that all share only once.
+void add_row(const PhaseRow& row, bool batched, const std::map<std::string, std::string>& settings, std::vector<PublishedResult>& into) {
     const auto prompt = row.count("PP"), answer = row.count("TG"), kept = row.count("N_KV");
     const auto sequences = batched ? row.count("B") : 1;
     if (!prompt || !answer || !kept || !sequences || *sequences < 1) return;
@@ -115,7 +115,7 @@ std::optional<PrintedTable> read_llama_sweep_table(std::string_view text, std::s
         if (!line->starts_with('|')) break;
         table.end = lines.end();
         const Cells cells = cells_of_row(*line);
-        if (cells.size() == header.size()) add_row(Row(header, cells), has("B"), settings, table.results);
+        if (cells.size() == header.size()) add_row(PhaseRow(header, cells), has("B"), settings, table.results);
         else ++unread;
     }
     if (unread > 0 && !table.results.empty()) table.results.front().unread["rows of another length"] = std::to_string(unread);

@@ -23,8 +23,8 @@ PublishedResult read_perf_table(std::string_view text, const std::string& name);
 
 // ---- what the printed tables of both share with them (perf_console.cpp) ----
 
-/// The title of a row, `Request Latency (ms)`: the metric's tag in the JSON export, or the title itself where we have no
-/// figure for it, and the unit.
+/// The title of a row, `Request Latency (ms)`: the metric's tag in the JSON export, or the title itself where we have
+/// no figure for it, and the unit.
 std::pair<std::string, std::string> perf_tag_and_unit(std::string_view title);
 /// `5,919.16` as both print it, or without the commas.
 std::optional<double> perf_number(std::string_view cell);

@@ -435,7 +435,7 @@ private:
 };
 
 /// What a table says of a result, and what the text around the table says of it.
-PublishedResult described(const Surroundings& surroundings, PublishedResult result, bool measures_server) {
+PublishedResult with_surroundings(const Surroundings& surroundings, PublishedResult result, bool measures_server) {
     PublishedResult around;
     surroundings.describe(around);
     result.sections = std::move(around.sections);
@@ -468,7 +468,7 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
             surroundings.read(between, results);
             add_planned(between, planned);
             for (PublishedResult& result : table->results) {
-                results.push_back(described(surroundings, std::move(result), table->measures_server));
+                results.push_back(with_surroundings(surroundings, std::move(result), table->measures_server));
                 if (table->measures_server)
                     results.back().planned_requests = planned_for(results.back().result.successful_requests.value_or(0), planned);
             }

@@ -223,6 +223,71 @@ TEST_CASE("printed tables: GenAI-Perf's, new and of 2024, and the server that wa
     CHECK(served[1].arguments.empty());
 }
 
+TEST_CASE("printed tables: evalscope's summary and percentiles are one result, of old and new versions") {
+    const std::string rule = "+--------+--------+\n";
+    std::string old = "Benchmarking summary:\n" + rule + "| Key | Value |\n+========+========+\n";
+    for (const char* row :
+         {"Time taken for tests (s) | 20.5", "Number of concurrency | 8", "Total requests | 42", "Succeed requests | 40",
+          "Failed requests | 2", "Output token throughput (tok/s) | 195.122", "Average latency (s) | 2.5",
+          "Average time to first token (s) | 0.5", "Average time per output token (s) | 0.02", "Average inter-token latency (s) | 0.021",
+          "Average input tokens per request | 50.0", "Average output tokens per request | 100.0", "Result DB path | out/x.db"})
+        old += "| " + std::string(row) + " |\n" + rule;
+    const std::string percentiles = "2026-01-01 - INFO -\nPercentile results:\n" + rule +
+                                    "| Percentiles | TTFT (s) | ITL (s) | TPOT (s) | Latency (s) | Input tokens |\n" + rule +
+                                    "| 50% | 0.45 | 0.02 | 0.02 | 2.25 | 50 |\n| 99% | 0.75 | 0.04 | nan | 3.5 | 50 |\n" + rule;
+    const auto printed = read_printed("# Run\n```\n" + old + percentiles + "```\n");
+    REQUIRE(printed.size() == 1);
+    CHECK(printed[0].tool == "evalscope");
+    CHECK(printed[0].sections == std::vector<std::string>{"Run"});
+    CHECK(figures_of(printed[0].result) == Figures{{"requested_requests", 42},
+                                                   {"successful_requests", 40},
+                                                   {"failed_requests", 2},
+                                                   {"duration_seconds", 20.5},
+                                                   {"maximum_concurrency", 8},
+                                                   {"input_tokens", 2000},
+                                                   {"output_tokens", 4000},
+                                                   {"output_tokens_per_second", 195.122},
+                                                   {"time_to_first_token_mean_seconds", 0.5},
+                                                   {"time_to_first_token_p50_seconds", 0.45},
+                                                   {"time_to_first_token_p99_seconds", 0.75},
+                                                   {"time_per_output_token_mean_seconds", 0.02},
+                                                   {"inter_token_latency_mean_seconds", 0.021},
+                                                   {"inter_token_latency_p50_seconds", 0.02},
+                                                   {"inter_token_latency_p99_seconds", 0.04},
+                                                   {"latency_mean_seconds", 2.5},
+                                                   {"latency_p50_seconds", 2.25},
+                                                   {"latency_p99_seconds", 3.5}});
+    CHECK(printed[0].unread.at("Result DB path") == "out/x.db");
+    CHECK(read_printed(old + "\n" + old).size() == 2);
+
+    const std::string recent =
+        "┌───┬───┐\n│ Metric │ Value │\n├───┼───┤\n│ ── General ── │ │\n│ Test Duration (s) │ 20.50 │\n"
+        "│ Concurrency │ 8 │\n│ Request Rate (req/s) │ -1.00 │\n│ Total / Success / Failed │ 42 / 40 / 2 │\n"
+        "│ Avg Latency (s) │ 2.50 │\n│ Avg TTFT (ms) │ 500.00 │\n│ Avg TPOT (ms) │ 20.00 │\n│ Avg ITL (ms) │ 21.00 │\n"
+        "└───┴───┘\nPercentile results:\n┌───┬───┬───┐\n│ Metric │ 50% │ 99% │\n├───┼───┼───┤\n"
+        "│ Latency (s) │ 2.25 │ 3.50 │\n│ TTFT (ms) │ 450.00 │ 750.00 │\n│ TPOT (ms) │ 19.00 │ 25.00 │\n└───┴───┴───┘\n";
+    const auto newer = read_printed(recent);
+    REQUIRE(newer.size() == 1);
+    CHECK(figures_of(newer[0].result) == Figures{{"requested_requests", 42},
+                                                 {"successful_requests", 40},
+                                                 {"failed_requests", 2},
+                                                 {"duration_seconds", 20.5},
+                                                 {"maximum_concurrency", 8},
+                                                 {"time_to_first_token_mean_seconds", 0.5},
+                                                 {"time_to_first_token_p50_seconds", 0.45},
+                                                 {"time_to_first_token_p99_seconds", 0.75},
+                                                 {"time_per_output_token_mean_seconds", 0.02},
+                                                 {"time_per_output_token_p50_seconds", 0.019},
+                                                 {"time_per_output_token_p99_seconds", 0.025},
+                                                 {"inter_token_latency_mean_seconds", 0.021},
+                                                 {"latency_mean_seconds", 2.5},
+                                                 {"latency_p50_seconds", 2.25},
+                                                 {"latency_p99_seconds", 3.5}});
+    // Other tables of keys and values are none.
+    CHECK_THROWS_AS(read_printed("| Key | Value |\n|---|---|\n| Concurrency | 8 |\n| Average latency (s) | 2 |\n"), ParseError);
+    CHECK_THROWS_AS(read_printed("| Key | Value |\n" + std::string(1 << 20, '|')), ParseError);
+}
+
 TEST_CASE("printed tables: what people made of results, and tables without figures, are none") {
     for (const std::string& text :
          {bench_header, bench_header + bench_row + " pp512 | n/a |\n", bench_header + bench_row + " pp512 | nan ± nan |\n",

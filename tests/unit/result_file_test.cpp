@@ -211,8 +211,8 @@ TEST_CASE("result files: one object, one a line, and lines that were appended") 
     CHECK(read_all("[A link](https://example.org)\n" + block).front().result.successful_requests == 5);
     CHECK(read_all("{% raw %}\n" + block).front().result.successful_requests == 5);
     const std::string none =
-        "f: no result in it; wanted: printed blocks of vLLM, SGLang or GPUStack, printed tables of llama-bench, AIPerf or GenAI-Perf, "
-        "JSON or CSV of a benchmark (docs/reference/result-formats.md)";
+        "f: no result in it; wanted: printed blocks of vLLM, SGLang or GPUStack, printed tables of llama-bench, AIPerf, GenAI-Perf or "
+        "evalscope, JSON or CSV of a benchmark (docs/reference/result-formats.md)";
     CHECK(reading_error("plain text") == none);
     CHECK(reading_error("") == none);
 }
