@@ -306,7 +306,7 @@ int dispatch(int argc, char** argv) {
         app.add_subcommand("import", "Results of benchmarks into a table of measured configurations: exit code 5 when a document has none");
     import_command
         ->add_option("DOCUMENT", import_arguments.documents,
-                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with result blocks")
+                     "JSON of vLLM, SGLang, GuideLLM, GPUStack, GenAI-Perf or AIPerf; text or Markdown with what a benchmark printed")
         ->required();
     import_command->add_option("--study", import_arguments.study, "The study whose parameters and workloads the rows get");
     import_command->add_option("--output", import_arguments.output, "The CSV file (default: standard output)");
@@ -325,7 +325,8 @@ int dispatch(int argc, char** argv) {
     AuditArguments audit_arguments;
     CLI::App* audit_command =
         app.add_subcommand("audit", "Whether printed results can be believed: exit code 1 when one is unsound, 5 when a file has none");
-    audit_command->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with result blocks, CSV tables")
+    audit_command
+        ->add_option("FILE", audit_arguments.files, "Results of any tool: JSON, text or Markdown with what a benchmark printed, CSV tables")
         ->required();
     audit_command->add_option("--hardware", audit_arguments.hardware,
                               "What it ran on, such as h100-sxm (default: the study's, or what FILE mentions)");

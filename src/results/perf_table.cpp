@@ -37,8 +37,25 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 18> tags{{{"
                                                                               {"total token throughput", "total_token_throughput"},
                                                                               {"effective concurrency", "effective_concurrency"}}};
 
-/// `Request Latency (ms)`: its tag, or its title where we have no figure for it, and its unit.
-std::pair<std::string, std::string> tag_and_unit(std::string_view title) {
+std::string_view first_line(std::string_view text) {
+    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
+    text = text.substr(0, text.find('\n'));
+    return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
+}
+
+/// GenAI-Perf gives the latency itself as the time to the first token where answers do not stream.
+bool drop_times_of_no_stream(nlohmann::json& metrics) {
+    const auto first = metrics.find("time_to_first_token");
+    const auto whole = metrics.find("request_latency");
+    if (first == metrics.end() || whole == metrics.end() || *first != *whole) return false;
+    metrics.erase("time_to_first_token");
+    metrics.erase("inter_token_latency");
+    return true;
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> perf_tag_and_unit(std::string_view title) {
     std::string_view unit;
     if (const auto open = title.rfind(" ("); open != std::string_view::npos && title.ends_with(')')) {
         unit = title.substr(open + 2, title.size() - open - 3);
@@ -49,14 +66,7 @@ std::pair<std::string, std::string> tag_and_unit(std::string_view title) {
     return {std::string(known == tags.end() ? title : known->second), std::string(unit)};
 }
 
-std::string_view first_line(std::string_view text) {
-    if (text.starts_with("\xEF\xBB\xBF")) text.remove_prefix(3);
-    text = text.substr(0, text.find('\n'));
-    return text.ends_with('\r') ? text.substr(0, text.size() - 1) : text;
-}
-
-/// `5,919.16` as GenAI-Perf writes it, or without the commas.
-std::optional<double> grouped_number(std::string_view cell) {
+std::optional<double> perf_number(std::string_view cell) {
     std::string digits;
     std::size_t since_comma = 0;
     bool has_comma = false;
@@ -75,17 +85,12 @@ std::optional<double> grouped_number(std::string_view cell) {
     return real_of(digits + std::string(cell.substr(whole.size())));
 }
 
-/// GenAI-Perf gives the latency itself as the time to the first token where answers do not stream.
-bool drop_times_of_no_stream(nlohmann::json& metrics) {
-    const auto first = metrics.find("time_to_first_token");
-    const auto whole = metrics.find("request_latency");
-    if (first == metrics.end() || whole == metrics.end() || *first != *whole) return false;
-    metrics.erase("time_to_first_token");
-    metrics.erase("inter_token_latency");
-    return true;
+PublishedResult perf_result(nlohmann::json metrics, bool genai_perf) {
+    const bool streamed = !genai_perf || !drop_times_of_no_stream(metrics);
+    PublishedResult result = genai_perf ? read_genai_perf_metrics(metrics) : read_aiperf_metrics(metrics);
+    if (!streamed) result.unread["time_to_first_token"] = "the latency itself: the answers did not stream";
+    return result;
 }
-
-}  // namespace
 
 bool is_perf_table(std::string_view text) {
     const std::string_view header = first_line(text);
@@ -112,28 +117,25 @@ PublishedResult read_perf_table(std::string_view text, const std::string& name) 
             ++rows_of_gpus;
             continue;
         }
-        const auto [tag, unit] = tag_and_unit(title);
+        const auto [tag, unit] = perf_tag_and_unit(title);
         if (metrics.contains(tag)) throw ParseError(where + "'" + title + "' is there twice");
         auto& metric = metrics[tag] = {{"unit", unit}};
         for (std::size_t i = 1; i < header.size(); ++i) {
             const std::string said = lower_case(row.cells[i]);
             if (said.empty() || said == "n/a" || said == "nan" || said == "none") continue;
-            const auto number = grouped_number(row.cells[i]);
+            const auto number = perf_number(row.cells[i]);
             if (!number)
                 throw ParseError(where + "'" + title + "', " + header[i] + ": a number wanted, got '" + one_line(row.cells[i]) + "'");
             metric[header[i] == "Value" ? "avg" : header[i]] = *number;
         }
     }
-    bool streamed = true;
     if (genai_perf) {
         if (!is_metric(metrics, "request_throughput") || !is_metric(metrics, "request_latency"))
             throw ParseError(name + ": a table of GenAI-Perf without 'Request Throughput' or 'Request Latency'");
-        streamed = !drop_times_of_no_stream(metrics);
     } else if (!is_metric(metrics, "request_count") && !is_metric(metrics, "error_request_count")) {
         throw ParseError(name + ": a table of AIPerf without a number of requests: 'Request Count' or 'Error Request Count' wanted");
     }
-    PublishedResult result = genai_perf ? read_genai_perf_metrics(metrics) : read_aiperf_metrics(metrics);
-    if (!streamed) result.unread["time_to_first_token"] = "the latency itself: the answers did not stream";
+    PublishedResult result = perf_result(std::move(metrics), genai_perf);
     if (rows_of_gpus > 0) result.unread["telemetry of GPUs"] = std::to_string(rows_of_gpus) + " rows";
     return result;
 }

@@ -4,6 +4,8 @@
 #include "../base/text.hpp"
 #include "client_load.hpp"
 #include "launches.hpp"
+#include "planned_requests.hpp"
+#include "printed_tables.hpp"
 #include "result_block.hpp"
 #include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
@@ -39,32 +41,6 @@ std::string quantization_in(std::string_view title) {
         "fp8",   "fp4",       "awq",        "gptq",      "int4",      "int8",       "nvfp4",      "mxfp4",        "mxfp8", "w8a8",
         "w4a16", "w8a8-int8", "awq-marlin", "gptq-int4", "gptq-int8", "int4-w4a16", "int8-w8a16", "bitsandbytes", "gguf"};
     return std::find(names.begin(), names.end(), word) == names.end() ? "" : word;
-}
-
-/// The numbers of requests that commands and settings of clients name.
-void add_planned(std::string_view text, std::set<double>& planned) {
-    constexpr std::array<std::string_view, 7> names{"--num-prompts",  "--num-prompt",    "--max-requests", "--request-count",
-                                                    "--num-requests", "total_requests:", "num_prompts:"};
-    for (const std::string_view name : names)
-        for (auto at = text.find(name); at != std::string_view::npos; at = text.find(name, at + name.size())) {
-            std::size_t begin = at + name.size();
-            while (begin < text.size() && (text[begin] == ' ' || text[begin] == '=')) ++begin;
-            std::size_t end = begin;
-            while (end < text.size() && end < begin + 9 && std::isdigit(static_cast<unsigned char>(text[end])) != 0) ++end;
-            if (const auto number = real_of(text.substr(begin, end - begin)); end > begin && number) planned.insert(*number);
-        }
-}
-
-/// How many were planned of a run with so many successes; nothing where the text names that number, or where the number
-/// may have been planned itself. `nearest`: what the text since the last block names; one number alone is this block's.
-std::optional<double> planned_for(double successes, const std::set<double>& planned, const std::set<double>& nearest) {
-    const auto whole = whole_number(successes);
-    if (!whole || *whole < 0) return std::nullopt;  // no count: a text may say 1e308
-    if (planned.contains(successes) || *whole % 10 == 0) return std::nullopt;
-    const bool power_of_two = *whole > 0 && (*whole & (*whole - 1)) == 0;
-    if (nearest.size() != 1 && (*whole % 16 == 0 || power_of_two)) return std::nullopt;
-    const auto more = planned.upper_bound(successes);
-    return more != planned.end() && successes >= *more / 2 ? std::optional(*more) : std::nullopt;
 }
 
 /// Reads the text between blocks from start to end and remembers what was said last.
@@ -477,40 +453,81 @@ std::size_t block_size(std::string_view from_title) {
     return std::min(end, from_title.size());
 }
 
+/// What a table says of a result, and what the text around the table says of it.
+PublishedResult with_surroundings(const Surroundings& surroundings, PublishedResult result, bool measures_server) {
+    PublishedResult around;
+    surroundings.describe(around);
+    result.sections = std::move(around.sections);
+    result.labels.insert(result.labels.end(), around.labels.begin(), around.labels.end());
+    if (!measures_server) return result;
+    around.tool = std::move(result.tool);
+    around.tool_version = std::move(result.tool_version);
+    around.sections = std::move(result.sections);
+    around.labels = std::move(result.labels);
+    around.result = result.result;
+    around.unread = std::move(result.unread);
+    return around;
+}
+
 }  // namespace
 
 std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines) {
     constexpr std::string_view marker = "Serving Benchmark Result";
     std::vector<PublishedResult> results;
     Surroundings surroundings(engines);
-    std::set<double> planned;
+    PlannedRequests planned;
     ClientLoads loads;
+    std::vector<std::size_t> of_server;  // the results that a load was said above, in their order
     std::size_t after_last = 0;
+    const auto read_between = [&](std::size_t begin) {
+        const std::string_view between = text.substr(after_last, begin - after_last);
+        surroundings.read(between, results);
+        planned.read(between);
+        return between;
+    };
+    std::vector<PrintedTable> tables = printed_tables(text);
+    auto table = tables.begin();
+    const auto read_tables = [&](std::size_t until) {
+        for (; table != tables.end() && table->begin < until; ++table) {
+            if (table->begin < after_last) continue;
+            const std::string_view between = read_between(table->begin);
+            for (PublishedResult& result : table->results) {
+                results.push_back(with_surroundings(surroundings, std::move(result), table->measures_server));
+                if (table->measures_server) results.back().planned_requests = planned.of(results.back().result);
+            }
+            if (table->measures_server && !table->results.empty()) {
+                surroundings.end_block();
+                loads.add(between);
+                of_server.push_back(results.size() - 1);
+            }
+            after_last = table->end;
+        }
+    };
     for (std::size_t at = text.find(marker); at != std::string_view::npos; at = text.find(marker, after_last)) {
+        read_tables(at);
+        if (at < after_last) continue;
         std::size_t begin = at;  // the rule before the title belongs to the block
         while (begin > after_last && (text[begin - 1] == '=' || text[begin - 1] == ' ')) --begin;
-        surroundings.read(text.substr(after_last, begin - after_last), results);
-        std::set<double> nearest;
-        add_planned(text.substr(after_last, begin - after_last), nearest);
-        planned.insert(nearest.begin(), nearest.end());
-        loads.add(text.substr(after_last, begin - after_last));
+        loads.add(read_between(begin));
         std::size_t content = at + marker.size();
         while (content < text.size() && (text[content] == '=' || text[content] == ' ')) ++content;
-        const std::size_t next = std::min(text.find(marker, content), text.size());
+        const std::size_t next_table = table == tables.end() ? text.size() : std::max(table->begin, content);
+        const std::size_t next = std::min(text.find(marker, content), next_table);
         const std::size_t end = content + block_size(text.substr(content, next - content));
         PublishedResult result;
         surroundings.describe(result);
         surroundings.end_block();
         read_block(text.substr(content, end - content), result);
-        result.planned_requests = planned_for(result.result.successful_requests.value_or(0), planned, nearest);
+        result.planned_requests = planned.of(result.result);
+        of_server.push_back(results.size());
         results.push_back(std::move(result));
         after_last = end;
         while (after_last < text.size() && text[after_last] == '=') ++after_last;
     }
+    read_tables(text.size());
     if (!results.empty()) surroundings.read(text.substr(after_last), results);  // what crashed last
-    std::vector<PublishedResult*> blocks;                                       // not what crashed between them
-    for (PublishedResult& result : results)
-        if (result.failure.empty()) blocks.push_back(&result);
+    std::vector<PublishedResult*> blocks;
+    for (const std::size_t i : of_server) blocks.push_back(&results[i]);
     loads.tell(blocks);
     for (std::size_t i = 0; i < results.size(); ++i) results[i].index = i;
     return results;

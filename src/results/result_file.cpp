@@ -3,6 +3,7 @@
 
 #include "aiperf_records.hpp"
 #include "perf_table.hpp"
+#include "printed_tables.hpp"
 #include "result_formats.hpp"
 #include "result_sweep.hpp"
 #include "servetune/base/error.hpp"
@@ -164,7 +165,9 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
     }
     if (!begins_json(content)) {
         std::vector<PublishedResult> published = read_published(content, engines);
-        if (published.empty()) throw ParseError(name + ": no 'Serving Benchmark Result' block in it, and no JSON");
+        if (published.empty())
+            throw ParseError(name + ": no result in it; wanted: printed blocks of vLLM, SGLang or GPUStack, printed tables of " +
+                             std::string(printed_table_tools) + ", JSON or CSV of a benchmark (docs/reference/result-formats.md)");
         // What an output looks like is no result.
         std::erase_if(published, [](const PublishedResult& result) { return result.failure.empty() && !has_figures(result.result); });
         if (published.empty()) throw ParseError(name + ": its result blocks have no figures, only what stands for them, such as xxx.xx");

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <set>
+#include <utility>
 
 namespace servetune {
 namespace {
@@ -99,7 +100,12 @@ PublishedResult read_bench_test(const Json& value) {
     if (result.model.empty()) result.model = text_at(value, {"model_type"});
     result.date = text_at(value, {"test_time"});
     BenchmarkResult& figures = result.result;
-    const double prompt = figure_at(value, {"n_prompt"}).value_or(0), answer = figure_at(value, {"n_gen"}).value_or(0);
+    double prompt = figure_at(value, {"n_prompt"}).value_or(0);
+    const double answer = figure_at(value, {"n_gen"}).value_or(0);
+    auto depth = figure_at(value, {"n_depth"});
+    // ik_llama.cpp's tests of answers behind a prompt, which is not measured.
+    if (const std::string test = text_at(value, {"test"}); test.starts_with("tg") && test.find("@pp") != std::string::npos)
+        depth = std::exchange(prompt, 0);
     const auto rate = figure_at(value, {"avg_ts"});
     if (prompt > 0) figures.input_tokens = prompt;
     if (answer > 0) figures.output_tokens = answer;
@@ -108,9 +114,10 @@ PublishedResult read_bench_test(const Json& value) {
     else if (prompt > 0) figures.input_tokens_per_second = rate;
     else figures.output_tokens_per_second = rate;
     const auto number = [](double tokens) { return short_number_text(tokens); };  // a file may say 1e308
-    std::string label = (prompt > 0 ? "pp" + number(prompt) : "") + (answer > 0 ? "tg" + number(answer) : "");
+    std::string label =
+        (prompt > 0 ? "pp" + number(prompt) : "") + (prompt > 0 && answer > 0 ? "+" : "") + (answer > 0 ? "tg" + number(answer) : "");
     // Behind a context of so many tokens, which are in no rate and no time.
-    if (const auto depth = figure_at(value, {"n_depth"}); depth && *depth > 0) label += " @ d" + number(*depth);
+    if (depth && *depth > 0) label += " @ d" + number(*depth);
     result.labels.push_back(label);
     result.arguments_unknown = true;
     const std::set<std::string> read{"n_prompt", "n_gen", "avg_ts", "avg_ns", "model_filename", "test_time", "build_number"};

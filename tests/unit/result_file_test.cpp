@@ -210,8 +210,11 @@ TEST_CASE("result files: one object, one a line, and lines that were appended") 
     const std::string block = "==== Serving Benchmark Result ====\nSuccessful requests: 5\n==========\n";
     CHECK(read_all("[A link](https://example.org)\n" + block).front().result.successful_requests == 5);
     CHECK(read_all("{% raw %}\n" + block).front().result.successful_requests == 5);
-    CHECK(reading_error("plain text") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
-    CHECK(reading_error("") == "f: no 'Serving Benchmark Result' block in it, and no JSON");
+    const std::string none =
+        "f: no result in it; wanted: printed blocks of vLLM, SGLang or GPUStack, printed tables of llama-bench, AIPerf, GenAI-Perf or "
+        "evalscope, JSON or CSV of a benchmark (docs/reference/result-formats.md)";
+    CHECK(reading_error("plain text") == none);
+    CHECK(reading_error("") == none);
 }
 
 TEST_CASE("result files: a printed block with both counts has as many requests as JSON with both") {
@@ -388,7 +391,7 @@ TEST_CASE("result files: what is no result is refused with what was found and wh
 TEST_CASE("result files: hostile ones end with our errors") {
     const std::string whole = read_file(samples / "vllm-detailed.json");
     for (std::size_t length = 1; length < whole.size(); length += 7) CHECK_FALSE(reading_error(whole.substr(0, length)).empty());
-    CHECK(reading_error(std::string(10'000, '[')).find("no 'Serving Benchmark Result' block") != std::string::npos);
+    CHECK(reading_error(std::string(10'000, '[')).find("no result in it") != std::string::npos);
     CHECK(reading_error("[" + std::string(10'000, '{')).find("f:1:101: JSON nested more than 100 deep") == 0);
     std::string deep = "{\"a\": ";
     for (int i = 0; i < 10'000; ++i) deep += "[";
@@ -396,7 +399,7 @@ TEST_CASE("result files: hostile ones end with our errors") {
     CHECK(reading_error(vllm_result(R"(, "x": 1e999)")).starts_with("f:1:1: not readable: "));
     CHECK(reading_error(vllm_result(", \"x\": \"\xFF\"")).find("not JSON") != std::string::npos);
     CHECK(reading_error(vllm_result(R"(, "x": "\ud800")")).find("not JSON") != std::string::npos);
-    CHECK(reading_error("}").find("no JSON") != std::string::npos);
+    CHECK(reading_error("}").find("no result in it") != std::string::npos);
     CHECK(reading_error(std::string(largest_result_bytes + 1, ' ')) == "f: results have at most 268435456 bytes, got 268435457");
     // Names are one line of bounded length: they go into tables.
     const PublishedResult named =

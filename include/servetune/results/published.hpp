@@ -40,12 +40,12 @@ struct PublishedResult {
 };
 
 /// Finds every result block in Markdown or plain text, also where line breaks were lost (fields are found by their
-/// names).
+/// names). Also the tables that llama-bench, AIPerf, GenAI-Perf and evalscope print, a result or a result a row.
 ///
-/// What belongs to a block is what stands last before it: a serving command of one of `engines` in a fence or on a line
-/// (serving_command.hpp), or a fence of flags; changed by a comment in the fence of the block (`# --max-num-seqs 512`,
-/// or one word that the command's flag could have: `# triton`). "Parameters: N/A" takes the flags away. A profile
-/// (`Profile: X`), a comment, a list item or a heading are labels.
+/// What belongs to a block, or to a table of a server's figures, is what stands last before it: a serving command of
+/// one of `engines` in a fence or on a line (serving_command.hpp), or a fence of flags; changed by a comment in the
+/// fence of the block (`# --max-num-seqs 512`, or one word that the command's flag could have: `# triton`).
+/// "Parameters: N/A" takes the flags away. A profile (`Profile: X`), a comment, a list item or a heading are labels.
 ///
 /// Never the command of another block: a command that we do not know, several in one fence, or a title that names
 /// another engine leave the blocks behind them without one (`not_recognised`), until the next command that is

@@ -16,7 +16,8 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 /// Reads what a benchmark wrote, whatever it is: vLLM's JSON (one object, one a line, or a sweep's list or table),
 /// SGLang's JSONL, reports of GuideLLM, benchmarks of GPUStack, exports, tables and records of AIPerf, exports of
 /// GenAI-Perf, aggregates of InferenceX, summaries of evalscope and inference-perf, llama-bench, our own
-/// (result_export.hpp); else text or Markdown with result blocks and the serving commands of `engines` (published.hpp).
+/// (result_export.hpp); else text or Markdown with result blocks, printed tables of benchmarks, and the serving
+/// commands of `engines` (published.hpp).
 /// The format is told by the content, never by the name (docs/reference/result-formats.md).
 ///
 /// Figures keep the meaning that their tool gives them (docs/reference/result-formats.md), under our name for that
