@@ -7,7 +7,6 @@
 #include "planned_requests.hpp"
 #include "printed_tables.hpp"
 #include "result_block.hpp"
-#include "servetune/base/whole_number.hpp"
 #include "serving_command.hpp"
 #include "shell_text.hpp"
 
@@ -15,7 +14,6 @@
 #include <array>
 #include <cctype>
 #include <cstddef>
-#include <cstdint>
 #include <set>
 #include <utility>
 
