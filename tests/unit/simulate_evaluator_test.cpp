@@ -55,7 +55,7 @@ private:
     }
 };
 
-double metric(const Outcome& outcome, const std::string& name = "total_tokens_per_second") {
+double metric_of(const Outcome& outcome, const std::string& name = "total_tokens_per_second") {
     REQUIRE(std::holds_alternative<Measurement>(outcome));
     return std::get<Measurement>(outcome).metrics.at(name).value;
 }
@@ -82,7 +82,7 @@ TEST_CASE("simulate evaluator: the same question has the same answer, without no
     const Outcome outcome = calm.of({});
     for (const Finding& finding : std::get<Measurement>(outcome).validity.findings) UNSCOPED_INFO(finding.id << ": " << finding.left);
     CHECK(std::get<Measurement>(outcome).validity.verdict == Verdict::sound);
-    CHECK(metric(outcome, "success_ratio") == 1);
+    CHECK(metric_of(outcome, "success_ratio") == 1);
 }
 
 TEST_CASE("simulate evaluator: starts of the server differ as much as was asked") {
@@ -92,7 +92,7 @@ TEST_CASE("simulate evaluator: starts of the server differ as much as was asked"
     double squares = 0;
     constexpr int n = 500;
     for (int i = 0; i < n; ++i) {
-        const double seconds = metric(noisy.of({}, {static_cast<std::uint64_t>(i), 7, "", {}}), "time_per_output_token_mean_seconds");
+        const double seconds = metric_of(noisy.of({}, {static_cast<std::uint64_t>(i), 7, "", {}}), "time_per_output_token_mean_seconds");
         sum += std::log(seconds);
         squares += std::log(seconds) * std::log(seconds);
     }
@@ -104,13 +104,13 @@ TEST_CASE("simulate evaluator: workloads are combined by weight, asked for one b
     const Ready ready(study_text(small_space_yaml +
                                  "report_workloads:\n  - {workload: told, use: random, input_tokens: 500, output_tokens: 8, "
                                  "requests: 10}\n"));
-    const double both = metric(ready.of({}));
-    const double brief = metric(ready.of({}, {0, 0, "short", {}}));
-    const double lengthy = metric(ready.of({}, {0, 0, "long", {}}));
+    const double both = metric_of(ready.of({}));
+    const double brief = metric_of(ready.of({}, {0, 0, "short", {}}));
+    const double lengthy = metric_of(ready.of({}, {0, 0, "long", {}}));
     CHECK(both > std::min(brief, lengthy));
     CHECK(both < std::max(brief, lengthy));
     CHECK(std::abs(both - lengthy) < std::abs(both - brief));  // it weighs three times as much
-    CHECK(metric(ready.of({}, {0, 0, "told", {}})) > 0);
+    CHECK(metric_of(ready.of({}, {0, 0, "told", {}})) > 0);
     CHECK(message_of<UsageError>([&] { (void)ready.of({}, {0, 0, "nowhere", {}}); }).find("nowhere") != std::string::npos);
     REQUIRE(ready.evaluator->workloads().size() == 3);
 }
@@ -155,7 +155,7 @@ TEST_CASE("simulate evaluator: a parallel prediction is the serial one") {
     CHECK(served >= 5);
     const auto best = ranked(serial, ready.file.objective);
     REQUIRE_FALSE(best.empty());
-    for (std::size_t i = 1; i < best.size(); ++i) CHECK(metric(best[i - 1]->outcome) >= metric(best[i]->outcome));
+    for (std::size_t i = 1; i < best.size(); ++i) CHECK(metric_of(best[i - 1]->outcome) >= metric_of(best[i]->outcome));
     for (const PredictedTrial* prediction : best) CHECK(passes(*prediction, ready.file.objective));
 }
 
@@ -166,8 +166,8 @@ TEST_CASE("simulate evaluator: a search finds no worse than the default, and a b
         const auto found = search_predictions(*ready.evaluator, *ready.problem, search);
         CHECK(found.size() <= 12);
         CHECK(found.front().configuration == ready.problem->space.default_configuration());
-        const double best = metric(ranked(found, ready.file.objective).front()->outcome);
-        CHECK(best >= metric(found.front().outcome));
+        const double best = metric_of(ranked(found, ready.file.objective).front()->outcome);
+        CHECK(best >= metric_of(found.front().outcome));
         return best;
     };
     CHECK(best_on("h200-sxm") >= best_on("") * 0.999);
