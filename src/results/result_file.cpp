@@ -140,7 +140,9 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
     }
 }
 
-bool has_figures(const BenchmarkResult& result) {
+/// Whether anything was measured; what was asked for is no figure.
+bool has_figures(BenchmarkResult result) {
+    for (auto* asked : {&result.requested_requests, &result.maximum_concurrency, &result.requested_rate_per_second}) asked->reset();
     bool some = false;
     for_each_figure(result, [&](const std::string&, const std::optional<double>& figure) { some = some || figure.has_value(); });
     return some;

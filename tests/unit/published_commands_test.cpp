@@ -98,6 +98,8 @@ TEST_CASE("published results: a block that only shows what an output looks like 
     const std::string real = title + "Successful requests:   10\nOutput token throughput (tok/s):   12.50\n";
     CHECK(message_of<ParseError>([&] { (void)read_results(shape, "f", {}); }) ==
           "f: its result blocks have no figures, only what stands for them, such as xxx.xx");
+    const std::string client = "vllm bench serve --model m --request-rate 8 --max-concurrency 4\n";  // asked for, not measured
+    CHECK_FALSE(message_of<ParseError>([&] { (void)read_results(client + shape, "f", {}); }).empty());
     const auto results = read_results(shape + "\n" + real, "f", {});
     REQUIRE(results.size() == 1);
     CHECK(results.front().index == 0);
