@@ -172,7 +172,8 @@ private:
         launches_.add(found.text, found.engine, place());
     }
 
-    /// `kubectl apply -f FILE` starts the manifest that stands above, unless that was measured and this is another file.
+    /// `kubectl apply -f FILE` starts the manifest that stands above, unless that was measured and this is another
+    /// file.
     [[nodiscard]] bool starts_known_manifest(const ServingCommand& found) {
         if (!found.starts_manifest || !of_manifest_) return false;
         if (measured_ && !started_.contains(found.not_recognised)) return false;
@@ -444,7 +445,8 @@ private:
     std::size_t fence_ticks_ = 0;
 };
 
-/// Where a block ends: at its rule, or, where that was not copied, at the end of its fence, with a heading or with HTML.
+/// Where a block ends: at its rule, or, where that was not copied, at the end of its fence, with a heading or with
+/// HTML.
 std::size_t block_size(std::string_view from_title) {
     std::size_t end = from_title.size();
     for (const std::string_view ends : {"==========", "```", "\n#", "\n</"}) end = std::min(end, from_title.substr(0, end).find(ends));

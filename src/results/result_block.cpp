@@ -100,8 +100,8 @@ bool all_zero(const TimeSummary& times) {
     return std::all_of(printed.begin(), printed.end(), [](const auto& figure) { return figure.value_or(0) == 0; });
 }
 
-/// The tools print 0 for what they did not measure: gaps of one-token answers, times of a run without a success. Gaps of
-/// 0 in answers whose tokens took time stay: they are a finding.
+/// The tools print 0 for what they did not measure: gaps of one-token answers, times of a run without a success. Gaps
+/// of 0 in answers whose tokens took time stay: they are a finding.
 void drop_unmeasured(BenchmarkResult& figures) {
     const bool none_succeeded = figures.successful_requests == 0;
     const bool tokens_took_time = !all_zero(figures.time_per_output_token);

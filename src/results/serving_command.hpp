@@ -25,15 +25,16 @@ struct ServingCommand {
 /// Finds serving commands in shell text by what the engine files say: `launch`, `started_as`, `images`.
 ///
 /// Before the launcher may stand a prompt (`$`), `NAME=value`, `export` lines, `nohup`, `sudo`, `env`, `uv run`,
-/// `docker run ... image`, `docker exec name` and the like. Exported variables stay in front of the command, but for those that change no
-/// measurement (devices, tokens of hubs, logging). Variables that the text itself sets are put in. What follows `#`,
-/// `&&`, `|`, `;`, `&` or `>` belongs to another command.
+/// `docker run ... image`, `docker exec name` and the like. Exported variables stay in front of the command, but for
+/// those that change no measurement (devices, tokens of hubs, logging). Variables that the text itself sets are put in.
+/// What follows `#`, `&&`, `|`, `;`, `&` or `>` belongs to another command.
 class ServingCommands {
 public:
     explicit ServingCommands(const std::vector<Engine>& engines) : engines_(engines) {}
 
-    /// Of a fence with a shell text, which may hold manifests. Nothing where nothing in it serves; several different commands are not recognised. `is_shell`: the
-    /// fence says so; others hold anything, so there only a line that says that it serves is taken for an unknown one.
+    /// Of a fence with a shell text, which may hold manifests. Nothing where nothing in it serves; several different
+    /// commands are not recognised. `is_shell`: the fence says so; others hold anything, so there only a line that says
+    /// that it serves is taken for an unknown one.
     [[nodiscard]] std::optional<ServingCommand> in_fence(std::string_view text, bool is_shell) const;
     /// Of a manifest.
     [[nodiscard]] std::optional<ServingCommand> in_containers(const std::vector<ManifestContainer>& containers) const;

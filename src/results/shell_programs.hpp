@@ -33,8 +33,8 @@ constexpr std::array<std::string_view, 18> container_names{"--name",  "--hostnam
 
 /// Devices, access to hubs, logging: two commands that differ in these alone are one configuration.
 bool changes_nothing(std::string_view variable);
-/// Where the program begins that `docker exec NAME` or `kubectl exec POD --` starts, from `first` on; the number of words
-/// where none is named, 0: they are no such command.
+/// Where the program begins that `docker exec NAME` or `kubectl exec POD --` starts, from `first` on; the number of
+/// words where none is named, 0: they are no such command.
 std::size_t executed_at(const std::vector<std::string>& words, std::size_t first);
 /// Words of a shell that begin lines without a program.
 bool is_shell_keyword(std::string_view word);

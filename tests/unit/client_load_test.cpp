@@ -60,7 +60,7 @@ TEST_CASE("client load: what the block says of itself counts, and what is no num
     CHECK(loads_in("bench --request-rate 4\nTraffic request rate: 4.0\n" + plain_block()).rates == Numbers{4});
 }
 
-TEST_CASE("client load: a command printed once tells no blocks apart; under headings it counts for the deeper ones") {
+TEST_CASE("client load: a command printed once tells no blocks apart, under headings it counts for the deeper ones") {
     const std::string block = fenced(plain_block());
     CHECK(loads_in("bench --request-rate 4\n" + block + block).rates == Numbers{std::nullopt, std::nullopt});
     CHECK(loads_in("bench --request-rate 4\n" + block + "bench --request-rate 8\n" + block + block).rates == Numbers{4, 8, std::nullopt});

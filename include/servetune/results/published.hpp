@@ -54,8 +54,8 @@ struct PublishedResult {
 /// first `-`).
 ///
 /// Commands and settings of clients (`--num-prompts 1000`, `total_requests: 1000`) say how many requests were sent. A
-/// block with fewer, but not fewer than half, and with a number that nobody plans (863) has `planned_requests`; where the
-/// text since the block before names one number alone, so has one with a multiple of 16 or a power of two.
+/// block with fewer, but not fewer than half, and with a number that nobody plans (863) has `planned_requests`; where
+/// the text since the block before names one number alone, so has one with a multiple of 16 or a power of two.
 ///
 /// A block ends with its rule; where that is missing, with its fence, at a heading or at HTML.
 ///
