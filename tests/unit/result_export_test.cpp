@@ -232,6 +232,6 @@ TEST_CASE("export: the block of a result reads back equal, to its two decimals")
             CHECK(value ==
                   Approx(original.at(name)).margin(name.ends_with("_seconds") && name != "duration_seconds" ? 5.001e-6 : 5.001e-3));
         }
-        if (i == 0) CHECK(figures_of(read.result).size() == 13 + 4 * 5);
+        if (i == 0) CHECK(figures_of(read.result).size() + before.size() - after.size() == 13 + 4 * 5);
     }
 }
