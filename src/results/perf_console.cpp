@@ -113,9 +113,7 @@ std::optional<PrintedTable> read_perf_console(std::string_view text, std::size_t
     if (of_other_length > 0) unread["rows of another length"] = std::to_string(of_other_length);
     PublishedResult result = perf_result(std::move(metrics), genai_perf);
     result.unread.merge(unread);
-    bool any = false;
-    for_each_figure(result.result, [&](const std::string&, const std::optional<double>& figure) { any = any || figure; });
-    if (any) table.results.push_back(std::move(result));
+    if (has_figures(result.result)) table.results.push_back(std::move(result));
     return table;
 }
 

@@ -141,9 +141,7 @@ std::vector<PublishedResult> read_evalscope_percentiles(const Json& value) {
             for (const auto& [name, text] : fields.unread()) result.unread[name + " " + std::string(percentile)] = text;
         }
     if (!streamed) figures.time_to_first_token = figures.time_per_output_token = figures.inter_token_latency = {};
-    bool any = false;
-    for_each_figure(figures, [&](const std::string&, const std::optional<double>& figure) { any = any || figure; });
-    if (!any) return {};
+    if (!has_figures(figures)) return {};
     return {result};
 }
 

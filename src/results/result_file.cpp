@@ -140,15 +140,14 @@ void add_results(std::vector<PublishedResult>& results, std::vector<PublishedRes
     }
 }
 
-/// Whether anything was measured; what was asked for is no figure.
+}  // namespace
+
 bool has_figures(BenchmarkResult result) {
     for (auto* asked : {&result.requested_requests, &result.maximum_concurrency, &result.requested_rate_per_second}) asked->reset();
     bool some = false;
     for_each_figure(result, [&](const std::string&, const std::optional<double>& figure) { some = some || figure.has_value(); });
     return some;
 }
-
-}  // namespace
 
 bool is_result_table(std::string_view content) { return is_sweep_table(content) || is_perf_table(content); }
 

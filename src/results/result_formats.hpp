@@ -51,6 +51,9 @@ std::string one_line(std::string_view text);
 /// another word: a unit is what the file says, never assumed.
 std::optional<int> time_exponent_of(std::string_view unit);
 
+/// Whether anything was measured; what was asked for is no figure.
+bool has_figures(BenchmarkResult result);
+
 /// The top level of a flat result; remembers what was asked for, so that the rest can be told.
 class ResultFields {
 public:

@@ -204,9 +204,7 @@ void read_stack_result(const Json& value, std::vector<PublishedResult>& results)
         PublishedResult result;
         if (benchmark != nullptr) result = read_benchmark(*benchmark);
         else result.result = read_flat_figures(value);
-        bool any = false;
-        for_each_figure(result.result, [&](const std::string&, const std::optional<double>& figure) { any = any || figure; });
-        if (!any) continue;  // one that waits or runs
+        if (!has_figures(result.result)) continue;  // one that waits or runs
         result.tool = "gpustack";
         result.tool_version.clear();  // of GPUStack unknown, and its runner has GuideLLM 0.5 or later
         if (result.model.empty()) result.model = text_at(value, {"model_name"});

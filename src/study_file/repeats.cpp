@@ -12,12 +12,6 @@
 namespace servetune {
 namespace {
 
-using RateField = std::optional<double> BenchmarkResult::*;
-constexpr std::array<std::pair<const char*, RateField>, 3> leading_rates{
-    {{"total_tokens_per_second", &BenchmarkResult::total_tokens_per_second},
-     {"output_tokens_per_second", &BenchmarkResult::output_tokens_per_second},
-     {"requests_per_second", &BenchmarkResult::requests_per_second}}};
-
 std::string rounded(double value) { return text_of(std::round(value * 100) / 100); }
 
 /// Why these results of one configuration and workload are not its repeats; empty: they are.

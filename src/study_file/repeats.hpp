@@ -4,8 +4,11 @@
 #include "servetune/results/published.hpp"
 #include "servetune/space/configuration.hpp"
 
+#include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -16,6 +19,13 @@ struct PlacedResult {
     std::string workload;
     Configuration configuration;
 };
+
+/// The rates by which runs are compared, the most telling first.
+using RateField = std::optional<double> BenchmarkResult::*;
+inline constexpr std::array<std::pair<const char*, RateField>, 3> leading_rates{
+    {{"total_tokens_per_second", &BenchmarkResult::total_tokens_per_second},
+     {"output_tokens_per_second", &BenchmarkResult::output_tokens_per_second},
+     {"requests_per_second", &BenchmarkResult::requests_per_second}}};
 
 /// `blocks 1, 2 and 5`; `block 1`.
 std::string numbered(const std::string& what, const std::vector<std::size_t>& which);

@@ -338,13 +338,9 @@ private:
     /// What is searched: the rate that most of the searched workload's results have, the most telling first.
     [[nodiscard]] std::string rate_that_is_known() const {
         const std::vector<std::size_t>& blocks = groups_.front().blocks;
-        using Rate = std::optional<double> BenchmarkResult::*;
-        const std::array<std::pair<const char*, Rate>, 3> rates{{{"total_tokens_per_second", &BenchmarkResult::total_tokens_per_second},
-                                                                 {"output_tokens_per_second", &BenchmarkResult::output_tokens_per_second},
-                                                                 {"requests_per_second", &BenchmarkResult::requests_per_second}}};
         std::string best;
         std::ptrdiff_t most = 0;
-        for (const auto& [name, rate] : rates) {
+        for (const auto& [name, rate] : leading_rates) {
             const auto count = std::count_if(blocks.begin(), blocks.end(),
                                              [&, field = rate](std::size_t i) { return (results_[i].result.*field).has_value(); });
             if (count > most) best = name;
