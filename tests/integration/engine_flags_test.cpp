@@ -83,7 +83,7 @@ TEST_CASE("engine-flags: flags of an engine file that are gone end with 1, and i
     CHECK(gone.code == 1);
     CHECK(has(gone.out, "flags of vllm.yaml that it lacks: "));
     CHECK(has(gone.out, "--max-num-seqs"));
-    CHECK(has(gone.out, "against vllm-0.30.0"));  // the newest that is stored
+    CHECK(has(gone.out, "against vllm-0.31.0"));  // the newest that is stored
     folder.write("empty.txt", "nothing here\n");
     CHECK(engine_flags({"quill", "1", "--help-text", "empty.txt", "--out", "e.json"}, folder.path()).code == 2);
     CHECK_FALSE(fs::exists(folder.path() / "e.json"));

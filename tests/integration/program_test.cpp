@@ -311,7 +311,7 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
     folder.write("v.yaml", study("org/m", "engine: vllm\nengine_versions: {vllm: \"0.32\"}\n"));
     const Ran newer = autotune({"validate", "v.yaml"}, folder.path());
     CHECK(newer.code == 0);
-    CHECK(has(newer.out, "warning: vllm 0.32 is newer than 0.30"));
+    CHECK(has(newer.out, "warning: vllm 0.32 is newer than 0.31"));
     CHECK(Json::parse(autotune({"validate", "v.yaml", "--no-installed", "--json"}, folder.path()).out)["warnings"].size() == 1);
 
     folder.write("t.yaml", study("org/m", "engine: llama.cpp\nspace: {checked: {flag: --check-tensors, bool: {}, default: engine}}\n"));

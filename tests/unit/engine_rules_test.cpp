@@ -143,6 +143,23 @@ TEST_CASE("engine rules: the combinations that engines refuse are rendered witho
         {"vllm", "0.30.0", {{"use_replayssm", true}, {"mamba_cache_mode", "all"}}, "--use-replayssm", "cache modes none or align"},
         {"vllm", "0.30.0", {{"use_replayssm", true}, {"speculative_method", "mtp"}}, "--use-replayssm", "without speculation"},
         {"vllm", "0.30.0", {{"use_replayssm", true}, {"mamba_cache_mode", "align"}}, "--use-replayssm", nullptr},
+        {"vllm", "0.31.0", {{"long_prefill_token_threshold_adaptive", true}}, "--long-prefill-token-threshold-adaptive", "no limit that it"},
+        {"vllm",
+         "0.31.0",
+         {{"long_prefill_token_threshold_adaptive", true}, {"long_prefill_token_threshold", whole_value(4096)}},
+         "--long-prefill-token-threshold-adaptive",
+         nullptr},
+        {"vllm",
+         "0.31.0",
+         {{"max_num_active_seqs", whole_value(64)}, {"max_num_seqs", whole_value(64)}},
+         "--max-num-active-seqs",
+         "more than max_num_seqs"},
+        {"vllm",
+         "0.31.0",
+         {{"max_num_active_seqs", whole_value(64)}, {"max_num_seqs", whole_value(128)}},
+         "--max-num-active-seqs",
+         nullptr},
+        {"vllm", "0.31.0", {{"max_num_active_seqs", whole_value(4096)}}, "--max-num-active-seqs", "by itself no GPU takes more"},
         {"vllm", "0.14.0", {{"enable_sequence_parallelism", true}}, "pass_config.enable_sp=true", "needs tensor parallelism"},
         {"sglang",
          "0.5.18",
@@ -366,8 +383,8 @@ TEST_CASE("engine rules: a version newer than the newest known warns and says wh
     };
     CHECK(warnings("0.24.0").empty());
     CHECK(has(warnings("0.99.0"), "0.99.0"));
-    CHECK(has(warnings("0.99.0"), "0.30"));
-    CHECK(warnings("0.30.0").empty());
+    CHECK(has(warnings("0.99.0"), "0.31"));
+    CHECK(warnings("0.31.0").empty());
 }
 
 TEST_CASE("engine rules: vLLM's drafts are parallel since 0.16") {

@@ -270,9 +270,9 @@ TEST_CASE("a version newer than all that are known is told, with what was checke
     const auto warnings = [](const std::string& version) {
         return study_of("vllm", "engine_versions: {vllm: \"" + version + "\"}\nothers: default\n").warnings;
     };
-    CHECK(warnings("0.30").empty());
+    CHECK(warnings("0.31").empty());
     CHECK(warnings("0.17.0").empty());
     REQUIRE(warnings("0.32").size() == 1);
-    CHECK(has(warnings("0.32").front(), "vllm 0.32 is newer than 0.30"));
-    CHECK(has(warnings("0.32").front(), "Last checked: vLLM's documentation"));
+    CHECK(has(warnings("0.32").front(), "vllm 0.32 is newer than 0.31"));
+    CHECK(has(warnings("0.32").front(), "Last checked: 0.30.0 and what 0.31.0 changed"));
 }
