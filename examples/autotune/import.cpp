@@ -14,10 +14,39 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace autotune {
 
 using namespace servetune;
+
+namespace {
+
+/// What was not read: with its values where one block has it, else the names for all blocks that have the same.
+void put_unread(const std::vector<PublishedResult>& results) {
+    std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>> alike;  // labels -> blocks
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        std::vector<std::string> labels;
+        for (const auto& [label, value] : results[i].unread) labels.push_back(label);
+        if (labels.empty()) continue;
+        const auto same = std::find_if(alike.begin(), alike.end(), [&](const auto& one) { return one.first == labels; });
+        if (same == alike.end()) alike.push_back({labels, {i}});
+        else same->second.push_back(i);
+    }
+    for (const auto& [labels, blocks] : alike) {
+        const PublishedResult& first = results[blocks.front()];
+        std::vector<std::string> shown;
+        for (const std::string& label : labels) shown.push_back(blocks.size() > 1 ? label : label + ": " + first.unread.at(label));
+        if (blocks.size() == 1) put(stderr, "  block {}: no figure for '{}'\n", first.index, fmt::join(shown, "', '"));
+        else
+            put(stderr, "  {} blocks from {} to {}: no figure for '{}' (values: --json)\n", blocks.size(), first.index,
+                results[blocks.back()].index, fmt::join(shown, "', '"));
+    }
+}
+
+}  // namespace
 
 int import_document(const ImportArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
@@ -60,6 +89,8 @@ int import_document(const ImportArguments& arguments) {
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
+    remarks.insert(remarks.begin(), imported.remarks.begin(), imported.remarks.end());
+
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {
         if (file) write_file(*file, csv);
         else put(stdout, "{}", csv);
@@ -99,9 +130,7 @@ int import_document(const ImportArguments& arguments) {
                 results.size());
         for (const Unplaced& unplaced : imported.unplaced)
             put(stderr, "  block {} is no row: {}\n", unplaced.result.index, unplaced.reason);
-        for (const PublishedResult& result : results)
-            for (const auto& [label, value] : result.unread)
-                put(stderr, "  block {}: no figure for '{}: {}'\n", result.index, label, value);
+        put_unread(results);
         for (const std::string& remark : remarks) put(stderr, "  {}\n", remark);
     }
     // Nothing may be lost silently: blocks that are no rows need a place of their own. A study that is made of the

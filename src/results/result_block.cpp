@@ -115,6 +115,15 @@ void drop_unmeasured(BenchmarkResult& figures) {
         if (*figure == 0) figure->reset();
 }
 
+/// GPUStack prints GuideLLM's largest rate as the peak: that of an interval of 0.1 ms between two tokens
+/// (hack/perf/perf_doc_common.py), no rate over a second.
+void drop_rate_of_instant(PublishedResult& result) {
+    auto& peak = result.result.peak_output_tokens_per_second;
+    if (result.tool != "gpustack" || !peak) return;
+    result.unread["peak output token throughput(tok/s), over an instant"] = text_of(*peak);
+    peak.reset();
+}
+
 /// How the tools say that there is no such figure: no cap, no rate, too few requests.
 bool says_none(std::string_view value) { return value == "N/A" || value == "None" || value == "not set" || value == "inf"; }
 
@@ -156,6 +165,7 @@ void read_block(std::string_view block, PublishedResult& into) {
         unread += (unread.empty() ? "" : "; ") + value;  // some labels stand in two sections
     }
     drop_unmeasured(into.result);
+    drop_rate_of_instant(into);
 }
 
 }  // namespace servetune

@@ -4,6 +4,8 @@
 #include "result_formats.hpp"
 #include "servetune/base/number_text.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -70,6 +72,14 @@ std::vector<PublishedResult> read_inference_perf(const Json& value) {
     figures.latency = lifecycle_times(value, "request_latency");
     if (const auto mean = figure_at(value, {"successes", "latency", "normalized_time_per_output_token", "mean"}))
         result.unread["normalized_time_per_output_token mean"] = text_of(*mean);
+    for (const std::string_view times : {"time_to_first_token", "time_per_output_token", "inter_token_latency", "request_latency"}) {
+        const Json* statistics = node_at(value, {"successes", "latency", times});
+        if (statistics == nullptr || !statistics->is_object()) continue;
+        constexpr std::array<std::string_view, 5> known{"mean", "median", "p90", "p95", "p99"};
+        for (const auto& [statistic, number] : statistics->items())
+            if (number.is_number() && std::find(known.begin(), known.end(), statistic) == known.end())
+                result.unread[std::string(times) + " " + one_line(statistic)] = text_of(number.get<double>());
+    }
     for (const std::string_view key : {"send_duration", "achieved_rate"})
         if (const auto number = figure_at(value, {"load_summary", key})) result.unread[std::string(key)] = text_of(*number);
     for (const std::string_view key : {"goodput_percentage", "token_goodput"})

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "shell_programs.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cctype>
+#include <utility>
 
 namespace servetune {
 
@@ -91,6 +94,38 @@ bool runs_beside_engine(std::string_view line) {
     return false;
 }
 
+/// `vllm bench serve`, `python -m benchmark_serving`, `kubectl apply -f genai-perf.yaml`: a word that is a program, what
+/// it is told to do, or the file that it starts. A server's name, its model, its log or a folder may be called so too.
+bool names_client(std::string_view line) {
+    constexpr std::array<std::string_view, 9> clients{"bench",  "perftest",   "perf_test", "loadtest", "load_test",
+                                                      "aiperf", "genai-perf", "genaiperf", "guidellm"};
+    std::string_view before;
+    while (!line.empty()) {
+        const std::string_view word = line.substr(0, line.find(' '));
+        line.remove_prefix(std::min(line.size(), word.size() + 1));
+        if (word.empty()) continue;
+        const std::string_view previous = std::exchange(before, word);
+        const bool starts_it = previous == "-m" || previous == "-f" || previous == "-c";
+        const bool is_value = (previous.starts_with('-') && !starts_it) || previous.ends_with('>') || previous == "serve" ||
+                              previous == "tee" || previous == "cd";
+        if (is_value || word.starts_with('-') || word.find_first_of(">=") != std::string_view::npos) continue;
+        const std::string_view name = previous == "-f" ? program_name(word) : word;
+        if (std::any_of(clients.begin(), clients.end(),
+                        [&](std::string_view client) { return name.find(client) != std::string_view::npos; }))
+            return true;
+    }
+    return false;
+}
+
+/// `timeout 900 bash -c 'until curl ...; do sleep 2; done'`: waits for a server.
+bool waits(std::string_view line) {
+    const auto shell = line.find("sh -c ");
+    if (shell == std::string_view::npos) return false;
+    std::string_view script = line.substr(shell + 6);
+    script.remove_prefix(std::min(script.find_first_not_of("'\" "), script.size()));
+    return script.starts_with("while ") || script.starts_with("until ");
+}
+
 }  // namespace
 
 bool serves_nothing(std::string_view line) {
@@ -100,9 +135,7 @@ bool serves_nothing(std::string_view line) {
                                                         "pip3",    "pkill",     "source", "tar",        "tail",       "unzip",
                                                         "wget",    "sleep",     "set",    "aiperf",     "genai-perf", "npu-smi",
                                                         "rocm-smi"};
-    for (const std::string_view client : {"bench", "perftest", "perf_test", "loadtest", "load_test"})
-        if (line.find(client) != std::string_view::npos) return true;
-    if (runs_beside_engine(line)) return true;
+    if (names_client(line) || waits(line) || runs_beside_engine(line)) return true;
     if (line.starts_with("kubectl run") && line.find("curl") != std::string_view::npos) return true;
     if (line.starts_with("gcloud ") && line.find("--command") == std::string_view::npos && line.find(" deploy") == std::string_view::npos)
         return true;  // of machines

@@ -387,6 +387,8 @@ Workload Catalogue::workload(const Yaml& described) const {
         const Yaml found = Yaml::load(file);
         if (const Yaml* another = found.find(keys::workload.use)) another->fail("a workload that is used cannot use another");
         result = read_workload(found, {});
+        const bool own = described.is_mapping() && described.find(keys::workload.dataset) != nullptr;
+        if (!own && found.find(keys::workload.dataset) == nullptr) found.fail("a workload needs a dataset");
     } else if (described.find(keys::workload.dataset) == nullptr) described.fail("a workload needs a dataset (or use:)");
     return described.is_mapping() ? read_workload(described, std::move(result)) : result;
 }

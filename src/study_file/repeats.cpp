@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <optional>
 #include <utility>
@@ -33,6 +34,40 @@ std::string why_not_one(const std::vector<const PublishedResult*>& blocks) {
     return "";
 }
 
+/// The results of one configuration and one workload, where there are several.
+std::vector<std::vector<std::size_t>> groups_of_repeats(const std::vector<PlacedResult>& results) {
+    std::vector<std::vector<std::size_t>> groups;
+    std::vector<bool> seen(results.size());
+    for (std::size_t i = 0; i < results.size(); ++i) {
+        if (seen[i] || !results[i].source->failure.empty()) continue;
+        std::vector<std::size_t> same;
+        for (std::size_t other = i; other < results.size(); ++other)
+            if (results[other].source->failure.empty() && results[other].workload == results[i].workload &&
+                results[other].configuration == results[i].configuration) {
+                same.push_back(other);
+                seen[other] = true;
+            }
+        if (same.size() > 1) groups.push_back(std::move(same));
+    }
+    return groups;
+}
+
+std::vector<const PublishedResult*> sources(const std::vector<PlacedResult>& results, const std::vector<std::size_t>& which) {
+    std::vector<const PublishedResult*> blocks;
+    for (const std::size_t one : which) blocks.push_back(results[one].source);
+    return blocks;
+}
+
+constexpr std::size_t values_shown = 4;
+
+/// A word of people: no number, no date and no number of a run, which differ between repeats.
+bool is_name(const std::string& value) {
+    constexpr std::ptrdiff_t most_digits = 5;
+    const auto letters = std::count_if(value.begin(), value.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
+    const auto digits = std::count_if(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    return letters > 1 && digits <= most_digits && value.size() <= 80;
+}
+
 }  // namespace
 
 std::string numbered(const std::string& what, const std::vector<std::size_t>& which) {
@@ -44,24 +79,39 @@ std::string numbered(const std::string& what, const std::vector<std::size_t>& wh
 
 std::vector<std::string> why_no_repeat(const std::vector<PlacedResult>& results) {
     std::vector<std::string> reasons(results.size());
-    std::vector<bool> seen(results.size());
-    for (std::size_t i = 0; i < results.size(); ++i) {
-        if (seen[i] || !results[i].source->failure.empty()) continue;
-        std::vector<std::size_t> same;
-        for (std::size_t other = i; other < results.size(); ++other)
-            if (results[other].source->failure.empty() && results[other].workload == results[i].workload &&
-                results[other].configuration == results[i].configuration)
-                same.push_back(other);
-        std::vector<const PublishedResult*> blocks;
-        for (const std::size_t one : same) {
-            seen[one] = true;
-            blocks.push_back(results[one].source);
-        }
-        if (blocks.size() < 2) continue;
-        const std::string why = why_not_one(blocks);
+    for (const std::vector<std::size_t>& same : groups_of_repeats(results)) {
+        const std::string why = why_not_one(sources(results, same));
         for (const std::size_t one : same) reasons[one] = why;
     }
     return reasons;
+}
+
+std::vector<std::string> what_repeats_differ_in(const std::vector<PlacedResult>& results) {
+    std::vector<std::string> remarks;
+    for (const std::vector<std::size_t>& same : groups_of_repeats(results)) {
+        const std::vector<const PublishedResult*> blocks = sources(results, same);
+        std::string differences;
+        for (const auto& [label, first] : blocks.front()->unread) {
+            std::vector<std::string> values;
+            for (const PublishedResult* block : blocks)
+                if (const auto found = block->unread.find(label); found != block->unread.end() && is_name(found->second))
+                    values.push_back(found->second);
+            if (values.size() < blocks.size()) continue;
+            std::sort(values.begin(), values.end());
+            values.erase(std::unique(values.begin(), values.end()), values.end());
+            if (values.size() < 2) continue;
+            differences += (differences.empty() ? "" : "; ") + label + " (";
+            for (std::size_t i = 0; i < std::min(values.size(), values_shown); ++i) differences += (i > 0 ? ", " : "") + values[i];
+            differences += values.size() > values_shown ? ", ...)" : ")";
+        }
+        if (differences.empty()) continue;
+        std::vector<std::size_t> which;
+        for (const PublishedResult* block : blocks) which.push_back(block->index);
+        remarks.push_back(numbered("block", which) + " are averaged as repeats of one configuration, though they differ in " + differences +
+                          "; where that is what was compared, import them apart (files of their own) or say it as a flag (--set "
+                          "FILE:NAME=VALUE)");
+    }
+    return remarks;
 }
 
 }  // namespace servetune

@@ -38,6 +38,9 @@ std::string numbered(const std::string& what, const std::vector<std::size_t>& wh
 /// `most_between_repeats` times the smallest.
 std::vector<std::string> why_no_repeat(const std::vector<PlacedResult>& results);
 
+/// What the document calls repeats differently (`deployment`: base, kvcache), one remark a group of repeats.
+std::vector<std::string> what_repeats_differ_in(const std::vector<PlacedResult>& results);
+
 /// Repeats that were measured with care differ by 0.5 to 3 %, the worst published ones of one command by 16 %; a choice
 /// that is worth a patch or a deployment of its own moves more.
 constexpr double most_between_repeats = 1.25;

@@ -177,3 +177,44 @@ TEST_CASE("published: of several launches in one fence the benchmark's model say
     CHECK(results[1].arguments == "vllm serve org/Large-70B -tp 4");
     CHECK(results[2].arguments.empty());
 }
+
+TEST_CASE("published: a server may be called like a client, and a client may start behind it in one line") {
+    const auto of_second = [&](const std::string& line) {
+        const auto results = published_in(shell_fence("vllm serve org/Small-8B -tp 2") + figures + shell_fence(line) + figures);
+        REQUIRE(results.size() == 2);
+        return results[1].not_recognised.empty() ? results[1].arguments : "?" + results[1].not_recognised;
+    };
+    for (const char* server : {"vllm serve org/Small-8B --served-model-name bench-model", "vllm serve org/benchmaxx-8B",
+                               "vllm serve org/Small-8B --chat-template /srv/bench/chat.jinja"})
+        CHECK(of_second(server) == server);
+    CHECK(of_second("vllm serve org/Small-8B -tp 4 > bench.log 2>&1 &") == "vllm serve org/Small-8B -tp 4");
+    CHECK(of_second("vllm serve org/Small-8B -tp 4 | tee bench.log") == "vllm serve org/Small-8B -tp 4");
+    CHECK(of_second("vllm serve org/Small-8B -tp 4 & sleep 60 && vllm bench serve --model org/Small-8B") ==
+          "vllm serve org/Small-8B -tp 4");
+    for (const char* client :
+         {"vllm bench serve --model org/Small-8B", "python3 -m sglang.bench_serving --backend vllm",
+          "docker run a/b:1 python3 bench.py --num-prompts 3", "bash -c 'python3 benchmark_serving.py --model org/Small-8B'",
+          "kubectl apply -f ai/genaiperf-deploy.yaml",
+          "timeout 900 bash -c 'while [ \"$(curl -s localhost:8000/v1/models)\" != 200 ]; do sleep 2; done' || { echo late; exit 1; }"})
+        CHECK(of_second(client) == "vllm serve org/Small-8B -tp 2");
+}
+
+TEST_CASE("published: a title that gives a flag a number which the command does not have leaves the command in doubt") {
+    const auto doubts = [&](const std::string& title, const std::string& command) {
+        const auto results = published_in(shell_fence(command) + "### " + title + "\n" + figures);
+        REQUIRE(results.size() == 1);
+        CHECK(results[0].arguments == command);
+        return results[0].doubt;
+    };
+    const std::string drafts = R"(vllm serve org/Small-8B -tp 8 --speculative-config '{"method": "mtp", "num_speculative_tokens": 3}')";
+    CHECK(doubts("MTP = 1", drafts) == "MTP = 1");
+    CHECK(doubts("MTP = 3", drafts).empty());
+    CHECK(doubts("TP=4", drafts) == "TP=4");
+    CHECK(doubts("TP=8", drafts).empty());
+    CHECK(doubts("--max-num-seqs: 64", "vllm serve org/Small-8B --max-num-seqs 640") == "--max-num-seqs: 64");
+    CHECK(doubts("max_num_seqs = 640", "vllm serve org/Small-8B --max-num-seqs 640").empty());
+    for (const char* other : {"Concurrency = 64", "Run: 2", "ISL = 1024", "MTP = on", "MTP", "Results: MTP = 1 of 3", "= 4", "MTP ="})
+        CHECK(doubts(other, drafts).empty());
+    // The command stands behind the title.
+    CHECK(published_in("### TP = 4\n" + shell_fence("vllm serve org/Small-8B") + figures)[0].doubt.empty());
+}

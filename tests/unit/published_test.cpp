@@ -212,6 +212,7 @@ TEST_CASE("published: vLLM's sections that look like others, GPUStack's latency 
         "============ Serving Benchmark Result ============\n"
         "Successful requests:                     20\n"
         "Maximum request concurrency:             N/A\n"
+        "Peak output token throughput (tok/s):    21900.04\n"
         "----------------------Latency---------------------\n"
         "Mean Latency(s):                          0.68\n"
         "P95 Latency(s):                           N/A\n"
@@ -234,7 +235,9 @@ TEST_CASE("published: vLLM's sections that look like others, GPUStack's latency 
     CHECK(results[1].result.latency.mean == 0.68);
     CHECK_FALSE(results[1].result.latency.p95);
     CHECK_FALSE(results[1].result.latency.p99);
-    CHECK(results[1].unread == std::map<std::string, std::string>{{"p99 latency(s)", "-1"}});
+    CHECK(results[1].unread == std::map<std::string, std::string>{{"p99 latency(s)", "-1"},
+                                                                  {"peak output token throughput(tok/s), over an instant", "21900.04"}});
+    CHECK_FALSE(results[1].result.peak_output_tokens_per_second);
     CHECK_FALSE(results[1].result.maximum_concurrency);
 }
 

@@ -228,9 +228,17 @@ TEST_CASE("result files of inference-perf 0.6: duration, totals, goodput, how la
     CHECK(result.unread == Unread{{"achieved_rate", "4.42"},
                                   {"failed: 504 - Gateway Timeout", "2"},
                                   {"goodput_percentage", "75"},
+                                  {"inter_token_latency max", "0.015"},
+                                  {"inter_token_latency min", "0.008"},
                                   {"normalized_time_per_output_token mean", "0.0108"},
                                   {"output tokens as the server counts", "2040"},
+                                  {"request_latency max", "0.81"},
+                                  {"request_latency min", text_of(0.43200000000000005)},
                                   {"send_duration", "9.5"},
+                                  {"time_per_output_token max", "0.015"},
+                                  {"time_per_output_token min", "0.008"},
+                                  {"time_to_first_token max", text_of(0.07500000000000001)},
+                                  {"time_to_first_token min", text_of(0.04000000000000001)},
                                   {"token_goodput", "450"}});
     // A fixed concurrency: the "rate" is the number of requests, and each waits for its turn.
     Json changed = Json::parse(sample_text("inference-perf-0.6.json"));

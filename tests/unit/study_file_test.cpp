@@ -175,6 +175,21 @@ TEST_CASE("bad input: files that are missing, unreadable or do not fit") {
     CHECK(error_of(engine_yaml, "- s\n") == "DIR/study.yaml:1:1: a mapping of keys wanted, got a list");
 }
 
+TEST_CASE("bad input: a workload of a file of its own has a data set there or in the study") {
+    const TemporaryFolder folder;
+    folder.write("toy.yaml", engine_yaml);
+    folder.write("t.csv", table_csv);
+    folder.write("load.yaml", "workload: load\nrequests: 10\n");
+    const auto read = [&](const std::string& more) {
+        const auto file =
+            folder.write("study.yaml", replaced(study_yaml, "  - {workload: w, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}",
+                                                "  - {use: ./load.yaml" + more + "}"));
+        (void)set_up(load_study(file, Catalogue(folder.path())));
+    };
+    CHECK(message_of<ParseError>([&] { read(""); }) == folder.path().string() + "/./load.yaml:1:1: a workload needs a dataset");
+    CHECK_NOTHROW(read(", dataset: {kind: random, input_tokens: 8, output_tokens: 8}"));
+}
+
 TEST_CASE("environment variables in values") {
     setenv("SERVETUNE_TEST_VARIABLE", "org/from-environment", 1);
     unsetenv("SERVETUNE_TEST_UNSET");

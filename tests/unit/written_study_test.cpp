@@ -351,6 +351,22 @@ TEST_CASE("written study: results of one configuration that differ too much are 
     CHECK(set_up(load_study(file, shipped_catalogue)).problem->space.default_configuration().find("max_num_seqs") != nullptr);
 }
 
+TEST_CASE("written study: what a file calls repeats of one configuration differently is said") {
+    const TemporaryFolder folder;
+    const auto remarks_of = [&](const std::string& first, const std::string& second) {
+        return write_study(source_of({{"a.jsonl", serving_json(4, 640, first + ", \"max_num_seqs\": 64") +
+                                                      serving_json(4, 650, second + ", \"max_num_seqs\": 64") +
+                                                      serving_json(4, 700, first + ", \"max_num_seqs\": 128")}}),
+                           request_for("", {"engine=vllm"}), folder.path() / "study.yaml", shipped_catalogue)
+            .imported.remarks;
+    };
+    const auto told =
+        remarks_of(R"(, "deployment": "base", "run": "20260101-1000")", R"(, "deployment": "kvcache", "run": "20260101-1010")");
+    REQUIRE(told.size() == 1);
+    CHECK(has(told[0], "blocks 0 and 1 are averaged as repeats of one configuration, though they differ in deployment (base, kvcache);"));
+    CHECK(remarks_of(R"(, "deployment": "base")", R"(, "deployment": "base", "note": "second")").empty());
+}
+
 TEST_CASE("written study: where nothing of the searched workload is left, the message says why and there is no file") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "study.yaml";

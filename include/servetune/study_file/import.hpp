@@ -21,6 +21,7 @@ struct Imported {
     std::string csv;
     std::size_t rows = 0;
     std::vector<Unplaced> unplaced{};
+    std::vector<std::string> remarks{};  ///< what its reader should know: repeats that the document names differently
 };
 
 /// Turns serving arguments into the study's parameters and labels into its workloads (`printed_as`; a block without a
