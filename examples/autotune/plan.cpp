@@ -122,6 +122,7 @@ std::string Plan::text() const {
 }
 
 std::string Plan::trials_text() const {
+    if (done > 0 && trials == 0 && !by_time) return done == 1 ? "the one trial is done" : fmt::format("all {} trials are done", done);
     std::string result;
     const std::string again_text =
         again == 0 ? "" : fmt::format(", {} of them the default again", again == 1 ? "one" : std::to_string(again));

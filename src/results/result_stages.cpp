@@ -73,10 +73,10 @@ std::vector<PublishedResult> read_inference_perf(const Json& value) {
     if (const auto mean = figure_at(value, {"successes", "latency", "normalized_time_per_output_token", "mean"}))
         result.unread["normalized_time_per_output_token mean"] = text_of(*mean);
     for (const std::string_view times : {"time_to_first_token", "time_per_output_token", "inter_token_latency", "request_latency"}) {
-        const Json* statistics = node_at(value, {"successes", "latency", times});
-        if (statistics == nullptr || !statistics->is_object()) continue;
+        const Json* summary = node_at(value, {"successes", "latency", times});
+        if (summary == nullptr || !summary->is_object()) continue;
         constexpr std::array<std::string_view, 5> known{"mean", "median", "p90", "p95", "p99"};
-        for (const auto& [statistic, number] : statistics->items())
+        for (const auto& [statistic, number] : summary->items())
             if (number.is_number() && std::find(known.begin(), known.end(), statistic) == known.end())
                 result.unread[std::string(times) + " " + one_line(statistic)] = text_of(number.get<double>());
     }

@@ -94,8 +94,8 @@ bool runs_beside_engine(std::string_view line) {
     return false;
 }
 
-/// `vllm bench serve`, `python -m benchmark_serving`, `kubectl apply -f genai-perf.yaml`: a word that is a program, what
-/// it is told to do, or the file that it starts. A server's name, its model, its log or a folder may be called so too.
+/// `vllm bench serve`, `python -m bench_serving`, `kubectl apply -f genai-perf.yaml`: a word that is a program, what it
+/// is told to do, or the file that it starts. A server's name, its model, its log or a folder may be called so, too.
 bool names_client(std::string_view line) {
     constexpr std::array<std::string_view, 9> clients{"bench",  "perftest",   "perf_test", "loadtest", "load_test",
                                                       "aiperf", "genai-perf", "genaiperf", "guidellm"};

@@ -27,7 +27,7 @@ std::string quantization_in(std::string_view title) {
 }
 
 template <class Use>
-void for_each_line(std::string_view text, const Use& use) {
+void for_each_trimmed_line(std::string_view text, const Use& use) {
     while (!text.empty()) {
         const auto end = text.find('\n');
         use(trimmed(text.substr(0, end)));
@@ -199,7 +199,7 @@ void Surroundings::read_fence(std::string_view text, bool goes_on_to_block) {
         }
     }
     const bool is_code = is_program(text);
-    for_each_line(text, [&](std::string_view line) {
+    for_each_trimmed_line(text, [&](std::string_view line) {
         if (line.empty()) return;
         if (line.starts_with("#") && commands_.failure_in(line).empty()) {
             if (goes_on_to_block && line.starts_with("# ")) read_comment(trimmed(line.substr(2)));
@@ -217,7 +217,7 @@ bool Surroundings::is_exception(std::string_view line) {
 bool Surroundings::is_program(std::string_view text) {
     if (text.find("Traceback") != std::string_view::npos) return false;
     bool result = false;
-    for_each_line(text, [&](std::string_view line) {
+    for_each_trimmed_line(text, [&](std::string_view line) {
         for (const std::string_view word : {"def ", "class ", "import ", "from ", "async def "}) result = result || line.starts_with(word);
     });
     return result;
@@ -259,7 +259,7 @@ void Surroundings::read_prose(std::string_view text) {
     std::size_t titles = 0;     // up to where titles were read
     const std::string_view all = text;
     bool blank = true;  // the line before
-    for_each_line(text, [&](std::string_view line) {
+    for_each_trimmed_line(text, [&](std::string_view line) {
         const bool begins = std::exchange(blank, line.empty());
         if (!line.empty()) add_headings(all, titles, static_cast<std::size_t>(line.data() - all.data()) + 1);
         if (continued > 0) {

@@ -61,7 +61,7 @@ std::vector<const PublishedResult*> sources(const std::vector<PlacedResult>& res
 constexpr std::size_t values_shown = 4;
 
 /// A word of people: no number, no date and no number of a run, which differ between repeats.
-bool is_name(const std::string& value) {
+bool is_word_of_people(const std::string& value) {
     constexpr std::ptrdiff_t most_digits = 5;
     const auto letters = std::count_if(value.begin(), value.end(), [](unsigned char c) { return std::isalpha(c) != 0; });
     const auto digits = std::count_if(value.begin(), value.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
@@ -94,7 +94,7 @@ std::vector<std::string> what_repeats_differ_in(const std::vector<PlacedResult>&
         for (const auto& [label, first] : blocks.front()->unread) {
             std::vector<std::string> values;
             for (const PublishedResult* block : blocks)
-                if (const auto found = block->unread.find(label); found != block->unread.end() && is_name(found->second))
+                if (const auto found = block->unread.find(label); found != block->unread.end() && is_word_of_people(found->second))
                     values.push_back(found->second);
             if (values.size() < blocks.size()) continue;
             std::sort(values.begin(), values.end());

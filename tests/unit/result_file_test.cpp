@@ -149,8 +149,12 @@ TEST_CASE("result files: inference-perf and llama-bench") {
                                              {"latency_p90_seconds", 2.9},
                                              {"latency_p95_seconds", 3},
                                              {"latency_p99_seconds", 3.1}});
-    CHECK(perf.unread == std::map<std::string, std::string>{
-                             {"achieved_rate", "10.1"}, {"normalized_time_per_output_token mean", "0.02"}, {"send_duration", "9.9"}});
+    CHECK(perf.unread == std::map<std::string, std::string>{{"achieved_rate", "10.1"},
+                                                            {"normalized_time_per_output_token mean", "0.02"},
+                                                            {"request_latency max", "3.2"},
+                                                            {"request_latency min", "1"},
+                                                            {"request_latency p10", "1.1"},
+                                                            {"send_duration", "9.9"}});
 
     const auto tests = sample("llama-bench.json");
     REQUIRE(tests.size() == 2);
