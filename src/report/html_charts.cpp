@@ -45,12 +45,12 @@ std::string path_figure(const HtmlView& page, bool over_time) {
     std::vector<double> xs;
     std::vector<double> ys;
     double spent = 0;
-    struct Made {
+    struct PathPoint {
         const Trial* trial;
         double x;
         std::optional<double> y;
     };
-    std::vector<Made> made;
+    std::vector<PathPoint> made;
     for (const Trial& trial : page.view.trials) {
         spent += trial.cost_seconds() / 60;
         if (!trial.of_search() || !trial.told()) continue;
@@ -69,14 +69,14 @@ std::string path_figure(const HtmlView& page, bool over_time) {
                 fmt::format("{} trials, {} against {}", made.size(), metric_title(goal.metric), over_time ? "minutes" : "trial"), x_axis,
                 y_axis);
     std::vector<Chart::Point> best;
-    for (const Made& one : made) {
+    for (const PathPoint& one : made) {
         const auto row = page.row_of(one.trial->configuration);
         if (!one.y || !row || !page.rows[*row].standing->passes()) continue;
         if (best.empty() || goal.better(*one.y, best.back().y)) best.push_back({one.x, *one.y});
     }
     if (!best.empty()) best.push_back({made.back().x, best.back().y});
     chart.line(best, "best", true);
-    for (const Made& one : made) {
+    for (const PathPoint& one : made) {
         const auto row = page.row_of(one.trial->configuration);
         const std::string kind = !one.y ? "failed" : row ? page.rows[*row].kind : "passing";
         chart.point({one.x, one.y.value_or(y_axis.low)}, kind == "failed" && one.y ? "refused" : kind, point_title(page, *one.trial),

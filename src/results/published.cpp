@@ -5,10 +5,13 @@
 #include "planned_requests.hpp"
 #include "printed_tables.hpp"
 #include "result_block.hpp"
+#include "shell_text.hpp"
 #include "surroundings.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
+#include <string>
 #include <utility>
 
 namespace servetune {
@@ -20,6 +23,33 @@ std::size_t block_size(std::string_view from_title) {
     std::size_t end = from_title.size();
     for (const std::string_view ends : {"==========", "```", "\n#", "\n</"}) end = std::min(end, from_title.substr(0, end).find(ends));
     return std::min(end, from_title.size());
+}
+
+/// What word processors and blogs made of blanks and dashes, as it was typed: `--max-num-seqs`.
+std::string as_typed(std::string_view text) {
+    constexpr std::string_view no_break = "\xc2\xa0", en = "\xe2\x80\x93", em = "\xe2\x80\x94";
+    std::string result;
+    result.reserve(text.size());
+    for (std::size_t at = 0; at < text.size();) {
+        const std::string_view rest = text.substr(at);
+        if (rest.starts_with(no_break)) {
+            result += ' ';
+            at += no_break.size();
+            continue;
+        }
+        const bool begins = result.empty() || std::isspace(static_cast<unsigned char>(result.back())) != 0;
+        std::size_t dashes = 0;
+        while (begins && (rest.substr(dashes).starts_with(en) || rest.substr(dashes).starts_with(em))) dashes += en.size();
+        if (dashes > 0 && dashes < rest.size() && std::isalpha(static_cast<unsigned char>(rest[dashes])) != 0) {
+            const std::size_t name = rest.find_first_of(" =\t\n", dashes) - dashes;
+            const bool is_short = dashes == en.size() && rest.starts_with(en) && name < 4;  // `-tp`
+            result += is_short ? "-" : "--";
+            at += dashes;
+            continue;
+        }
+        result += text[at++];
+    }
+    return result;
 }
 
 /// What a table says of a result, and what the text around the table says of it.
@@ -38,10 +68,21 @@ PublishedResult with_surroundings(const Surroundings& surroundings, PublishedRes
     return around;
 }
 
+/// Of a document in which nobody can say whether a command belongs to the block above or below it.
+void take_command(PublishedResult& result) {
+    result.not_recognised =
+        "the first result has no command above it and the last has one below, so this may be of either: " + cut_to(result.arguments, 120);
+    result.arguments.clear();
+    result.arguments_unknown = true;
+    result.arguments_derived = false;
+}
+
 }  // namespace
 
-std::vector<PublishedResult> read_published(std::string_view text, const std::vector<Engine>& engines) {
+std::vector<PublishedResult> read_published(std::string_view written, const std::vector<Engine>& engines) {
     constexpr std::string_view marker = "Serving Benchmark Result";
+    const std::string typed = as_typed(written);
+    const std::string_view text = typed;
     std::vector<PublishedResult> results;
     Surroundings surroundings(engines);
     PlannedRequests planned;
@@ -94,7 +135,14 @@ std::vector<PublishedResult> read_published(std::string_view text, const std::ve
         while (after_last < text.size() && text[after_last] == '=') ++after_last;
     }
     read_tables(text.size());
-    if (!results.empty()) surroundings.read(text.substr(after_last), results);  // what crashed last
+    if (!results.empty()) {
+        surroundings.read(text.substr(after_last), results);  // what crashed last
+        // Blocks above their commands: each took that of the block before it.
+        const bool first_has_none = of_server.size() > 1 && results[of_server.front()].arguments_unknown;
+        if (first_has_none && results[of_server.front()].not_recognised.empty() && surroundings.has_command())
+            for (const std::size_t i : of_server)
+                if (!results[i].arguments_unknown) take_command(results[i]);
+    }
     std::vector<PublishedResult*> blocks;
     for (const std::size_t i : of_server) blocks.push_back(&results[i]);
     loads.tell(blocks);

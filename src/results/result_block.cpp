@@ -7,6 +7,8 @@
 #include <array>
 #include <cctype>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
 namespace servetune {
@@ -85,9 +87,12 @@ std::string_view tool_of(std::string_view label) {
     return label == "mean latency(s)" ? "gpustack" : "";
 }
 
-/// A label without what a quotation (`> `), a difference (`+`), a list, a log (`bench-1 | `) or colours put before it.
+/// A label without what a quotation (`> `), a difference (`+`), a list, a log (`bench-1 | `, `(name pid=7) `) or
+/// colours put before it.
 std::string_view without_prefix(std::string_view label) {
     if (const auto bar = label.rfind('|'); bar != std::string_view::npos) label.remove_prefix(bar + 1);
+    if (const auto process = label.find(") "); label.starts_with('(') && process != std::string_view::npos)
+        label.remove_prefix(process + 2);
     while (!label.empty() && std::isalnum(static_cast<unsigned char>(label.front())) == 0) {
         const bool colour = label.starts_with("\x1b[");
         label.remove_prefix(colour ? std::min(label.find('m'), label.size() - 1) + 1 : 1);
@@ -130,6 +135,7 @@ bool says_none(std::string_view value) { return value == "N/A" || value == "None
 }  // namespace
 
 void read_block(std::string_view block, PublishedResult& into) {
+    std::set<std::string> seen, twice;  // figures that are printed, and those with two values
     std::size_t label_start = 0;
     for (std::size_t colon = block.find(':'); colon != std::string_view::npos; colon = block.find(':', colon + 1)) {
         if (colon < label_start) continue;  // within a value
@@ -157,8 +163,12 @@ void read_block(std::string_view block, PublishedResult& into) {
         if (number >= 0)
             for_each_figure(into.result, [&](const std::string& metric, std::optional<double>& field) {
                 if (metric != figure->first) return;
-                field = number;
-                taken = true;
+                // Two blocks side by side: nobody knows whose it is.
+                const bool other = !seen.insert(metric).second && field != number;
+                if (other) twice.insert(metric);
+                if (twice.contains(metric)) field.reset();
+                else field = number;
+                taken = !other;
             });
         if (taken) continue;
         std::string& unread = into.unread[name];

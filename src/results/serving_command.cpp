@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving_command.hpp"
 
-#include "../base/text.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "shell_branches.hpp"
@@ -392,38 +391,6 @@ std::optional<std::string> ServingCommands::with_choice(const std::string& comma
         result = joined_words(changed);
     }
     return result;
-}
-
-bool ServingCommands::contradicts(std::string_view command, std::string_view title) const {
-    const auto between = title.find_first_of("=:");
-    if (between == std::string_view::npos || command.empty()) return false;
-    const auto spelled = [](std::string_view text) {
-        while (text.starts_with('-')) text.remove_prefix(1);
-        std::string result = lower_case(std::string(text));
-        std::replace(result.begin(), result.end(), '_', '-');
-        return result;
-    };
-    const std::string_view number = trimmed(title.substr(between + 1));
-    const std::string name = spelled(trimmed(title.substr(0, between)));
-    const bool counts = !number.empty() && number.find_first_not_of("0123456789.") == std::string_view::npos;
-    if (!counts || name.empty()) return false;
-    const auto is_so_called = [&](const EngineParameter& declared) {
-        if (spelled(declared.parameter.name) == name || spelled(declared.destination.flag) == name) return true;
-        const auto* choice = std::get_if<ChoiceDomain>(&declared.parameter.domain);
-        return choice != nullptr && std::any_of(choice->values.begin(), choice->values.end(),
-                                                [&](const Value& value) { return spelled(text_of(value)) == name; });
-    };
-    const bool known = std::any_of(engines_.begin(), engines_.end(), [&](const Engine& engine) {
-        return std::any_of(engine.parameters.begin(), engine.parameters.end(), is_so_called) ||
-               std::any_of(engine.aliases.begin(), engine.aliases.end(), [&](const auto& alias) { return spelled(alias.first) == name; });
-    });
-    if (!known) return false;
-    const auto in_number = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0 || c == '.'; };
-    for (auto at = command.find(number); at != std::string_view::npos; at = command.find(number, at + 1)) {
-        const std::size_t end = at + number.size();
-        if ((at == 0 || !in_number(command[at - 1])) && (end == command.size() || !in_number(command[end]))) return false;
-    }
-    return true;
 }
 
 std::string ServingCommands::failure_in(std::string_view line) const {

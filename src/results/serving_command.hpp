@@ -48,9 +48,6 @@ public:
     /// The command with that word in place of the value of its only flag that could have it; nothing where there is
     /// none or several.
     [[nodiscard]] std::optional<std::string> with_choice(const std::string& command, std::string_view word) const;
-    /// Whether a title gives what an engine calls so a number that stands nowhere in the command: `MTP = 1`,
-    /// `max-num-seqs: 64`, `TP=4`.
-    [[nodiscard]] bool contradicts(std::string_view command, std::string_view title) const;
     /// The kind of failure that a line tells of: one of an engine's patterns, or the words of a crash. Empty: none.
     [[nodiscard]] std::string failure_in(std::string_view line) const;
 

@@ -36,6 +36,24 @@ void for_each_trimmed_line(std::string_view text, const Use& use) {
     }
 }
 
+/// The lines of a difference as they are after it.
+std::string after_difference(std::string_view text) {
+    std::string after;
+    for (std::size_t at = 0; at < text.size();) {
+        const std::string_view line = text.substr(at, text.find('\n', at) - at);
+        at += line.size() + 1;
+        if (line.starts_with('-') || line.starts_with("+++") || line.starts_with("@@")) continue;
+        after += std::string(line.substr(line.starts_with('+') || line.starts_with(' ') ? 1 : 0)) + "\n";
+    }
+    return after;
+}
+
+/// A line of its own above a block: `Same, with --enable-x:`, `**with --enable-x**`.
+bool introduces(std::string_view line) {
+    constexpr std::size_t longest = 160;
+    return line.size() <= longest && (line.ends_with(':') || line.ends_with(":**") || (line.starts_with("**") && line.ends_with("**")));
+}
+
 }  // namespace
 
 void Surroundings::read(std::string_view text, std::vector<PublishedResult>& failed) {
@@ -45,6 +63,7 @@ void Surroundings::read(std::string_view text, std::vector<PublishedResult>& fai
     command_here_ = false;
     subject_.clear();
     doubt_.clear();
+    introductions_.clear();
     std::size_t at = 0;
     while (at < text.size()) {
         auto fence = text.find("```", at);
@@ -125,8 +144,9 @@ std::string Surroundings::quantization_of_titles() const {
 }
 
 std::string Surroundings::doubt_of_titles() const {
-    for (auto heading = headings_.rbegin(); heading != headings_.rend() && heading->when > base_when_; ++heading)
-        if (commands_.contradicts(base_, heading->text)) return heading->text;
+    for (const auto* titles : {&introductions_, &headings_})
+        for (auto title = titles->rbegin(); title != titles->rend() && title->when > base_when_; ++title)
+            if (contradictions_.between(title->text, arguments_)) return cut_to(title->text, 200);
     return "";
 }
 
@@ -180,6 +200,8 @@ void Surroundings::read_fence(std::string_view text, bool goes_on_to_block) {
         is_shell = language != "yaml" && language != "yml" && language != "text" && language != "txt" && language != "log";
         break;
     }
+    const std::string after = text.starts_with("diff\n") ? after_difference(text.substr(5)) : "";
+    if (!after.empty()) text = after;
     const std::string_view whole = trimmed(text);
     if (whole.starts_with("--")) {
         std::string flags;
@@ -284,6 +306,7 @@ void Surroundings::read_prose(std::string_view text) {
             return take(command);
         }
         if (says_no_parameters(line)) return bare_command();
+        if (introduces(line)) introductions_.push_back({0, std::string(line), ++now_});
         if (begins && is_exception(line)) note_failure(line);
         if (line.starts_with("- ") && line.find(':') == std::string_view::npos) {
             labels_.emplace_back(trimmed(line.substr(2)));

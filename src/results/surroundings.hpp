@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "contradictions.hpp"
 #include "launches.hpp"
 #include "servetune/results/published.hpp"
 #include "serving_command.hpp"
@@ -16,12 +17,14 @@ namespace servetune {
 /// Reads the text between blocks from start to end and remembers what was said last.
 class Surroundings {
 public:
-    explicit Surroundings(const std::vector<Engine>& engines) : commands_(engines) {}
+    explicit Surroundings(const std::vector<Engine>& engines) : commands_(engines), contradictions_(engines) {}
 
     /// The text since the last block, up to the next one. The commands in it that crashed are added to `failed`.
     void read(std::string_view text, std::vector<PublishedResult>& failed);
     /// A block was read: what is launched behind it is not beside what stands above it.
     void end_block() { launches_.measured(); }
+    /// Whether the text read last starts a server.
+    [[nodiscard]] bool has_command() const { return command_here_ && !base_engine_.empty(); }
 
     /// What the text up to here says of the block that follows, or of the command that crashed.
     void describe(PublishedResult& result, bool crashed = false) const;
@@ -38,7 +41,7 @@ private:
     /// The engine named nearest, behind `after`; nothing said further out counts where a nearer title names one.
     [[nodiscard]] std::string engine_of_titles(std::size_t after) const;
     [[nodiscard]] std::string quantization_of_titles() const;
-    /// The nearest heading behind the command that gives a flag a value which the command does not have: `MTP = 1`.
+    /// The nearest title behind the command, or a line that introduces the block, that contradicts the command.
     [[nodiscard]] std::string doubt_of_titles() const;
     void set_command(std::string_view command, const std::string& engine);
     /// A command that we do not know is not the one before it either.
@@ -71,10 +74,12 @@ private:
     void derive();
 
     ServingCommands commands_;
+    Contradictions contradictions_;
     std::vector<PublishedResult>* failed_ = nullptr;
     Launches launches_;
     std::vector<Title> headings_;
-    Title tab_{};  ///< `=== "name"`: what is indented below it
+    Title tab_{};                       ///< `=== "name"`: what is indented below it
+    std::vector<Title> introductions_;  ///< lines such as `With --enable-x:` since the last block
     std::vector<std::string> labels_;
     std::set<std::string> items_;  ///< those of them that are list items: labels of what follows up to the next heading
     std::size_t now_ = 0;          ///< counts what was read

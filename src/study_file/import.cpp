@@ -102,7 +102,7 @@ std::string note_of(const PublishedResult& result) {
     if (result.not_recognised.empty() && result.arguments_unknown) notes.emplace_back("command not in the file");
     if (result.arguments_derived) notes.emplace_back("no command is printed for it: derived from an earlier one");
     if (!result.quantization.empty()) notes.push_back("the title says " + result.quantization + ", the command does not");
-    if (!result.doubt.empty()) notes.push_back("'" + result.doubt + "' above it may be the value of a flag that the command does not have");
+    if (!result.doubt.empty()) notes.push_back("'" + result.doubt + "' above it may say something else of the server than the command");
     return joined(notes, "; ");
 }
 
@@ -180,7 +180,7 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
         const bool is_label = workload != nullptr && std::find(workload->printed_as.begin(), workload->printed_as.end(), result.doubt) !=
                                                          workload->printed_as.end();
         if (why_not.empty() && !result.doubt.empty() && !is_label)
-            why_not = "'" + result.doubt + "' above it may be the value of a flag that the command does not have";
+            why_not = "'" + result.doubt + "' above it may say something else of the server than the command";
         if (!result.failure.empty() && workload == nullptr) workload = workload_of_failure(result, workloads);
         if (!why_not.empty()) imported.unplaced.push_back({result, why_not});
         else if (workload == nullptr)

@@ -199,22 +199,75 @@ TEST_CASE("published: a server may be called like a client, and a client may sta
         CHECK(of_second(client) == "vllm serve org/Small-8B -tp 2");
 }
 
-TEST_CASE("published: a title that gives a flag a number which the command does not have leaves the command in doubt") {
+TEST_CASE("published: a title that says something else of the server than the command leaves it in doubt") {
     const auto doubts = [&](const std::string& title, const std::string& command) {
-        const auto results = published_in(shell_fence(command) + "### " + title + "\n" + figures);
+        const auto results = published_in(shell_fence(command) + title + "\n" + figures);
         REQUIRE(results.size() == 1);
         CHECK(results[0].arguments == command);
         return results[0].doubt;
     };
     const std::string drafts = R"(vllm serve org/Small-8B -tp 8 --speculative-config '{"method": "mtp", "num_speculative_tokens": 3}')";
-    CHECK(doubts("MTP = 1", drafts) == "MTP = 1");
-    CHECK(doubts("MTP = 3", drafts).empty());
-    CHECK(doubts("TP=4", drafts) == "TP=4");
-    CHECK(doubts("TP=8", drafts).empty());
-    CHECK(doubts("--max-num-seqs: 64", "vllm serve org/Small-8B --max-num-seqs 640") == "--max-num-seqs: 64");
-    CHECK(doubts("max_num_seqs = 640", "vllm serve org/Small-8B --max-num-seqs 640").empty());
-    for (const char* other : {"Concurrency = 64", "Run: 2", "ISL = 1024", "MTP = on", "MTP", "Results: MTP = 1 of 3", "= 4", "MTP ="})
+    const std::string plain = "vllm serve org/Small-8B";
+    CHECK(doubts("### MTP = 1", drafts) == "MTP = 1");
+    CHECK(doubts("### MTP = 3", drafts).empty());
+    CHECK(doubts("### TP=4", drafts) == "TP=4");
+    CHECK(doubts("### TP8", drafts).empty());
+    CHECK(doubts("### TP8+DP2 on one node", drafts) == "TP8+DP2 on one node");
+    CHECK(doubts("### --max-num-seqs: 64", plain + " --max-num-seqs 640") == "--max-num-seqs: 64");
+    CHECK(doubts("### max_num_seqs = 640", plain + " --max-num-seqs 640").empty());
+    CHECK(doubts("### With `--enable-chunked-prefill`", plain) == "With `--enable-chunked-prefill`");
+    CHECK(doubts("### With `--enable-chunked-prefill`", plain + " --enable-chunked-prefill").empty());
+    CHECK(doubts("### Without --enable-chunked-prefill", plain).empty());
+    CHECK(doubts("### Without --enable-chunked-prefill", plain + " --enable-chunked-prefill") == "Without --enable-chunked-prefill");
+    CHECK(doubts("### enforce-eager", plain) == "enforce-eager");
+    CHECK(doubts("### enforce-eager", plain + " --enforce-eager").empty());
+    CHECK(doubts("### --kv-cache-dtype fp8", plain) == "--kv-cache-dtype fp8");
+    CHECK(doubts("### --kv-cache-dtype fp8", plain + " --kv-cache-dtype=fp8").empty());
+    CHECK(doubts("Same as above but with `--max-num-seqs 512`:\n", plain) == "Same as above but with `--max-num-seqs 512`:");
+    CHECK(doubts("**+ `--enable-expert-parallel`**\n", plain) == "**+ `--enable-expert-parallel`**");
+    CHECK(doubts("Now with VLLM_USE_X=0:\n", "VLLM_USE_X=1 " + plain) == "Now with VLLM_USE_X=0:");
+    CHECK(doubts("Now with VLLM_USE_X=1:\n", "VLLM_USE_X=1 " + plain).empty());
+    for (const char* other :
+         {"### Concurrency = 64", "### Run: 2", "### ISL = 1024", "### MTP = on", "### MTP", "### Results: MTP = 1 of 3", "### = 4",
+          "### MTP =", "### Sweep of --max-num-seqs", "### eager",
+          "With `--num-prompts 100`:", "You may add `--enable-expert-parallel` for large models, as its guide says.", "HTTP2 = 1:"})
         CHECK(doubts(other, drafts).empty());
     // The command stands behind the title.
-    CHECK(published_in("### TP = 4\n" + shell_fence("vllm serve org/Small-8B") + figures)[0].doubt.empty());
+    CHECK(published_in("### TP = 4\n" + shell_fence(plain) + figures)[0].doubt.empty());
+}
+
+TEST_CASE("published: blocks above their commands have none, and blanks and dashes are read as they were typed") {
+    const auto below = published_in("# A\n" + figures + shell_fence("vllm serve org/Small-8B -tp 2") + figures +
+                                    shell_fence("vllm serve org/Small-8B -tp 4"));
+    REQUIRE(below.size() == 2);
+    CHECK(below[0].arguments_unknown);
+    CHECK(below[1].arguments_unknown);
+    CHECK(below[1].not_recognised.starts_with("the first result has no command above it and the last has one below"));
+    CHECK(published_in(figures + shell_fence("vllm serve org/Small-8B -tp 2") + figures)[1].arguments == "vllm serve org/Small-8B -tp 2");
+    CHECK(command_above(shell_fence("vllm\xc2\xa0serve org/Small-8B \xe2\x80\x93\xe2\x80\x93max-num-seqs\xc2\xa0"
+                                    "64 \xe2\x80\x93tp 2 "
+                                    "\xe2\x80\x94"
+                                    "enforce-eager") +
+                        figures) == "vllm serve org/Small-8B --max-num-seqs 64 -tp 2 --enforce-eager");
+}
+
+TEST_CASE("published: of a difference the lines behind it count") {
+    CHECK(command_above("```diff\n@@ -1 +1 @@\n-vllm serve org/Small-8B -tp 2\n+vllm serve org/Small-8B -tp 4\n```\n" + figures) ==
+          "vllm serve org/Small-8B -tp 4");
+    CHECK(command_above("```diff\n vllm serve org/Small-8B \\\n-  -tp 2\n+  -tp 4\n```\n" + figures) == "vllm serve org/Small-8B -tp 4");
+    CHECK(command_above(shell_fence("vllm serve org/Small-8B -tp 2") + "```diff\n-def a():\n+def b():\n```\n" + figures) ==
+          "vllm serve org/Small-8B -tp 2");
+}
+
+TEST_CASE("published: of two blocks side by side no figure is taken that they print differently, and logs name their process") {
+    const auto results = published_in(
+        "```\n==== Serving Benchmark Result ====    ==== Serving Benchmark ====\n"
+        "Successful requests: 100             Successful requests: 100\nBenchmark duration (s): 10.0         Benchmark duration (s): "
+        "8.0\n```\n"
+        "```\n(Client pid=12) ==== Serving Benchmark Result ====\n(Client pid=12) Successful requests: 7\n```\n");
+    REQUIRE(results.size() == 2);
+    CHECK(results[0].result.successful_requests == 100);
+    CHECK_FALSE(results[0].result.duration_seconds);
+    CHECK(results[0].unread.contains("benchmark duration(s)"));
+    CHECK(results[1].result.successful_requests == 7);
 }
