@@ -144,9 +144,12 @@ std::string Surroundings::quantization_of_titles() const {
 }
 
 std::string Surroundings::doubt_of_titles() const {
+    constexpr std::ptrdiff_t nearest = 20;
     for (const auto* titles : {&introductions_, &headings_})
-        for (auto title = titles->rbegin(); title != titles->rend() && title->when > base_when_; ++title)
+        for (auto title = titles->rbegin(); title != titles->rend() && title->when > base_when_; ++title) {
+            if (title - titles->rbegin() == nearest) break;
             if (contradictions_.between(title->text, arguments_)) return cut_to(title->text, 200);
+        }
     return "";
 }
 
