@@ -89,6 +89,13 @@ int import_document(const ImportArguments& arguments) {
     } else if (study) imported = import_for_study(results, *study);
     else imported = {csv_of(results), results.size()};
 
+    std::vector<std::size_t> doubtful;
+    for (const PublishedResult& result : results)
+        if (!result.doubt.empty()) doubtful.push_back(result.index);
+    if (!doubtful.empty())
+        remarks.push_back(fmt::format("{} of {} commands are in doubt ({} {}): something above the block may say otherwise (column `note`)",
+                                      doubtful.size(), results.size(), doubtful.size() == 1 ? "block" : "blocks",
+                                      fmt::join(doubtful, ", ")));
     remarks.insert(remarks.begin(), imported.remarks.begin(), imported.remarks.end());
 
     const auto emit = [](const std::optional<std::filesystem::path>& file, const std::string& csv) {

@@ -44,11 +44,24 @@ std::vector<std::string> parallel_sizes(std::string_view title) {
         for (auto at = low.find(kind); at != std::string::npos; at = low.find(kind, at + 1)) {
             if (at > 0 && is_letter(low[at - 1])) continue;
             std::size_t begin = at + kind.size();
-            while (begin < low.size() && (low[begin] == '=' || low[begin] == '-')) ++begin;
+            if (begin < low.size() && (low[begin] == '=' || low[begin] == '-' || low[begin] == ' ')) ++begin;
             std::size_t end = begin;
             while (end < low.size() && is_digit(low[end])) ++end;
             if (end > begin && end - begin < 3) sizes.push_back(low.substr(begin, end - begin));
         }
+    return sizes;
+}
+
+/// Of `Qwen3-30B-A3B` 30b and a3b.
+std::set<std::string> model_sizes(std::string_view text) {
+    const std::string low = lower_case(std::string(text)) + " ";
+    std::set<std::string> sizes;
+    for (std::size_t at = 0; at + 1 < low.size(); ++at) {
+        if (!is_digit(low[at]) || (at > 0 && (is_digit(low[at - 1]) || low[at - 1] == '.'))) continue;
+        std::size_t end = at;
+        while (is_digit(low[end]) || (low[end] == '.' && is_digit(low[end + 1]))) ++end;
+        if (low[end] == 'b' && !is_letter(low[end + 1]) && !is_digit(low[end + 1])) sizes.insert(low.substr(at, end + 1 - at));
+    }
     return sizes;
 }
 
@@ -57,7 +70,7 @@ std::vector<std::string> words_of_title(std::string_view title) {
     std::vector<std::string> words;
     constexpr std::string_view marks = "*_`'\"()[],;:.+";
     while (!title.empty()) {
-        std::string_view word = title.substr(0, title.find_first_of(" \t"));
+        std::string_view word = title.substr(0, title.find_first_of(" \t<>|"));
         title.remove_prefix(std::min(title.size(), word.size() + 1));
         while (!word.empty() && marks.find(word.front()) != std::string_view::npos) word.remove_prefix(1);
         while (!word.empty() && marks.find(word.back()) != std::string_view::npos) word.remove_suffix(1);
@@ -94,10 +107,14 @@ bool Contradictions::between(std::string_view title, std::string_view command) c
     if (gives_number(title, command)) return true;
     for (const std::string& size : parallel_sizes(title))
         if (size != "1" && !stands_in(command, size)) return true;
+    const std::set<std::string> sizes = model_sizes(title), served = model_sizes(command);
+    if (!sizes.empty() && !served.empty() &&
+        std::none_of(sizes.begin(), sizes.end(), [&](const std::string& size) { return served.contains(size); }))
+        return true;
     const std::vector<std::string> words = words_of_title(title);
     if (words.size() == 1 && switches_.contains("--" + plain_name(words[0])) && words[0].find('-') != std::string::npos)
         return !stands_in(command, "--" + plain_name(words[0]));
-    return names_flag(words, command) ||
+    return names_flag(words, command) || names_setting(words, command) ||
            std::any_of(words.begin(), words.end(), [&](const std::string& word) { return names_variable(word, command); });
 }
 
@@ -130,10 +147,24 @@ bool Contradictions::names_flag(const std::vector<std::string>& words, std::stri
     return false;
 }
 
-bool Contradictions::names_variable(const std::string& word, std::string_view command) const {
+bool Contradictions::names_setting(const std::vector<std::string>& words, std::string_view command) const {
+    for (std::size_t i = 0; i < words.size(); ++i) {
+        const std::size_t between = std::min(words[i].find_first_of("=:"), words[i].size());
+        const std::string name = words[i].substr(0, between);
+        if (name.starts_with('-') || name.find_first_of("-_") == std::string::npos || !names_.contains(plain_name(name))) continue;
+        const std::string value = between < words[i].size() ? words[i].substr(between + 1) : i + 1 < words.size() ? words[i + 1] : "";
+        if (!value.empty() && std::all_of(value.begin(), value.end(), is_digit) && !stands_in(command, value)) return true;
+    }
+    return false;
+}
+
+bool Contradictions::is_variable(std::string_view word) const {
     const std::string name(assigned_name(word));
-    const bool known = std::any_of(prefixes_.begin(), prefixes_.end(), [&](const std::string& prefix) { return name.starts_with(prefix); });
-    return known && !stands_in(command, word);
+    return std::any_of(prefixes_.begin(), prefixes_.end(), [&](const std::string& prefix) { return name.starts_with(prefix); });
+}
+
+bool Contradictions::names_variable(const std::string& word, std::string_view command) const {
+    return is_variable(word) && !stands_in(command, word);
 }
 
 }  // namespace servetune

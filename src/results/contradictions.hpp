@@ -17,16 +17,21 @@ public:
     explicit Contradictions(const std::vector<Engine>& engines);
 
     /// Whether a title says of the server what the command does not:
-    /// - `MTP = 1`, `max-num-seqs: 64`: what an engine calls so has a number that stands nowhere in the command
-    /// - `TP4`, `tp=4`, `DP2`: likewise
+    /// - `MTP = 1`, or a part of it `max_num_seqs=64`: what an engine calls so has a number that stands nowhere in the
+    ///   command
+    /// - `TP4`, `tp=4`, `DP 2`: likewise
     /// - `with --enable-x`, `--max-num-seqs 64`, `enforce-eager`: a flag that it does not have, or not with that value;
     ///   `without --enable-x`: one that it has
     /// - `VLLM_X=0`: a variable of an engine that it does not have, or not with that value
+    /// - a size such as `32B` where the command's model has another
     [[nodiscard]] bool between(std::string_view title, std::string_view command) const;
+    /// Whether `NAME=value` sets a variable of an engine.
+    [[nodiscard]] bool is_variable(std::string_view word) const;
 
 private:
     [[nodiscard]] bool gives_number(std::string_view title, std::string_view command) const;
     [[nodiscard]] bool names_flag(const std::vector<std::string>& words, std::string_view command) const;
+    [[nodiscard]] bool names_setting(const std::vector<std::string>& words, std::string_view command) const;
     [[nodiscard]] bool names_variable(const std::string& word, std::string_view command) const;
 
     std::set<std::string> names_;     ///< of parameters, their flags without dashes and their words, in lower case

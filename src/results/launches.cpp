@@ -200,7 +200,8 @@ Launches::Choice Launches::for_block(const DocumentPlace& place, const std::vect
     if (candidates.size() == 1) return {candidates.front()};
     const Launch* last = candidates.back();
     // A text without headings tells what came after what.
-    if (std::all_of(candidates.begin(), candidates.end(), [](const Launch* one) { return one->place.empty(); })) return {last};
+    if (std::all_of(candidates.begin(), candidates.end(), [](const Launch* one) { return one->place.empty(); }))
+        return {last, "", start_of_command(candidates.front()->text)};
     if (std::all_of(candidates.begin(), candidates.end() - 1,
                     [&](const Launch* other) { return shared_depth(other->place, place) < shared_depth(last->place, place); }))
         return {last};

@@ -26,6 +26,7 @@ public:
     struct Choice {
         const Launch* launch = nullptr;
         std::string why_none{};  ///< where there is none
+        std::string other{};     ///< one that may be meant as well
     };
 
     void add(const std::string& text, const std::string& engine, DocumentPlace place);

@@ -129,6 +129,19 @@ void drop_rate_of_instant(PublishedResult& result) {
     peak.reset();
 }
 
+/// Behind a value, in its line: `1280.00 -> 1600.00`, `1 280.00`. Nobody knows which counts.
+bool goes_on_with_number(std::string_view rest) {
+    rest = rest.substr(0, rest.find('\n'));
+    constexpr std::array<std::string_view, 7> between{"->", "=>", "\xe2\x86\x92", "|", "/", "vs.", "vs"};
+    for (bool skipped = true; skipped;) {
+        while (!rest.empty() && blank(rest.front())) rest.remove_prefix(1);
+        const auto sign = std::find_if(between.begin(), between.end(), [&](std::string_view one) { return rest.starts_with(one); });
+        skipped = sign != between.end();
+        if (skipped) rest.remove_prefix(sign->size());
+    }
+    return !rest.empty() && std::isdigit(static_cast<unsigned char>(rest.front())) != 0;
+}
+
 /// How the tools say that there is no such figure: no cap, no rate, too few requests.
 bool says_none(std::string_view value) { return value == "N/A" || value == "None" || value == "not set" || value == "inf"; }
 
@@ -150,6 +163,7 @@ void read_block(std::string_view block, PublishedResult& into) {
         while (end < block.size() && !blank(block[end])) ++end;
         if (block.substr(start).starts_with("not set")) end = start + std::string_view("not set").size();
         const std::string value(block.substr(start, end - start));
+        const bool another = goes_on_with_number(block.substr(end));
         const std::string name = spelled(without_prefix(label));
         label_start = end;
         if (name.empty() || value.empty()) continue;
@@ -158,7 +172,7 @@ void read_block(std::string_view block, PublishedResult& into) {
         if (value == "N/A" || (figure && says_none(value))) continue;
         // The power of ten goes into the text, so that 15.12 ms is the double nearest to 0.01512.
         const double number =
-            figure ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)).value_or(-1) : -1;
+            figure && !another ? real_of(figure->second == 0 ? value : value + "e" + std::to_string(figure->second)).value_or(-1) : -1;
         bool taken = false;
         if (number >= 0)
             for_each_figure(into.result, [&](const std::string& metric, std::optional<double>& field) {

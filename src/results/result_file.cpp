@@ -171,7 +171,10 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
                              std::string(printed_table_tools) + ", JSON or CSV of a benchmark (docs/reference/result-formats.md)");
         // What an output looks like is no result.
         std::erase_if(published, [](const PublishedResult& result) { return result.failure.empty() && !has_figures(result.result); });
-        if (published.empty()) throw ParseError(name + ": its result blocks have no figures, only what stands for them, such as xxx.xx");
+        if (published.empty())
+            throw ParseError(name +
+                             ": its result blocks have no figures that can be read: what stands for them (xxx.xx), or a log puts something "
+                             "before each line");
         add_results(results, std::move(published));
         return results;
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "serving_command.hpp"
 
+#include "../base/text.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "shell_branches.hpp"
@@ -391,6 +392,29 @@ std::optional<std::string> ServingCommands::with_choice(const std::string& comma
         result = joined_words(changed);
     }
     return result;
+}
+
+bool ServingCommands::names_other_launch(std::string_view line, std::string_view command) const {
+    const auto names = [&](const std::vector<std::string>& launch) {
+        std::string start;  // the program, or the module behind an interpreter
+        for (const std::string& word : launch) {
+            if (word.find('{') != std::string::npos || word.starts_with("--")) break;
+            if (word.find('.') != std::string::npos) start = word;
+            else start += (start.empty() ? "" : " ") + word;
+        }
+        for (auto at = line.find(start); !start.empty() && at != std::string_view::npos; at = line.find(start, at + 1)) {
+            const std::string_view rest = line.substr(at, line.find_first_of("`<\"'", at) - at);
+            if (rest.size() < start.size() + 2 || rest[start.size()] != ' ') continue;
+            const std::string_view model = rest.substr(start.size() + 1, rest.find(' ', start.size() + 1) - start.size() - 1);
+            const bool is_model = !model.starts_with('-') && model.find_first_of("/-$0123456789") != std::string_view::npos;
+            const bool has_flags = rest.find(" --") != std::string_view::npos && !says_only_help(rest);
+            if ((is_model || has_flags) && command.find(trimmed(rest)) == std::string_view::npos) return true;
+        }
+        return false;
+    };
+    return std::any_of(engines_.begin(), engines_.end(), [&](const Engine& engine) {
+        return names(engine.launch) || std::any_of(engine.started_as.begin(), engine.started_as.end(), names);
+    });
 }
 
 std::string ServingCommands::failure_in(std::string_view line) const {

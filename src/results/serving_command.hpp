@@ -48,6 +48,8 @@ public:
     /// The command with that word in place of the value of its only flag that could have it; nothing where there is
     /// none or several.
     [[nodiscard]] std::optional<std::string> with_choice(const std::string& command, std::string_view word) const;
+    /// Whether a line speaks of a launch that is not `command`: `Server: vllm serve org/model -tp 2`.
+    [[nodiscard]] bool names_other_launch(std::string_view line, std::string_view command) const;
     /// The kind of failure that a line tells of: one of an engine's patterns, or the words of a crash. Empty: none.
     [[nodiscard]] std::string failure_in(std::string_view line) const;
 

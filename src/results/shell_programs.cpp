@@ -50,6 +50,16 @@ std::size_t executed_at(const std::vector<std::string>& words, std::size_t first
     return std::min(at, words.size());
 }
 
+bool says_only_help(std::string_view command) {
+    for (const std::string_view flag : {" --help", " --version"}) {
+        const auto at = command.find(flag);
+        if (at != std::string_view::npos &&
+            (at + flag.size() == command.size() || std::string_view(" =").find(command[at + flag.size()]) != std::string_view::npos))
+            return true;
+    }
+    return false;
+}
+
 bool is_shell_keyword(std::string_view word) {
     constexpr std::array<std::string_view, 17> keywords{"while", "until", "for",  "do",    "done",   "done;", "[",        "[[", "test",
                                                         "wait",  "trap",  "read", "unset", "return", "exit",  "function", "}"};

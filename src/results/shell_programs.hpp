@@ -37,6 +37,8 @@ bool changes_nothing(std::string_view variable);
 /// words where none is named, 0: they are no such command.
 std::size_t executed_at(const std::vector<std::string>& words, std::size_t first);
 /// Words of a shell that begin lines without a program.
+/// A command that prints what it can do, or its version, and ends.
+bool says_only_help(std::string_view command);
 bool is_shell_keyword(std::string_view word);
 /// What Kubernetes or Docker Compose starts from a file.
 bool starts_manifest(std::string_view line);

@@ -52,6 +52,9 @@ std::string cut_to(std::string_view text, std::size_t longest) {
 std::string_view without_prompt(std::string_view line) {
     line = trimmed(line);
     if (line.size() > 2 && line.front() == '`' && line.find('`', 1) == line.size() - 1) line = trimmed(line.substr(1, line.size() - 2));
+    for (const std::string_view trace : {"+ ", "++ ", "!"})  // of a shell, of a notebook
+        if (line.starts_with(trace) && line.size() > trace.size() && std::isalpha(static_cast<unsigned char>(line[trace.size()])) != 0)
+            return trimmed(line.substr(trace.size()));
     for (const std::string_view prompt : {"$ ", "> ", "% "})
         if (line.starts_with(prompt)) return trimmed(line.substr(prompt.size()));
     const auto sign = std::min(line.find("$ "), line.find("# "));
@@ -98,7 +101,8 @@ std::vector<std::string> shell_lines(std::string_view text) {
         }
         const bool continues = line.ends_with('\\');
         if (continues) line = trimmed(line.substr(0, line.size() - 1));
-        if ((goes_on || line.starts_with("--")) && !lines.empty()) {
+        const bool short_flag = line.size() > 2 && line[0] == '-' && std::isalpha(static_cast<unsigned char>(line[1])) != 0;
+        if ((goes_on || line.starts_with("--") || short_flag) && !lines.empty()) {
             remove_comment(lines.back());
             lines.back() += " " + std::string(line);
         } else {

@@ -2,6 +2,7 @@
 #include "surroundings.hpp"
 
 #include "../base/text.hpp"
+#include "shell_programs.hpp"
 #include "shell_text.hpp"
 
 #include <algorithm>
@@ -48,10 +49,13 @@ std::string after_difference(std::string_view text) {
     return after;
 }
 
-/// A line of its own above a block: `Same, with --enable-x:`, `**with --enable-x**`.
+constexpr std::size_t longest_introduction = 160;
+
+/// A line of its own above a block: `Same, with --enable-x:`, `**with --enable-x**`, `- with --enable-x`.
 bool introduces(std::string_view line) {
-    constexpr std::size_t longest = 160;
-    return line.size() <= longest && (line.ends_with(':') || line.ends_with(":**") || (line.starts_with("**") && line.ends_with("**")));
+    return line.size() <= longest_introduction &&
+           (line.ends_with(':') || line.ends_with(":**") || (line.starts_with("**") && line.ends_with("**")) ||
+            line.starts_with("<summary>") || (line.starts_with("- ") && line.find(':') == std::string_view::npos));
 }
 
 }  // namespace
@@ -64,6 +68,7 @@ void Surroundings::read(std::string_view text, std::vector<PublishedResult>& fai
     subject_.clear();
     doubt_.clear();
     introductions_.clear();
+    other_launches_.clear();
     std::size_t at = 0;
     while (at < text.size()) {
         auto fence = text.find("```", at);
@@ -86,6 +91,7 @@ void Surroundings::read(std::string_view text, std::vector<PublishedResult>& fai
     }
     derive();
     measured_ = true;
+    if (std::string found = doubt_of(introductions_); !found.empty()) lasting_doubt_ = std::move(found);
 }
 
 void Surroundings::describe(PublishedResult& result, bool crashed) const {
@@ -99,7 +105,7 @@ void Surroundings::describe(PublishedResult& result, bool crashed) const {
         result.engine = one->engine;
         return;
     }
-    result.not_recognised = not_recognised_;
+    result.not_recognised = not_recognised_.empty() && crashed_ && !crashed ? "the command above it crashed" : not_recognised_;
     if (not_recognised_.empty() && !base_engine_.empty() && !named.empty() && named != base_engine_)
         result.not_recognised = "none is printed for " + named + ", the one before is of " + base_engine_;
     const Launches::Launch* last = launches_.last();
@@ -117,7 +123,9 @@ void Surroundings::describe(PublishedResult& result, bool crashed) const {
     }
     result.arguments = arguments_;
     result.arguments_derived = derived_;
-    result.doubt = doubt_.empty() ? doubt_of_titles() : doubt_;
+    result.doubt = doubt_of_titles();
+    if (result.doubt.empty()) result.doubt = chosen.other;
+    result.arguments_inherited = taken_ && arguments_ == base_ && !derived_;
     if (!command_here_) result.quantization = quantization_of_titles();
 }
 
@@ -143,14 +151,20 @@ std::string Surroundings::quantization_of_titles() const {
     return headings_.empty() || headings_.back().when < base_when_ ? "" : quantization_in(headings_.back().text);
 }
 
-std::string Surroundings::doubt_of_titles() const {
+std::string Surroundings::doubt_of(const std::vector<Title>& titles) const {
     constexpr std::ptrdiff_t nearest = 20;
-    for (const auto* titles : {&introductions_, &headings_})
-        for (auto title = titles->rbegin(); title != titles->rend() && title->when > base_when_; ++title) {
-            if (title - titles->rbegin() == nearest) break;
-            if (contradictions_.between(title->text, arguments_)) return cut_to(title->text, 200);
-        }
+    for (auto title = titles.rbegin(); title != titles.rend() && title->when > base_when_; ++title) {
+        if (title - titles.rbegin() == nearest) break;
+        if (contradictions_.between(title->text, arguments_)) return cut_to(title->text, 200);
+    }
     return "";
+}
+
+std::string Surroundings::doubt_of_titles() const {
+    if (!doubt_.empty()) return doubt_;
+    if (!other_launches_.empty() && other_launches_.back().when > base_when_) return cut_to(other_launches_.back().text, 200);
+    if (std::string found = doubt_of(introductions_); !found.empty()) return found;
+    return lasting_doubt_.empty() ? doubt_of(headings_) : lasting_doubt_;
 }
 
 void Surroundings::set_command(std::string_view command, const std::string& engine) {
@@ -161,7 +175,8 @@ void Surroundings::set_command(std::string_view command, const std::string& engi
     command_here_ = true;
     commanded_ = true;
     derived_ = false;
-    measured_ = false;
+    measured_ = taken_ = crashed_ = false;
+    lasting_doubt_.clear();
     not_recognised_.clear();
 }
 
@@ -174,6 +189,8 @@ void Surroundings::forget_command(const std::string& why) {
 void Surroundings::take(const ServingCommand& found) {
     if (!found.not_recognised.empty()) {
         if (starts_known_manifest(found)) return;
+        if (found.not_recognised.starts_with("export ") && contradictions_.is_variable(std::string_view(found.not_recognised).substr(7)))
+            environment_ = found.not_recognised;
         forget_command(found.not_recognised);
         of_manifest_ = found.of_manifest;
         std::vector<Launches::Launch> several;
@@ -181,7 +198,11 @@ void Surroundings::take(const ServingCommand& found) {
         if (!several.empty()) launches_.add_several(std::move(several));
         return;
     }
+    if (says_only_help(found.text)) return;
     set_command(found.text, found.engine);
+    // It holds for a server that is started in the same shell.
+    if (!environment_.empty() && found.text.find(environment_.substr(7)) == std::string::npos) doubt_ = environment_;
+    environment_.clear();
     of_manifest_ = found.of_manifest;
     launches_.add(found.text, found.engine, place());
 }
@@ -214,13 +235,15 @@ void Surroundings::read_fence(std::string_view text, bool goes_on_to_block) {
     }
     const auto containers = containers_in(text);
     for (const ManifestContainer& container : containers) clients_ += container.text() + "\n";
+    bool has_command = false;
     if (const auto found =
             containers.empty() ? commands_.in_fence(text, is_shell && !goes_on_to_block) : commands_.in_containers(containers)) {
         // What a crash printed may speak of servers.
         const bool crash = !found->not_recognised.empty() && !commands_.failure_in(found->not_recognised).empty();
         if (!crash) {
             take(*found);
-            if (!goes_on_to_block) return;
+            has_command = true;
+            if (!goes_on_to_block && (is_shell || !command_here_)) return;
         }
     }
     const bool is_code = is_program(text);
@@ -231,6 +254,8 @@ void Surroundings::read_fence(std::string_view text, bool goes_on_to_block) {
             return;
         }
         if (!goes_on_to_block && !is_code) note_failure(line);
+        if (!is_code && !has_command && commands_.names_other_launch(line, base_))
+            other_launches_.push_back({0, std::string(line), ++now_});
     });
 }
 
@@ -256,6 +281,7 @@ void Surroundings::read_comment(std::string_view comment) {
         return;
     }
     labels_.emplace_back(comment);
+    introductions_.push_back({0, std::string(comment), ++now_});
     const bool one_word = comment.find_first_of(" =:") == std::string_view::npos;
     if (!one_word || base_.empty() || !not_recognised_.empty() || !commands_.is_choice(comment)) return;
     if (const auto changed = commands_.with_choice(base_, comment)) arguments_ = *changed;
@@ -275,13 +301,14 @@ void Surroundings::note_failure(std::string_view line) {
     while (!result.failure_message.empty() && (static_cast<unsigned char>(result.failure_message.back()) & 0x80U) != 0 && line.size() > 300)
         result.failure_message.pop_back();
     failed_->push_back(std::move(result));
-    measured_ = true;
+    measured_ = crashed_ = true;
     launches_.measured();
 }
 
 void Surroundings::read_prose(std::string_view text) {
     std::size_t continued = 0;  // lines that a command of prose goes on over
     std::size_t titles = 0;     // up to where titles were read
+    Title last_line{};          // what a block stands directly below
     const std::string_view all = text;
     bool blank = true;  // the line before
     for_each_trimmed_line(text, [&](std::string_view line) {
@@ -309,7 +336,9 @@ void Surroundings::read_prose(std::string_view text) {
             return take(command);
         }
         if (says_no_parameters(line)) return bare_command();
-        if (introduces(line)) introductions_.push_back({0, std::string(line), ++now_});
+        if (!line.empty() && !line.starts_with('#')) last_line = {0, std::string(line), ++now_};
+        if (introduces(line)) introductions_.push_back(last_line);
+        if (commands_.names_other_launch(line, base_)) other_launches_.push_back({0, std::string(line), ++now_});
         if (begins && is_exception(line)) note_failure(line);
         if (line.starts_with("- ") && line.find(':') == std::string_view::npos) {
             labels_.emplace_back(trimmed(line.substr(2)));
@@ -322,6 +351,7 @@ void Surroundings::read_prose(std::string_view text) {
         }
     });
     add_headings(all, titles, all.size());
+    if (!last_line.text.empty() && last_line.text.size() <= longest_introduction) introductions_.push_back(last_line);
     // Profiles, wherever they stand: line breaks may be lost.
     for (std::size_t at = text.find('P'); at != std::string_view::npos; at = text.find('P', at + 1)) {
         const std::string_view rest = text.substr(at);
@@ -386,6 +416,7 @@ std::string Surroundings::title_of(std::string_view rest) {
 void Surroundings::add_heading(std::size_t level, std::string title) {
     while (!headings_.empty() && headings_.back().level >= level) headings_.pop_back();
     headings_.push_back({level, std::move(title), ++now_});
+    lasting_doubt_.clear();
     tab_ = {};
     std::erase_if(labels_, [&](const std::string& label) { return items_.contains(label); });
     items_.clear();

@@ -22,7 +22,10 @@ public:
     /// The text since the last block, up to the next one. The commands in it that crashed are added to `failed`.
     void read(std::string_view text, std::vector<PublishedResult>& failed);
     /// A block was read: what is launched behind it is not beside what stands above it.
-    void end_block() { launches_.measured(); }
+    void end_block() {
+        launches_.measured();
+        taken_ = true;
+    }
     /// Whether the text read last starts a server.
     [[nodiscard]] bool has_command() const { return command_here_ && !base_engine_.empty(); }
 
@@ -43,6 +46,7 @@ private:
     [[nodiscard]] std::string quantization_of_titles() const;
     /// The nearest title behind the command, or a line that introduces the block, that contradicts the command.
     [[nodiscard]] std::string doubt_of_titles() const;
+    [[nodiscard]] std::string doubt_of(const std::vector<Title>& titles) const;
     void set_command(std::string_view command, const std::string& engine);
     /// A command that we do not know is not the one before it either.
     void forget_command(const std::string& why);
@@ -78,8 +82,11 @@ private:
     std::vector<PublishedResult>* failed_ = nullptr;
     Launches launches_;
     std::vector<Title> headings_;
-    Title tab_{};                       ///< `=== "name"`: what is indented below it
-    std::vector<Title> introductions_;  ///< lines such as `With --enable-x:` since the last block
+    Title tab_{};                        ///< `=== "name"`: what is indented below it
+    std::vector<Title> other_launches_;  ///< lines since the last block that speak of a launch and are not read as one
+    std::string environment_;            ///< what a fence without a command exports, for one that follows
+    std::string lasting_doubt_;          ///< of an earlier block, up to the next command or title
+    std::vector<Title> introductions_;   ///< lines such as `With --enable-x:` since the last block
     std::vector<std::string> labels_;
     std::set<std::string> items_;  ///< those of them that are list items: labels of what follows up to the next heading
     std::size_t now_ = 0;          ///< counts what was read
@@ -96,6 +103,8 @@ private:
     bool command_here_ = false;
     bool commanded_ = false;           ///< the text had some command, or flags
     bool measured_ = false;            ///< the last command has a result
+    bool taken_ = false;               ///< a block had it
+    bool crashed_ = false;             ///< the last command did
     bool of_manifest_ = false;         ///< the last command is one
     std::set<std::string> started_{};  ///< lines that started it
     bool in_fence_ = false;

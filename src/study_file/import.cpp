@@ -101,6 +101,7 @@ std::string note_of(const PublishedResult& result) {
     if (!result.not_recognised.empty()) notes.push_back("command not recognised: " + result.not_recognised);
     if (result.not_recognised.empty() && result.arguments_unknown) notes.emplace_back("command not in the file");
     if (result.arguments_derived) notes.emplace_back("no command is printed for it: derived from an earlier one");
+    if (result.arguments_inherited) notes.emplace_back("no command is printed for it: that of an earlier one");
     if (!result.quantization.empty()) notes.push_back("the title says " + result.quantization + ", the command does not");
     if (!result.doubt.empty()) notes.push_back("'" + result.doubt + "' above it may say something else of the server than the command");
     return joined(notes, "; ");

@@ -123,7 +123,11 @@ TEST_CASE("live page: page, metrics and events of a study that runs") {
     }
     CHECK(has(page, "id=\"live\""));
     CHECK(has(page, "max_num_seqs = 128"));
-    const std::string metrics = exchanged(port, get("/metrics"));
+    // Between two trials none runs: asked again until one does, or the run has ended.
+    std::string metrics;
+    do metrics = exchanged(port, get("/metrics"));
+    while (!has(metrics, "servetune_trials{study=\"page\",state=\"running\"} 1\n") &&
+           has(metrics, "servetune_running{study=\"page\"} 1\n"));
     CHECK(has(metrics, "servetune_trials{study=\"page\",state=\"running\"} 1\n"));
     CHECK(has(metrics, "servetune_running{study=\"page\"} 1\n"));
     CHECK(has(metrics, "servetune_best{study=\"page\",metric=\"total_tokens_per_second\"} "));

@@ -97,7 +97,7 @@ TEST_CASE("published results: a block that only shows what an output looks like 
     const std::string shape = title + "Successful requests:   xxx\nOutput token throughput (tok/s):   xxx.xx\nMean TTFT (ms):   ...\n";
     const std::string real = title + "Successful requests:   10\nOutput token throughput (tok/s):   12.50\n";
     CHECK(message_of<ParseError>([&] { (void)read_results(shape, "f", {}); }) ==
-          "f: its result blocks have no figures, only what stands for them, such as xxx.xx");
+          "f: its result blocks have no figures that can be read: what stands for them (xxx.xx), or a log puts something before each line");
     const std::string client = "vllm bench serve --model m --request-rate 8 --max-concurrency 4\n";  // asked for, not measured
     CHECK_FALSE(message_of<ParseError>([&] { (void)read_results(client + shape, "f", {}); }).empty());
     const auto results = read_results(shape + "\n" + real, "f", {});
@@ -229,11 +229,24 @@ TEST_CASE("published: a title that says something else of the server than the co
     CHECK(doubts("Now with VLLM_USE_X=1:\n", "VLLM_USE_X=1 " + plain).empty());
     for (const char* other :
          {"### Concurrency = 64", "### Run: 2", "### ISL = 1024", "### MTP = on", "### MTP", "### Results: MTP = 1 of 3", "### = 4",
-          "### MTP =", "### Sweep of --max-num-seqs", "### eager",
-          "With `--num-prompts 100`:", "You may add `--enable-expert-parallel` for large models, as its guide says.", "HTTP2 = 1:"})
+          "### MTP =", "### Sweep of --max-num-seqs", "### eager", "With `--num-prompts 100`:",
+          "You may add `--enable-expert-parallel` for large models, as its guide says.\n\nOutput:", "HTTP2 = 1:"})
         CHECK(doubts(other, drafts).empty());
     // The command stands behind the title.
     CHECK(published_in("### TP = 4\n" + shell_fence(plain) + figures)[0].doubt.empty());
+}
+
+TEST_CASE("published: a block below another one has the other's command, and says so, and comments in its fence are titles") {
+    const std::string block = figures.substr(4);  // without the fence
+    const auto results = published_in(shell_fence("vllm serve org/Small-8B") + figures + "Once more:\n" + figures +
+                                      "```\n# now max_num_seqs 512\n" + block + shell_fence("vllm serve org/Small-8B -tp 2") + figures);
+    REQUIRE(results.size() == 4);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(results[i].arguments == "vllm serve org/Small-8B");
+    CHECK_FALSE(results[0].arguments_inherited);
+    CHECK(results[1].arguments_inherited);
+    CHECK(results[1].doubt.empty());
+    CHECK(results[2].doubt == "now max_num_seqs 512");
+    CHECK_FALSE(results[3].arguments_inherited);
 }
 
 TEST_CASE("published: blocks above their commands have none, and blanks and dashes are read as they were typed") {
@@ -270,4 +283,59 @@ TEST_CASE("published: of two blocks side by side no figure is taken that they pr
     CHECK_FALSE(results[0].result.duration_seconds);
     CHECK(results[0].unread.contains("benchmark duration(s)"));
     CHECK(results[1].result.successful_requests == 7);
+}
+
+TEST_CASE("published: what else starts a server above a block leaves the command in doubt") {
+    const std::string first = shell_fence("vllm serve org/Small-8B --max-num-seqs 256");
+    const auto doubt = [&](const std::string& between) {
+        const auto results = published_in(first + figures + between + "\n" + figures);
+        REQUIRE(results.size() == 2);
+        return results[1].doubt + results[1].not_recognised;
+    };
+    for (const char* line : {"Server: `vllm serve org/Small-8B -tp 2`\n", "And with `vllm serve org/Small-8B -tp 2` I get\n",
+                             "- Server: `vllm serve org/Small-8B -tp 2`", "| server | `vllm serve org/Small-8B -tp 2` |",
+                             "<pre>vllm serve org/Small-8B -tp 2</pre>", "```\n{\"command\": \"vllm serve org/Small-8B -tp 2\"}\n```"})
+        CHECK(doubt(line).find("vllm serve org/Small-8B -tp 2") != std::string::npos);
+    for (const char* line : {"Again with `vllm serve org/Small-8B --max-num-seqs 256`\n", "`vllm serve` is quick\n",
+                             "see `vllm serve --help`\n", "```\nvllm serve --help\n```"})
+        CHECK(doubt(line).empty());
+    // Two fences with nothing measured between them, in a text without titles.
+    const auto both =
+        published_in("**Before:**\n" + shell_fence("vllm serve org/Small-8B") + "**After:**\n" +
+                     shell_fence("vllm serve org/Small-8B --async-scheduling") + "**Before:**\n" + figures + "**After:**\n" + figures);
+    REQUIRE(both.size() == 2);
+    for (const PublishedResult& result : both) CHECK(result.doubt == "vllm serve org/Small-8B");
+    // An environment in a fence of its own holds for the server behind it.
+    const std::string exported =
+        shell_fence("export VLLM_ATTENTION_BACKEND=FLASHINFER") + "Then:\n" + shell_fence("vllm serve org/Small-8B");
+    CHECK(published_in(exported + figures)[0].doubt == "export VLLM_ATTENTION_BACKEND=FLASHINFER");
+    // Another model's size; a doubt that goes on to the next run.
+    CHECK(published_in(first + "### org/Large-70B\n" + figures)[0].doubt == "org/Large-70B");
+    CHECK(published_in(first + "### Small-8B on one card\n" + figures)[0].doubt.empty());
+    const auto runs = published_in(first + "With `--enforce-eager`, run 1:\n" + figures + "run 2:\n" + figures + "## Plain\n" + figures);
+    CHECK(runs[1].doubt == "With `--enforce-eager`, run 1:");
+    CHECK(runs[2].doubt.empty());
+}
+
+TEST_CASE("published: traces of a shell, lines of short flags, a launch that crashed in its own fence, lines with two values") {
+    CHECK(command_above("```\n+ vllm serve org/Small-8B -tp 2\n+ vllm bench serve --model org/Small-8B\n```\n" + figures) ==
+          "vllm serve org/Small-8B -tp 2");
+    CHECK(command_above(shell_fence("!vllm serve org/Small-8B -tp 2 &") + figures) == "vllm serve org/Small-8B -tp 2");
+    CHECK(command_above(shell_fence("vllm serve org/Small-8B\n  --max-num-seqs 64\n  -tp 2\n  --enforce-eager") + figures) ==
+          "vllm serve org/Small-8B --max-num-seqs 64 -tp 2 --enforce-eager");
+    const auto crashed =
+        published_in("```\nvllm serve org/Small-8B --max-num-seqs 4096\ntorch.OutOfMemoryError: CUDA out of memory.\n```\n" + figures);
+    REQUIRE(crashed.size() == 2);
+    CHECK(crashed[0].failure == "out_of_memory");
+    CHECK(crashed[0].arguments == "vllm serve org/Small-8B --max-num-seqs 4096");
+    CHECK(crashed[1].not_recognised == "the command above it crashed");
+    for (const char* duration : {"10.00 -> 8.00", "1 280.00", "10.00 | 8.00", "10.00   8.00", "10.00 vs 8.00"}) {
+        const auto results = published_in(
+            std::string("==== Serving Benchmark Result ====\nSuccessful requests: 10\nBenchmark duration (s): ") + duration + "\n====\n");
+        REQUIRE(results.size() == 1);
+        CHECK_FALSE(results[0].result.duration_seconds);
+        CHECK(results[0].unread.contains("benchmark duration(s)"));
+    }
+    CHECK(published_in("==== Serving Benchmark Result ====\nBenchmark duration (s): 10.00 (+10 %)\n====\n")[0].result.duration_seconds ==
+          10);
 }

@@ -26,6 +26,7 @@ struct PublishedResult {
     std::string arguments;                               ///< the serving command, or only its flags, as printed
     std::string engine;                                  ///< that the command starts, or the nearest title names; empty: not known
     bool arguments_derived = false;                      ///< no command is printed for it: made from an earlier one by the model's name
+    bool arguments_inherited = false;                    ///< no command is printed for it: that of an earlier result
     bool arguments_unknown = false;                      ///< nothing says how the engine was started; not the same as "no flags"
     std::map<std::string, std::string> server_settings;  ///< of the server, as a result file says them: name -> value
     bool server_settings_are_given = false;              ///< a person wrote these few; else the server reported all, as it resolved them
