@@ -199,13 +199,13 @@ std::optional<PrintedTable> read_llama_bench_table(std::string_view text, std::s
         const bool goes_on = lines.begin() == table.end;
         if (goes_on || test) table.end = lines.end();
         if (test) tests.push_back(*std::move(test));
-        else if (goes_on && !fits && !is_rule(cells)) ++unread;
+        else if (goes_on && !is_rule(cells)) ++unread;
     }
     for (Json& test : tests) {
         test.update(build);
         for (PublishedResult& result : llama_bench_format.read(test)) {
             result.server_settings.erase("columns without a name");
-            if (unread > 0 && table.results.empty()) result.unread["rows of another length"] = std::to_string(unread);
+            if (unread > 0 && table.results.empty()) result.unread["rows that cannot be read"] = std::to_string(unread);
             table.results.push_back(std::move(result));
         }
     }

@@ -5,6 +5,7 @@
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/results/published.hpp"
 #include "servetune/results/result_file.hpp"
 
 #include <chrono>
@@ -317,4 +318,15 @@ TEST_CASE("printed tables: a long document takes time in proportion") {
     const auto before = std::chrono::steady_clock::now();
     CHECK(read_printed(text).size() == 1);
     CHECK(std::chrono::steady_clock::now() - before < std::chrono::seconds(20));
+}
+
+TEST_CASE("printed tables: rows of llama-bench that cannot be read are counted") {
+    const std::string head = "| model | size | params | backend | ngl | test | t/s |\n|---|---|---|---|---|---|---|\n";
+    const auto results = read_published(
+        head +
+            "| qwen3 8B Q4_K | 4.68 GiB | 8.19 B | CUDA | 99 | pp512 | 5,012.30 ± 12.1 |\n"
+            "| qwen3 8B Q4_K | 4.68 GiB | 8.19 B | CUDA | 99 | tg128 | 101.50 ± 0.20 |\n| qwen3 8B Q4_K | 99 | tg128 | 1 |\n",
+        shipped_catalogue.engines());
+    REQUIRE(results.size() == 1);
+    CHECK(results[0].unread.at("rows that cannot be read") == "2");
 }
