@@ -32,7 +32,7 @@ struct PublishedResult {
     bool server_settings_are_given = false;              ///< a person wrote these few; else the server reported all, as it resolved them
     std::string not_recognised;  ///< why the command that stands there is none that we know; then the arguments are unknown
     std::string quantization;    ///< that a title names, in lower case, where the command says nothing of it; empty: none does
-    std::string doubt;           ///< a word or a title above it that may be a flag's value, which the command does not have
+    std::string doubt;           ///< what stands above it and contradicts the command
     std::string failure;         ///< of a command that is printed with a crash and no figures: a name of FailureKind
     std::string failure_message;
     BenchmarkResult result;
