@@ -163,7 +163,6 @@ std::string Surroundings::doubt_of(const std::vector<Title>& titles) const {
 std::string Surroundings::doubt_of_titles() const {
     if (!doubt_.empty()) return doubt_;
     if (!other_launches_.empty() && other_launches_.back().when > base_when_) return cut_to(other_launches_.back().text, 200);
-    if (std::string found = doubt_of(introductions_); !found.empty()) return found;
     return lasting_doubt_.empty() ? doubt_of(headings_) : lasting_doubt_;
 }
 

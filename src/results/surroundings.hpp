@@ -85,7 +85,7 @@ private:
     Title tab_{};                        ///< `=== "name"`: what is indented below it
     std::vector<Title> other_launches_;  ///< lines since the last block that speak of a launch and are not read as one
     std::string environment_;            ///< what a fence without a command exports, for one that follows
-    std::string lasting_doubt_;          ///< of an earlier block, up to the next command or title
+    std::string lasting_doubt_;          ///< by a line above this block or an earlier one, up to the next command or title
     std::vector<Title> introductions_;   ///< lines such as `With --enable-x:` since the last block
     std::vector<std::string> labels_;
     std::set<std::string> items_;  ///< those of them that are list items: labels of what follows up to the next heading
