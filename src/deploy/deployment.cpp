@@ -231,16 +231,19 @@ Failure Deployment::State::failure(FailureKind kind, const std::string& what) co
 }
 
 /// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the
-/// kernel's word that memory was out on this machine; else an exit code that says nothing.
+/// kernel's word that memory was out on this machine; an exception that no engine file knows; else an exit code that says nothing.
 Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
     const std::string what =
         engine.name + " ended with " + text_of_exit(code) + " after " + seconds_text(seconds_since(begin)) + ", before it served";
     if (const auto elsewhere = machines_fault()) return failure(elsewhere->kind, what + ": " + elsewhere->message);
-    if (const auto cause = log.cause()) return failure(kind_at_start(*cause), what + ": " + cause->line);
+    const auto cause = log.cause();
+    const FailureKind kind = cause ? kind_at_start(*cause) : FailureKind::other;
+    if (kind != FailureKind::other) return failure(kind, what + ": " + cause->line);
     if (const auto known = launcher_of(options).ended(launch, code, process.lines()))
         return failure(known->kind, what + ": " + known->message);
-    const std::string last = last_line_text(log);
+    const std::string first = log.first_error();
+    const std::string last = cause ? ": " + cause->line : first.empty() ? last_line_text(log) : "; its first error: " + first;
     if (code == 2 && log.shows_usage()) return failure(FailureKind::rejected_flags, what + last);
     if (code == 128 + SIGKILL && launcher_of(options).on_this_machine() && out_of_memory_kills() > kills_before)
         return failure(FailureKind::out_of_memory, what + ", and the kernel killed for want of memory meanwhile (this machine's memory" +
@@ -266,12 +269,12 @@ std::optional<Failure> Deployment::State::machines_fault() const {
 Failure Deployment::State::late() {
     log.read();
     const auto cause = log.cause();
-    if (cause && cause->kind != FailureKind::crashed_under_load)
+    if (cause && kind_at_start(*cause) != FailureKind::other)
         return failure(cause->kind, engine.name + " said why it fails and was still there when its time was over: " + cause->line);
     if (const auto lost = launcher_of(options).lost(launch)) return failure(lost->kind, lost->message);
     return failure(FailureKind::not_ready_in_time, engine.name + " did not serve within " +
                                                        seconds_text(options.ready_within_seconds.value_or(engine.ready_within_seconds)) +
-                                                       "; " + last_heard + last_line_text(log));
+                                                       "; " + last_heard + (cause ? "; its log: " + cause->line : last_line_text(log)));
 }
 
 /// A server that answers wrongly may be one that is about to die: its log knows better why.
@@ -358,6 +361,7 @@ std::optional<Failure> Deployment::died() const {
     const bool runs = state.process.running();
     state.log.read();
     const auto line = state.log.under_load();
+    const auto exception = state.log.exception_under_load();
     if (runs && !line) return std::nullopt;
     if (const auto fault = state.machines_fault())
         return state.failure(fault->kind, state.engine.name + " is gone under load: " + fault->message);
@@ -369,7 +373,9 @@ std::optional<Failure> Deployment::died() const {
             return state.failure(known->kind, what + ": " + known->message);
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
-                         what + (line ? ": " + line->line : last_line_text(state.log)));
+                         what + (exception && (!line || line->kind == FailureKind::crashed_under_load) ? ": " + *exception
+                                 : line                                                                 ? ": " + line->line
+                                                                                                        : last_line_text(state.log)));
 }
 
 std::optional<Failure> Deployment::lost() const {

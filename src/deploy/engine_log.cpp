@@ -32,6 +32,8 @@ void EngineLog::read() {
 
 void EngineLog::look_at(const std::string& line) {
     if (line.find("usage:") != std::string::npos || line.find("Usage:") != std::string::npos) usage_ = true;
+    tracebacks_.read(line);
+    if (first_error_.empty() && is_error_line(line)) first_error_ = shortened(line);
     const auto decisive = decisive_line(engine_, std::span(&line, 1));
     if (!decisive || found_.size() >= most_found) return;
     if (found_.empty()) cause_seen_ = std::chrono::steady_clock::now();
@@ -41,6 +43,7 @@ void EngineLog::look_at(const std::string& line) {
 void EngineLog::serving() {
     const std::scoped_lock lock(mutex_);
     served_from_ = found_.size();
+    tracebacks_ = {};
 }
 
 std::optional<DecisiveLine> EngineLog::cause() const {
@@ -48,6 +51,8 @@ std::optional<DecisiveLine> EngineLog::cause() const {
     const auto causal =
         std::find_if(found_.begin(), found_.end(), [](const DecisiveLine& line) { return line.kind != FailureKind::crashed_under_load; });
     if (causal != found_.end()) return *causal;
+    if (const auto& exception = tracebacks_.exception(); exception && served_from_ > found_.size())
+        return DecisiveLine{kind_of_exception(*exception), *exception};
     return found_.empty() ? std::nullopt : std::optional(found_.front());
 }
 
@@ -65,12 +70,22 @@ std::optional<DecisiveLine> EngineLog::under_load() const {
     return std::nullopt;
 }
 
+std::optional<std::string> EngineLog::exception_under_load() const {
+    const std::scoped_lock lock(mutex_);
+    return served_from_ <= found_.size() ? tracebacks_.exception() : std::nullopt;
+}
+
 std::vector<std::string> EngineLog::unsupported() const {
     const std::scoped_lock lock(mutex_);
     std::vector<std::string> result;
     for (const DecisiveLine& one : found_)
         if (one.kind == FailureKind::unsupported || one.kind == FailureKind::rejected_flags) result.push_back(one.line);
     return result;
+}
+
+std::string EngineLog::first_error() const {
+    const std::scoped_lock lock(mutex_);
+    return first_error_;
 }
 
 bool EngineLog::shows_usage() const {
@@ -87,6 +102,10 @@ std::vector<std::string> EngineLog::decisive() const {
     };
     for (const DecisiveLine& one : found_)
         if (result.size() < most / 2) add(one.line);
+    if (const auto& exception = tracebacks_.exception()) {
+        if (!tracebacks_.place().empty()) add(shortened(tracebacks_.place()));
+        add(*exception);
+    } else if (found_.empty() && !first_error_.empty()) add(first_error_);
     const std::vector<std::string> all = process_.lines();
     const std::size_t last = std::min(all.size(), most - result.size());
     for (std::size_t i = all.size() - last; i < all.size(); ++i) add(shortened(all[i]));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "../engine/traceback.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "servetune/process/process.hpp"
 
@@ -23,15 +24,20 @@ public:
     /// From here on the engine serves: `under_load` counts from now.
     void serving();
 
-    /// Why a start failed: the first line that says a cause, else the first that says that it crashed.
+    /// Why a start failed: the first line that says a cause, else the exception of the process that failed first, else
+    /// the first line that says that it crashed.
     [[nodiscard]] std::optional<DecisiveLine> cause() const;
     /// For how long the cause has been known.
     [[nodiscard]] std::chrono::duration<double> since_cause() const;
     /// Why it broke under load: the first line since `serving` that says that it crashed, ran out of memory or that the
     /// machine failed.
     [[nodiscard]] std::optional<DecisiveLine> under_load() const;
+    /// The exception that the first process of a server died of since `serving`.
+    [[nodiscard]] std::optional<std::string> exception_under_load() const;
     /// Lines of a server that serves all the same which say that it does not do what was asked.
     [[nodiscard]] std::vector<std::string> unsupported() const;
+    /// The first line of an error's level; empty: there is none.
+    [[nodiscard]] std::string first_error() const;
     /// Whether it printed how it is used, as programs do that refuse their words.
     [[nodiscard]] bool shows_usage() const;
     /// The lines that decide, then the last ones: ten at most.
@@ -46,6 +52,8 @@ private:
     std::size_t position_ = 0;
     std::string unfinished_{};                                ///< the last line, as far as it was printed
     std::vector<DecisiveLine> found_{};                       ///< the first of them
+    TracebackReader tracebacks_{};                            ///< since `serving`
+    std::string first_error_{};
     std::size_t served_from_ = static_cast<std::size_t>(-1);  ///< in `found_`
     std::chrono::steady_clock::time_point cause_seen_{};
     bool usage_ = false;

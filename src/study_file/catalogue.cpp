@@ -144,6 +144,7 @@ Engine read_engine(const Yaml& file) {
             const Yaml& kind = item.at(keys::failure.kind);
             if (!named_in(failure_kinds, kind.text())) kind.fail("'" + kind.text() + "' is no kind of failure");
             engine.failures.push_back({kind.text(), read<std::vector<std::string>>(item, keys::failure.match)});
+            read(item, keys::failure.source, engine.failures.back().source);
         }
     for (const auto& [name, node] : file.at(keys::engine.parameters).entries()) engine.parameters.push_back(read_parameter(name, node));
     for (const auto& [name, node] : file.at(keys::engine.parameters).entries())

@@ -103,6 +103,7 @@ inline constexpr struct FailureKeys {
     static constexpr std::string_view called = "failures";
     Key kind{"kind", is::failure_kind, "what such a trial is called", required};
     Key match{"match", is::list_of<is::text>, "the first line of the log that contains one of these decides", required};
+    Key source{"source", is::text, "the log or the code that has these words, with the engine's version"};
 } failure{};
 
 inline constexpr struct RenderKeys {

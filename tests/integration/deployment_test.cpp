@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
 #include <thread>
 
 using namespace servetune;
@@ -105,6 +106,32 @@ private:
 std::string why(const Deployment& deployment) { return deployment.started().failure ? deployment.started().failure->message : ""; }
 
 }  // namespace
+
+TEST_CASE("deployment: a failed start names the first cause, not the last line") {
+    const auto failure_of = [](const std::string& engine, const std::string& log) {
+        OneEngine stage("", engine);
+        const fs::path words = stage.programs_.path() / "words.txt";
+        std::ofstream(words) << log;
+        for (const char* name : {"vllm", "llama-server"}) {
+            fs::remove(stage.programs_.path() / name);
+            std::ofstream(stage.programs_.path() / name) << "#!/bin/sh\ncat '" << words.string() << "' >&2\nexit 1\n";
+            fs::permissions(stage.programs_.path() / name, fs::perms::owner_all);
+        }
+        return stage.failure();
+    };
+    const Failure worker = failure_of("vllm", "(EngineCore pid=902) Traceback (most recent call last):\n"
+                                              "(EngineCore pid=902)   File \"flashinfer.py\", line 11, in <module>\n"
+                                              "(EngineCore pid=902) ModuleNotFoundError: No module named 'flashinfer'\n"
+                                              "(APIServer pid=778) Traceback (most recent call last):\n"
+                                              "(APIServer pid=778)   File \"utils.py\", line 1272, in wait\n"
+                                              "(APIServer pid=778) RuntimeError: Engine core initialization failed. See root cause above.\n");
+    CHECK(worker.kind == FailureKind::unsupported);
+    CHECK(worker.message.ends_with(", before it served: ModuleNotFoundError: No module named 'flashinfer'"));
+    CHECK(worker.log_lines.front() == "File \"flashinfer.py\", line 11, in <module>");
+    const Failure unknown = failure_of("llama.cpp", "0.00.01 E load: the tensor 'x' has another shape\n0.00.02 E srv: exiting\n");
+    CHECK(unknown.kind == FailureKind::other);
+    CHECK(unknown.message.ends_with("; its first error: 0.00.01 E load: the tensor 'x' has another shape"));
+}
 
 TEST_CASE("deployment: each engine starts, serves, is who it was, and goes at once") {
     for (const char* engine : {"vllm", "sglang", "tensorrt-llm", "llama.cpp"}) {

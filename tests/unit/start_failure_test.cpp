@@ -252,3 +252,30 @@ TEST_CASE("start failure: the first line that says anything decides") {
     CHECK(read({"no room at all"})->kind == FailureKind::out_of_memory);  // of one line, the first pattern of the file
     CHECK(read({"odd"})->kind == FailureKind::other);
 }
+
+TEST_CASE("start failure: real words of engines have their kind, and each text says where it was found") {
+    const auto kind_of = [](const std::string& engine, const std::string& line) {
+        const auto decisive = decisive_line(shipped_catalogue.engine(engine), std::span(&line, 1));
+        return decisive ? name_in(failure_kinds, decisive->kind) : "none";
+    };
+    // vLLM 0.32.0 and SGLang 0.5.23 on a CPU, llama-server build 11669.
+    CHECK(kind_of("vllm", "vllm: error: unrecognized arguments: --no-such-flag 3") == "rejected_flags");
+    CHECK(kind_of("vllm", "Value error, Currently, async scheduling is only supported with EAGLE/MTP kind of speculative decoding") ==
+          "rejected_flags");
+    CHECK(kind_of("vllm", "ValueError: Available memory on node 0 (20.64/23.54 GiB) on kv cache allocation is less than requested memory "
+                          "for kv (40.0 GiB).") == "out_of_memory");
+    CHECK(kind_of("vllm", "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate cached snapshot folder") ==
+          "wrong_model");
+    CHECK(kind_of("vllm", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}") == "none");
+    CHECK(kind_of("sglang", "RuntimeError: Rank 0 scheduler died during initialization (exit code: -9). If exit code is -9") ==
+          "out_of_memory");
+    CHECK(kind_of("sglang", "huggingface_hub.errors.GatedRepoError: 401 Client Error.") == "wrong_model");
+    CHECK(kind_of("tensorrt-llm", "huggingface_hub.errors.RepositoryNotFoundError: 404 Client Error.") == "wrong_model");
+    CHECK(kind_of("llama.cpp", "gguf_init_from_file: failed to open GGUF file '/nonexistent.gguf' (No such file or directory)") ==
+          "wrong_model");
+    for (const std::string& engine : engines)
+        for (const FailurePattern& pattern : shipped_catalogue.engine(engine).failures) {
+            INFO(engine << ": " << pattern.match.front());
+            CHECK_FALSE(pattern.source.empty());
+        }
+}

@@ -86,6 +86,7 @@ struct WeightCacheDaemon {
 struct FailurePattern {
     std::string kind;  ///< a name of FailureKind (trial/outcome.hpp)
     std::vector<std::string> match;
+    std::string source{};  ///< the log or the code that has these words, with the engine's version
 };
 
 /// A serving engine: data, read from search_spaces/engines/<name>.yaml, never C++.
