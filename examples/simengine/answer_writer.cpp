@@ -104,7 +104,8 @@ std::string AnswerWriter::whole(std::int64_t cached_tokens) const {
     else choice = fmt::format(R"({{"index":0,"text":{},)", said);
     if (facts_.breaks_json) return head_ + choice;
     return head_ + choice +
-           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})", facts_.finish_reason, told.usage_json());
+           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})", facts_.finish_reason,
+                       told.usage_json());
 }
 
 }  // namespace simengine

@@ -21,8 +21,9 @@ bool shows_no_text(const RequestRecord& record) { return !record.last_token || !
 
 std::string why_unseen(std::span<const RequestRecord> records) {
     const auto any = [&](const auto& holds) {
-        return std::find_if(records.begin(), records.end(),
-                            [&](const RequestRecord& record) { return should_show_text(record) && shows_no_text(record) && holds(record); });
+        return std::find_if(records.begin(), records.end(), [&](const RequestRecord& record) {
+            return should_show_text(record) && shows_no_text(record) && holds(record);
+        });
     };
     const std::string unknown = "; when tokens came is not known, and rates rest on the server's own count";
     if (const auto unread = any([](const RequestRecord& record) { return !record.unread_field.empty(); }); unread != records.end())

@@ -23,11 +23,29 @@ constexpr std::array answer_fields{"content", "text"};
 constexpr std::array reasoning_fields{"reasoning", "reasoning_content", "reasoning_text", "reasoning_details", "thinking"};
 constexpr std::array other_fields{"refusal", "tool_calls", "function_call", "audio"};
 /// Fields that stand beside the text and are none.
-constexpr std::array fields_without_text{"role",       "id",          "index",       "type",          "name",
-                                         "object",     "logprobs",    "stop_reason", "finish_reason", "native_finish_reason",
-                                         "matched_stop", "token_ids", "signature",   "format",        "annotations",
-                                         "expires_at", "status",      "delta",       "message",       "tool_call_id",
-                                         "prompt_token_ids", "prompt_logprobs", "content_filter_results"};
+constexpr std::array fields_without_text{"role",
+                                         "id",
+                                         "index",
+                                         "type",
+                                         "name",
+                                         "object",
+                                         "logprobs",
+                                         "stop_reason",
+                                         "finish_reason",
+                                         "native_finish_reason",
+                                         "matched_stop",
+                                         "token_ids",
+                                         "signature",
+                                         "format",
+                                         "annotations",
+                                         "expires_at",
+                                         "status",
+                                         "delta",
+                                         "message",
+                                         "tool_call_id",
+                                         "prompt_token_ids",
+                                         "prompt_logprobs",
+                                         "content_filter_results"};
 /// Status reports in a field of their own are rare; text is in every event.
 constexpr double most_unread = 0.05;
 /// Reasoning counted in chunks is off by less: a chunk of reasoning holds about as many tokens as one of the answer.
@@ -257,8 +275,8 @@ void AnswerReader::judge() {
     const std::int64_t got = record_.output_tokens.value_or(asked_tokens_);
     const bool shorter = got < asked_tokens_ && finish == Finish::by_itself;
     if (expected_.exact_length && got != asked_tokens_ && !shorter)
-        return fail(RequestEnd::wrong_length, "asked for " + std::to_string(asked_tokens_) + " tokens to the end, got " +
-                                                  std::to_string(got) + " (" + reason + ")");
+        return fail(RequestEnd::wrong_length,
+                    "asked for " + std::to_string(asked_tokens_) + " tokens to the end, got " + std::to_string(got) + " (" + reason + ")");
     record_.end = RequestEnd::success;
 }
 

@@ -23,8 +23,8 @@ public:
         /// The tokens asked for. An answer that the model ended earlier is a shorter one, not a failed
         /// one: its server takes `ignore_eos` and does nothing with it.
         bool exact_length = false;
-        bool keep_text = false;     ///< a later turn repeats it
-        bool estimate = false;      ///< where the server counts no tokens, estimate them from the text
+        bool keep_text = false;  ///< a later turn repeats it
+        bool estimate = false;   ///< where the server counts no tokens, estimate them from the text
     };
 
     /// `parser` is shared by the answers that one thread reads.
@@ -67,9 +67,9 @@ private:
     Expected expected_;
     simdjson::dom::parser& parser_;
     SseParser events_;
-    std::string body_;      ///< of an answer that is no stream of events
-    std::string text_;      ///< what a later turn repeats
-    std::string all_text_;  ///< with the reasoning
+    std::string body_;                                                 ///< of an answer that is no stream of events
+    std::string text_;                                                 ///< what a later turn repeats
+    std::string all_text_;                                             ///< with the reasoning
     std::optional<std::int64_t> total_tokens_{}, reasoning_tokens_{};  ///< as `usage` has them
     std::uint32_t reasoning_chunks_ = 0;                               ///< chunks that carried reasoning only
     std::uint32_t unread_chunks_ = 0;                                  ///< events whose only text is in a field not known

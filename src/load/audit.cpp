@@ -180,7 +180,7 @@ private:
             return skip("chunks", "answers are not known to have equal lengths of 16 tokens or more");
         if (dialect_ == Dialect::guidellm) return skip("chunks", "guidellm prints no gaps between chunks");
         const double ratio = *G_ / *T_;
-        const double error = half_a_unit * in_milliseconds;  // of both
+        const double error = half_a_unit * in_milliseconds;                    // of both
         const bool counted = r_.tokens_per_chunk && !c_.tokens_are_estimated;  // so TPOT is right, whatever the chunks hold
         if (counted && *r_.tokens_per_chunk < few_tokens_a_chunk && ratio > 1 + chunk_tolerance && ratio < few_tokens_a_chunk)
             find(Verdict::sound, "chunks", "mean ITL = " + milliseconds_shown(*G_), "mean TPOT = " + milliseconds_shown(*T_),
@@ -248,7 +248,8 @@ private:
         else if (n_ / *requested < success_wanted)
             find(Verdict::unsound, "complete", figure_shown(n_) + " requests succeeded", figure_shown(*requested) + " were asked for",
                  "survivors' bias: the figures are those of " + share_text(n_ / *requested) +
-                     " of the requests; those that failed (often the long ones) took their work and their latencies with them" + failures());
+                     " of the requests; those that failed (often the long ones) took their work and their latencies with them" +
+                     failures());
         else if (r_.failed_requests && n_ + *r_.failed_requests > *requested)
             find(Verdict::suspect, "complete", figure_shown(n_ + *r_.failed_requests) + " requests ended",
                  figure_shown(*requested) + " were asked for",
@@ -305,7 +306,8 @@ private:
             return skip("client", "the tool does not say how well it kept up");
         const double longest = G_ && *G_ > 0 ? std::min(lag_longest, lag_of_gap * *G_) : lag_longest;
         if (health.loop_lag_p99 && *health.loop_lag_p99 > longest)
-            find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds_shown(*health.loop_lag_p99), "at most " + milliseconds_shown(longest),
+            find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds_shown(*health.loop_lag_p99),
+                 "at most " + milliseconds_shown(longest),
                  "client-limited: the load generator's own loop was late, so its latencies are its own");
         if (health.coalesced_share && *health.coalesced_share > coalesced_most)
             find(Verdict::suspect, "client", share_text(*health.coalesced_share) + " of the chunks came in one read with another",

@@ -115,7 +115,7 @@ private:
     std::atomic<bool> stopping_{false};
 
     double epoch_ = 0;
-    double curl_due_, curl_armed_;  ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
+    double curl_due_, curl_armed_;   ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
     std::uint64_t read_number_ = 0;  ///< turns of libcurl; one reads a connection once
     double next_tick_ = 0;
     std::vector<float> lags_;

@@ -145,7 +145,8 @@ TEST_CASE("bench: answers that the server broke off are failures with their reas
     const BenchRun said = bench(server, folder, load);
     CHECK(said.code == 1);
     CHECK(said.out.find("Verdict: unsound") != std::string::npos);
-    CHECK(said.out.find(" requests failed: 6 not_finished (abort): the server broke the answer off: finish reason 'abort'") != std::string::npos);
+    CHECK(said.out.find(" requests failed: 6 not_finished (abort): the server broke the answer off: finish reason 'abort'") !=
+          std::string::npos);
     auto as_json = load;
     as_json.emplace_back("--json");
     const Json failures = Json::parse(bench(server, folder, as_json).out).at("servetune").at("failures");

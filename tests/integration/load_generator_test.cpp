@@ -495,7 +495,8 @@ TEST_CASE("load test: a server that takes ignore_eos and does nothing with it is
         return run_load_test(test);
     };
     const auto found = [](const LoadTestResult& of, std::string_view id) {
-        return std::any_of(of.validity.findings.begin(), of.validity.findings.end(), [&](const Finding& finding) { return finding.id == id; });
+        return std::any_of(of.validity.findings.begin(), of.validity.findings.end(),
+                           [&](const Finding& finding) { return finding.id == id; });
     };
     const LoadTestResult early = result("fewer=6");
     CHECK(early.statistics.result.successful_requests == 20);
@@ -510,7 +511,7 @@ TEST_CASE("load test: a server that takes ignore_eos and does nothing with it is
     CHECK(found(hidden, "hidden_tokens"));
     CHECK_FALSE(found(hidden, "chunks"));
     CHECK_FALSE(found(hidden, "decomposition"));
-    CHECK(*hidden.statistics.result.time_per_output_token.p50 == Approx(0.004).epsilon(0.3));
+    CHECK(*hidden.statistics.result.time_per_output_token.p50 > 0.0035);  // 0.0008 if the hidden ones counted
     const LoadTestResult unread = result("unread");
     CHECK(unread.validity.verdict == Verdict::unsound);
     CHECK(found(unread, "unseen"));

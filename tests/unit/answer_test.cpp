@@ -128,12 +128,13 @@ TEST_CASE("token text is found wherever an engine puts it, the role is none") {
 TEST_CASE("an answer that the server broke off has failed, with the reason") {
     const std::string token = event(chat(R"({"content":"x"})"));
     const auto ended = [&](const std::string& reason) { return read_parts({token, event(chat("{}", reason, usage))}).record; };
-    for (const char* whole : {"stop", "length", "tool_calls", "function_call", "eos_token", "stop_sequence", "eos", "end_turn", "max_tokens",
-                              "tool_use", "model_length", "STOP", "MAX_TOKENS", "tool-calls", "COMPLETE"}) {
+    for (const char* whole : {"stop", "length", "tool_calls", "function_call", "eos_token", "stop_sequence", "eos", "end_turn",
+                              "max_tokens", "tool_use", "model_length", "STOP", "MAX_TOKENS", "tool-calls", "COMPLETE"}) {
         INFO(whole);
         CHECK(ended('"' + std::string(whole) + '"').end == RequestEnd::success);
     }
-    for (const char* broken : {"abort", "error", "content_filter", "insufficient_system_resource", "timeout", "cancelled", "refusal", "stopp"}) {
+    for (const char* broken :
+         {"abort", "error", "content_filter", "insufficient_system_resource", "timeout", "cancelled", "refusal", "stopp"}) {
         INFO(broken);
         const RequestRecord record = ended('"' + std::string(broken) + '"');
         CHECK(record.end == RequestEnd::not_finished);
@@ -152,13 +153,15 @@ TEST_CASE("an answer that the server broke off has failed, with the reason") {
     const std::string body = R"({"choices":[{"message":{"content":"abc"},"finish_reason":"abort"}])" + usage + "}";
     CHECK(read_parts({body}, {.stream = false}, 200, "application/json").record.end == RequestEnd::not_finished);
     CHECK_THROWS_AS(text_of_answer(body), IoError);
-    CHECK(text_of_answer(R"({"choices":[{"message":{"reasoning":"a","content":[{"type":"text","text":"b"}]},"finish_reason":"stop"}]})") == "ab");
+    CHECK(text_of_answer(R"({"choices":[{"message":{"reasoning":"a","content":[{"type":"text","text":"b"}]},"finish_reason":"stop"}]})") ==
+          "ab");
 }
 
 TEST_CASE("an answer that the model ended before the tokens asked for is shorter, one that was cut has failed") {
     const std::string token = event(chat(R"({"content":"x"})"));
     const auto end = [&](const char* reason, std::int64_t asked) {
-        return read_parts({token, event(chat("{}", reason, usage))}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, asked)
+        return read_parts({token, event(chat("{}", reason, usage))}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success,
+                          asked)
             .record.end;
     };
     CHECK(end(R"("stop")", 8) == RequestEnd::success);
@@ -236,8 +239,8 @@ TEST_CASE("what is no whole answer is an error of its kind, never a number") {
     CHECK(end_of({event(R"({"object":"unknown"})")}) == RequestEnd::malformed);
     CHECK(end_of({event(R"({"choices":[1]})")}) == RequestEnd::malformed);
     CHECK(end_of({"data: " + std::string(65U << 20U, 'x')}) == RequestEnd::malformed);
-    CHECK(read_parts({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 4).record.error ==
-          "asked for 4 tokens to the end, got 3 (stop)");
+    CHECK(read_parts({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 2).record.error ==
+          "asked for 2 tokens to the end, got 3 (stop)");
     CHECK(read_parts({token}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
     CHECK(read_parts({token, last}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
     CHECK(read_parts({token, last, "data: [DONE]\n\n"}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::success);

@@ -100,9 +100,10 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
     survivors.metrics["success_ratio"] = {0.514};
     Measurement impossible = rate(99999);
     impossible.validity = {Verdict::unsound, {{"physics"}}};
-    std::vector<Trial> history{told(0, 1, rate(100)), told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
-                               told(3, 4, impossible), told(4, 5, Measurement{}), told(5, 1, rate(104)),
-                               told(6, 6, rate(-1))};
+    std::vector<Trial> history{
+        told(0, 1, rate(100)),  told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
+        told(3, 4, impossible), told(4, 5, Measurement{}), told(5, 1, rate(104)),
+        told(6, 6, rate(-1))};
     for (int round = 0; round < 2; ++round) {
         const Standings standings(history, objective, {});
         REQUIRE(standings.all().size() == 6);

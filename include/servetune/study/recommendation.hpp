@@ -67,9 +67,9 @@ struct Recommendation {
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
     /// or nothing can be concluded.
     std::optional<Gain> given_away{};
-    double p_best = 0;                   ///< probability that `recommended` is truly the best of all passing ones
-    std::vector<Configuration> tied{};   ///< other passing ones whose 95 % interval against `recommended` holds 0
-    std::vector<FrontPoint> front{};     ///< where there are several goals; the best in the leading one first
+    double p_best = 0;                  ///< probability that `recommended` is truly the best of all passing ones
+    std::vector<Configuration> tied{};  ///< other passing ones whose 95 % interval against `recommended` holds 0
+    std::vector<FrontPoint> front{};    ///< where there are several goals; the best in the leading one first
 };
 
 /// How many parameters `configuration` sets away from the default configuration; what its command has more than the

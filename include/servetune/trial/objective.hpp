@@ -66,7 +66,8 @@ struct Limit {
     /// Why an outcome without the metric is refused: `limit M <= 2000 ms cannot be judged: the result has no M`.
     /// `workload`: of this one's figures.
     [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const {
-        return "limit " + readable() + " cannot be judged: the result has no " + metric + (workload.empty() ? "" : "@" + std::string(workload));
+        return "limit " + readable() + " cannot be judged: the result has no " + metric +
+               (workload.empty() ? "" : "@" + std::string(workload));
     }
     /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit is kept, or cannot
     /// be judged.
