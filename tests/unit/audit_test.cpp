@@ -409,60 +409,6 @@ TEST_CASE("audit: that a server keeps up with the rate offered is a note where t
     CHECK_FALSE(compares_times(Objective{"total_tokens_per_second"}));
 }
 
-TEST_CASE("audit: a time below zero is unsound, in every family and statistic") {
-    for (TimeSummary BenchmarkResult::*times : {&BenchmarkResult::time_to_first_token, &BenchmarkResult::time_per_output_token,
-                                                &BenchmarkResult::inter_token_latency, &BenchmarkResult::latency})
-        for (std::optional<double> TimeSummary::*statistic : {&TimeSummary::mean, &TimeSummary::p50, &TimeSummary::p99}) {
-            BenchmarkResult r;
-            (r.*times).*statistic = -0.00003;
-            CHECK(audit(r).verdict == Verdict::unsound);
-            CHECK(ids(audit(r)) == std::set<std::string>{"order"});
-            CHECK(finding_of(audit(r), "order")->right == "no time is negative");
-        }
-}
-
-TEST_CASE("audit: chunks of hardly more than a token are a note where the server counts, of several tokens suspect") {
-    BenchmarkResult r = flawless();
-    r.inter_token_latency.mean = 0.011;  // characters of several tokens are sent whole
-    r.tokens_per_chunk = 1.1;
-    Validity found = audit(r, all_known());
-    CHECK(found.verdict == Verdict::sound);
-    CHECK(ids(found) == std::set<std::string>{"chunks"});
-    CHECK(finding_of(found, "chunks")->cause.starts_with("a note: "));
-    AuditContext estimated = all_known();
-    estimated.tokens_are_estimated = true;  // then TPOT is not known any better
-    CHECK(finding_of(audit(r, estimated), "chunks")->cause.find("a note") == std::string::npos);
-    r.tokens_per_chunk.reset();  // of another tool it is not known how it counts
-    CHECK(audit(r, all_known()).verdict == Verdict::suspect);
-    r.inter_token_latency.mean = 0.03;
-    r.tokens_per_chunk = 3;
-    found = audit(r, all_known());
-    CHECK(found.verdict == Verdict::suspect);
-    CHECK(finding_of(found, "chunks")->cause.find("about 3 tokens came in each (speculation") != std::string::npos);
-    r.tokens_per_chunk = 1;  // the figures contradict each other
-    CHECK(audit(r, all_known()).verdict == Verdict::suspect);
-}
-
-TEST_CASE("audit: hidden tokens explain the times, failures are named where requests are missing") {
-    BenchmarkResult r = flawless();  // 48 of 64 tokens are kept, the other 16 come 10 ms apart
-    r.output_tokens = 800 * 64;
-    r.output_tokens_per_second = 800 * 64 / 109.5;
-    r.total_tokens_per_second = (800'000 + 800 * 64) / 109.5;
-    r.server.output_tokens = 800 * 64;
-    r.time_to_first_token = {0.94, 0.94, 0.95, 0.96, 0.97};
-    r.peak_output_tokens_per_second.reset();
-    AuditContext c = all_known();
-    CHECK_FALSE(audit(r, c) == Validity{});
-    c.hidden_output_tokens = 800 * 48;
-    CHECK(audit(r, c) == Validity{});
-    r = flawless();
-    r.successful_requests = 700;
-    r.failed_requests = 100;
-    c = all_known();
-    c.failures = "100 of 800 requests failed: 100 not_finished (abort): x";
-    CHECK(finding_of(audit(r, c), "complete")->cause.ends_with("; 100 of 800 requests failed: 100 not_finished (abort): x"));
-}
-
 TEST_CASE("audit: a median time of nothing beside a mean of seconds is unsound") {
     BenchmarkResult r;
     r.time_to_first_token.mean = 21.4;
