@@ -103,7 +103,7 @@ std::string bench_report(const LoadTestResult& result, const std::string& block)
     text += notes_text(statistics.notes);
     std::vector<double> first, gaps;
     for (const RequestRecord& record : result.run.records) {
-        if (!record.succeeded()) continue;
+        if (!record.succeeded() || !record.unread_field.empty()) continue;
         if (record.first_token) first.push_back(*record.first_token - record.sent);
         gaps.insert(gaps.end(), record.gaps.begin(), record.gaps.end());
     }
@@ -144,6 +144,9 @@ std::string with_verdict(const std::string& json, const LoadTestResult& result, 
     ours["refused_fields"] = result.handshake.refused_fields;
     ours["tokens_are_estimated"] = std::any_of(result.run.records.begin(), result.run.records.end(),
                                                [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
+    ours["failures"] = OrderedJson::array();
+    for (const FailedRequests& failed : failed_requests(result.run.records))
+        ours["failures"].push_back({{"kind", failed.kind}, {"count", failed.count}, {"error", failed.error}});
     ours["notes"] = result.statistics.notes;
     ours["workload_fingerprint"] = result.plan.fingerprint.text();
     ours["salt"] = salt;

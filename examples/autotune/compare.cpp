@@ -96,9 +96,9 @@ struct Side {
             }
             values.push_back(value->second.value);
             for (const Limit& limit : objective.limits)
-                if (limit.holds(measurement->metrics) == false) {
+                if (const auto holds = limit.holds(measurement->metrics); holds != true) {
                     ++broken;
-                    why_broken = limit.broken_text(measurement->metrics);
+                    why_broken = holds ? limit.broken_text(measurement->metrics) : limit.unjudged_text();
                     break;
                 }
         }

@@ -32,11 +32,11 @@ AnswerWriter::AnswerWriter(const Dialect& dialect, AnswerFacts facts)
                                     : "chat.completion",
                     std::time(nullptr), nlohmann::json(facts_.model).dump());
     const std::string opened = std::string(event_begin) + head_ + R"({"index":0,)" + (chat ? R"("delta":{)" : "");
-    before_ = opened + (chat ? R"("content":")" : R"("text":")");
+    before_ = opened + (facts_.text_is_unread ? R"("thoughts":")" : chat ? R"("content":")" : R"("text":")");
     before_thought_ = opened + '"' + std::string(dialect_.reasoning) + R"(":")";
     const std::string closed = std::string(chat ? "\"}" : "\"") + R"(,"logprobs":null,"finish_reason":)";
     after_ = closed + "null}]}";
-    after_last_ = dialect_.finish_apart ? after_ : closed + '"' + std::string(finish_reason()) + R"(","stop_reason":null}]})";
+    after_last_ = dialect_.finish_apart ? after_ : closed + '"' + std::string(facts_.finish_reason) + R"(","stop_reason":null}]})";
     if (facts_.breaks_json) after_ = after_last_ = closed;
 }
 
@@ -69,7 +69,7 @@ void AnswerWriter::tokens(std::string& out, std::int64_t tokens, std::int64_t ca
 
 /// What comes behind the last token: the reason, the usage, the end of the stream and of the HTTP body.
 void AnswerWriter::end(std::string& out) {
-    const std::string reason = fmt::format(R"("logprobs":null,"finish_reason":"{}"}}])", finish_reason());
+    const std::string reason = fmt::format(R"("logprobs":null,"finish_reason":"{}"}}])", facts_.finish_reason);
     const bool usage_here = dialect_.usage_in_finish && !facts_.chat;
     if (dialect_.finish_apart)
         event(out, event_begin, head_ + R"({"index":0,)" + (facts_.chat ? R"("delta":{},)" : R"("text":"",)") + reason,
@@ -104,7 +104,8 @@ std::string AnswerWriter::whole(std::int64_t cached_tokens) const {
     else choice = fmt::format(R"({{"index":0,"text":{},)", said);
     if (facts_.breaks_json) return head_ + choice;
     return head_ + choice +
-           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})", finish_reason(), told.usage_json());
+           fmt::format(R"("logprobs":null,"finish_reason":"{}","stop_reason":null}}],"usage":{}}})", facts_.finish_reason,
+                       told.usage_json());
 }
 
 }  // namespace simengine

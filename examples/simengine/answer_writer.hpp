@@ -22,10 +22,11 @@ struct AnswerFacts {
     std::uint64_t text_key = 0;
     std::int64_t prompt_tokens = 0;
     std::int64_t output_tokens = 0;
-    bool ends_by_length = true;  ///< else because the model had said it all
+    std::string_view finish_reason = "length";
     bool says_cached = true;
-    bool halves_usage = false;  ///< a vice: usage counts half the tokens
-    bool breaks_json = false;   ///< a vice: JSON that ends in its middle
+    bool text_is_unread = false;  ///< a vice: it is in a field that no interface has
+    bool halves_usage = false;    ///< a vice: usage counts half the tokens
+    bool breaks_json = false;     ///< a vice: JSON that ends in its middle
 };
 
 /// Writes the answer to one request in the engine's shape: whole, or event by event, each event framed as an HTTP
@@ -45,7 +46,6 @@ private:
     void event(std::string& out, std::string_view before, std::string_view text, std::string_view after) const;
     void end(std::string& out);
     [[nodiscard]] std::string usage_json() const;
-    [[nodiscard]] std::string_view finish_reason() const { return facts_.ends_by_length ? "length" : "stop"; }
     /// Tokens of the answer that are thoughts: the first third.
     [[nodiscard]] std::int64_t thoughts() const { return facts_.thinks ? facts_.output_tokens / 3 : 0; }
     [[nodiscard]] std::string text(std::int64_t from, std::int64_t to) const;

@@ -45,6 +45,8 @@ const std::array words{
     Word{"stop_slowly", &Misbehaviour::stop_slowly_seconds, "=SECONDS"},
     Word{"flood_log", &Misbehaviour::flood_log_bytes_per_second, "=BYTES_PER_SECOND"},
     Word{"wrong_json", &Misbehaviour::wrong_json, ""},
+    Word{"abort_every", &Misbehaviour::abort_every, "=N"},
+    Word{"unread_text", &Misbehaviour::unread_text, ""},
     Word{"bad_usage", &Misbehaviour::bad_usage, ""},
 };
 

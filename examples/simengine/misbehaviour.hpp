@@ -27,6 +27,8 @@ struct Misbehaviour {
     double stop_slowly_seconds = 0;         ///< between TERM and its end
     double flood_log_bytes_per_second = 0;  ///< on standard error, 256 MiB in all
     bool wrong_json = false;                ///< its answers to completions break off in the middle of their JSON
+    std::int64_t abort_every = 0;           ///< every Nth answer ends after two tokens, finish reason `abort`; 0: none
+    bool unread_text = false;               ///< the text of streamed answers is in `thoughts`, a field that no interface has
     bool bad_usage = false;                 ///< it counts half the tokens it has sent
 
     /// From `WORD` or `WORD=VALUE` each. Throws UsageError for unknown words (nearest first), missing and senseless

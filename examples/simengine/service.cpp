@@ -105,7 +105,9 @@ bool Service::misbehave_at_request() {
 void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     const auto input = static_cast<std::int64_t>(asked.prompt.size());
     const std::uint64_t key = key_of(asked.prompt, options_.seed);
-    const auto [output, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
+    const auto [planned, by_length] = answer_length(asked, loop_.cost().max_context_tokens(), key);
+    const bool aborts = options_.vices.abort_every > 0 && requests_ % options_.vices.abort_every == 0;
+    const std::int64_t output = aborts ? std::min<std::int64_t>(2, planned) : planned;
     if (const std::string refusal = loop_.refusal(input, output); !refusal.empty()) return refuse(exchange, {400, refusal});
 
     const std::size_t id = next_id_++;
@@ -125,7 +127,8 @@ void Service::complete(const CompletionRequest& asked, Exchange& exchange) {
     facts.text_key = key;
     facts.prompt_tokens = input;
     facts.output_tokens = output;
-    facts.ends_by_length = by_length;
+    facts.finish_reason = aborts ? "abort" : by_length ? "length" : "stop";
+    facts.text_is_unread = options_.vices.unread_text;
     facts.says_cached = options_.says_cached;
     facts.halves_usage = options_.vices.bad_usage;
     facts.breaks_json = options_.vices.wrong_json;

@@ -3,10 +3,10 @@
 
 #include "../load/http.hpp"
 #include "../load/request_body.hpp"
+#include "../load/whole_answer.hpp"
 #include "../process/run_command.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
-#include "servetune/base/nesting.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/base/url.hpp"
@@ -56,23 +56,6 @@ const std::vector<std::string>& usual_prompts() {
         "Which of these is the odd one out, and why: copper, iron, oxygen, silver?",
     };
     return prompts;
-}
-
-/// The text of a whole answer, of a chat or of a completion.
-std::string answer_in(const std::string& body) {
-    const Json object = Json::parse(body, RefuseDeepAndTwice(), false);
-    const auto choices = object.is_object() ? object.find("choices") : object.end();
-    if (!object.is_object() || choices == object.end() || !choices->is_array() || choices->empty())
-        throw IoError("its answer has no choices: " + body.substr(0, 200));
-    const Json& choice = choices->front();
-    if (const auto message = choice.find("message"); message != choice.end() && message->is_object()) {
-        std::string text;
-        for (const char* part : {"reasoning_content", "reasoning", "content"})
-            if (const auto found = message->find(part); found != message->end() && found->is_string()) text += found->get<std::string>();
-        return text;
-    }
-    const auto text = choice.find("text");
-    return text != choice.end() && text->is_string() ? text->get<std::string>() : "";
 }
 
 std::string with_zeros(const std::string& extra_body, const std::vector<std::string>& fields) {
@@ -224,7 +207,7 @@ QualityGate::Found QualityGate::asked(const Server& server, const std::stop_toke
         }
         if (!reply.error.empty() || reply.status != 200)
             throw IoError(without_user_info(endpoint.url) + path_of(endpoint) + trouble_text(reply));
-        result.answers.push_back(answer_in(reply.body));
+        result.answers.push_back(text_of_answer(reply.body));
     }
     return result;
 }

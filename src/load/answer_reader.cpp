@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "answer_reader.hpp"
 
+#include "finish_reason.hpp"
+#include "servetune/base/error.hpp"
 #include "servetune/load/calibration.hpp"
+#include "whole_answer.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,8 +17,44 @@ namespace dom = simdjson::dom;
 constexpr std::size_t most_body_bytes = 256U << 20U;
 constexpr std::size_t most_error_bytes = 2048;
 
-/// A chunk carries tokens when one of these is not empty: the chunk that only names the role does not.
-constexpr std::array token_fields{"content", "reasoning_content", "reasoning", "text"};
+/// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk carries tokens when
+/// one of them holds text: the chunk that only names the role does not.
+constexpr std::array answer_fields{"content", "text"};
+constexpr std::array reasoning_fields{"reasoning", "reasoning_content", "reasoning_text", "reasoning_details", "thinking"};
+constexpr std::array other_fields{"refusal", "tool_calls", "function_call", "audio"};
+/// Fields that stand beside the text and are none.
+constexpr std::array fields_without_text{"role",
+                                         "id",
+                                         "index",
+                                         "type",
+                                         "name",
+                                         "object",
+                                         "logprobs",
+                                         "stop_reason",
+                                         "finish_reason",
+                                         "native_finish_reason",
+                                         "matched_stop",
+                                         "token_ids",
+                                         "signature",
+                                         "format",
+                                         "annotations",
+                                         "expires_at",
+                                         "status",
+                                         "delta",
+                                         "message",
+                                         "tool_call_id",
+                                         "prompt_token_ids",
+                                         "prompt_logprobs",
+                                         "content_filter_results"};
+/// Status reports in a field of their own are rare; text is in every event.
+constexpr double most_unread = 0.05;
+/// Reasoning counted in chunks is off by less: a chunk of reasoning holds about as many tokens as one of the answer.
+constexpr double reasoning_is_hidden = 1.5;
+
+template <std::size_t Size>
+bool is_one_of(const std::array<const char*, Size>& names, std::string_view name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 std::string_view string_in(const auto& object, const char* key) {
     std::string_view text;
@@ -28,6 +67,15 @@ std::string message_in(const dom::element& error) {
     if (error.get_string().get(text) != simdjson::SUCCESS) text = string_in(error, "message");
     if (!text.empty()) return std::string(text.substr(0, most_error_bytes));
     return "an error without a message: " + simdjson::minify(error).substr(0, most_error_bytes);
+}
+
+/// Whether a string that is not empty is in a value.
+bool has_text(const dom::element& value) {
+    if (std::string_view text; value.get_string().get(text) == simdjson::SUCCESS) return !text.empty();
+    if (dom::array list; value.get_array().get(list) == simdjson::SUCCESS) return std::any_of(list.begin(), list.end(), has_text);
+    if (dom::object object; value.get_object().get(object) == simdjson::SUCCESS)
+        return std::any_of(object.begin(), object.end(), [](const auto& field) { return has_text(field.value); });
+    return false;
 }
 
 }  // namespace
@@ -77,6 +125,7 @@ void AnswerReader::read_object(const dom::object& object, bool whole) {
     if (has_usage) read_usage(usage);
     if (!has_choices || choices.size() == 0) return;
     bool tokens = false;
+    answer_in_chunk_ = false;
     for (const dom::element element : choices) {
         dom::object choice;
         if (element.get_object().get(choice) != simdjson::SUCCESS) return fail(RequestEnd::malformed, "a choice that is no object");
@@ -88,6 +137,7 @@ void AnswerReader::read_object(const dom::object& object, bool whole) {
         return;
     }
     ++record_.chunks;
+    reasoning_chunks_ += answer_in_chunk_ ? 0 : 1;
     if (chunk_in_read_) ++record_.coalesced_chunks;
     if (record_.last_token) record_.gaps.push_back(static_cast<float>(now_ - *record_.last_token));
     if (!record_.first_token) record_.first_token = now_;
@@ -95,21 +145,55 @@ void AnswerReader::read_object(const dom::object& object, bool whole) {
     chunk_in_read_ = true;
 }
 
+/// Of several answers to one request, one that was broken off decides.
+void AnswerReader::read_finish_reason(const dom::object& choice) {
+    std::string_view reason = string_in(choice, "finish_reason");
+    dom::object object;
+    if (choice["finish_reason"].get_object().get(object) == simdjson::SUCCESS) reason = string_in(object, "type");
+    if (reason.empty()) return;
+    if (record_.finish_reason.empty() || finish_of(record_.finish_reason) != Finish::broken_off) record_.finish_reason = reason;
+}
+
 bool AnswerReader::read_choice(const dom::object& choice) {
-    if (const auto reason = string_in(choice, "finish_reason"); !reason.empty()) record_.finish_reason = reason;
-    dom::object part;
-    if (choice["delta"].get_object().get(part) != simdjson::SUCCESS && choice["message"].get_object().get(part) != simdjson::SUCCESS)
-        part = choice;  // completions have the text beside the reason
+    read_finish_reason(choice);
+    dom::object fields;
+    if (choice["delta"].get_object().get(fields) != simdjson::SUCCESS && choice["message"].get_object().get(fields) != simdjson::SUCCESS)
+        fields = choice;  // completions have the text beside the reason
     bool tokens = false;
-    for (const char* field : token_fields) {
-        const std::string_view text = string_in(part, field);
-        if (text.empty()) continue;
-        tokens = true;
-        if (expected_.estimate) all_text_.append(text);
-        if (expected_.keep_text && (field == token_fields.front() || field == token_fields.back())) text_.append(text);
+    std::string_view unread;
+    for (const auto& [name, value] : fields) {
+        if (is_one_of(answer_fields, name)) tokens = read_text(value, Part::answer) || tokens;
+        else if (is_one_of(reasoning_fields, name)) tokens = read_text(value, Part::reasoning) || tokens;
+        else if (is_one_of(other_fields, name)) tokens = read_text(value, Part::other) || tokens;
+        else if (unread.empty() && !is_one_of(fields_without_text, name) && has_text(value)) unread = name;
     }
-    dom::array calls;
-    return tokens || (part["tool_calls"].get_array().get(calls) == simdjson::SUCCESS && calls.size() > 0);
+    if (!tokens && !unread.empty()) {
+        ++unread_chunks_;
+        record_.unread_field = unread;
+    }
+    return tokens;
+}
+
+/// Reads the text in a value: a string, a list of parts, an object around it. False: there is none.
+bool AnswerReader::read_text(const dom::element& value, Part part) {
+    std::string_view text;
+    if (value.get_string().get(text) == simdjson::SUCCESS) {
+        if (text.empty()) return false;
+        if (expected_.estimate) all_text_.append(text);
+        if (expected_.keep_text && part == Part::answer) text_.append(text);
+        answer_in_chunk_ = answer_in_chunk_ || part != Part::reasoning;
+        return true;
+    }
+    bool found = false;
+    if (dom::array list; value.get_array().get(list) == simdjson::SUCCESS)
+        for (const dom::element item : list) found = read_text(item, part) || found;
+    if (dom::object object; value.get_object().get(object) == simdjson::SUCCESS)
+        for (const auto& [name, inner] : object) {
+            if (name == "data") found = (part == Part::other && has_text(inner)) || found;  // sound; encrypted where it is reasoning
+            else if (name == "name" || !is_one_of(fields_without_text, name))
+                found = read_text(inner, is_one_of(reasoning_fields, name) ? Part::reasoning : part) || found;
+        }
+    return found;
 }
 
 void AnswerReader::read_usage(const dom::object& usage) {
@@ -121,6 +205,9 @@ void AnswerReader::read_usage(const dom::object& usage) {
     count(usage["prompt_tokens"], record_.input_tokens);
     count(usage["completion_tokens"], record_.output_tokens);
     count(usage["prompt_tokens_details"]["cached_tokens"], record_.cached_tokens);
+    count(usage["total_tokens"], total_tokens_);
+    count(usage["reasoning_tokens"], reasoning_tokens_);
+    count(usage["completion_tokens_details"]["reasoning_tokens"], reasoning_tokens_);
 }
 
 void AnswerReader::read_body() {
@@ -140,6 +227,22 @@ void AnswerReader::read_body() {
     }
 }
 
+/// Tokens that are in the count of the answer and whose text did not come.
+std::int64_t AnswerReader::hidden_tokens() const {
+    const std::int64_t reasoning = reasoning_tokens_.value_or(0);
+    if (reasoning == 0 || !record_.output_tokens || !is_stream_) return 0;
+    const std::int64_t output = *record_.output_tokens;
+    // Some servers count the reasoning beside the answer, not in it; the total tells.
+    const std::int64_t beside = record_.input_tokens.value_or(0) + output + reasoning;
+    if (reasoning > output || total_tokens_ == beside) return 0;
+    const std::uint32_t answer_chunks = record_.chunks - reasoning_chunks_;
+    if (reasoning_chunks_ == 0) return reasoning;
+    if (answer_chunks == 0) return 0;  // how many tokens a chunk holds is not known
+    const double each = std::max(1.0, static_cast<double>(output - reasoning) / answer_chunks);
+    const double came = each * reasoning_chunks_;
+    return static_cast<double>(reasoning) > reasoning_is_hidden * came ? reasoning - static_cast<std::int64_t>(came) : 0;
+}
+
 void AnswerReader::fail(RequestEnd end, std::string_view error) {
     if (failed_) return;
     failed_ = true;
@@ -156,12 +259,36 @@ void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {
     if (failed_) return;
     if (!is_stream_) record_.last_token = now;
     if (expected_.estimate && !record_.output_tokens) record_.estimated_tokens = estimated_tokens(all_text_);
-    if (record_.finish_reason.empty()) fail(RequestEnd::truncated, "the answer ended without a finish reason");
-    else if (expected_.usage && !record_.output_tokens) fail(RequestEnd::no_usage, "the answer does not say how many tokens it has");
-    else if (expected_.exact_length && record_.output_tokens && *record_.output_tokens != asked_tokens_)
-        fail(RequestEnd::wrong_length, "asked for " + std::to_string(asked_tokens_) + " tokens to the end, got " +
-                                           std::to_string(*record_.output_tokens) + " (" + record_.finish_reason + ")");
-    else record_.end = RequestEnd::success;
+    record_.hidden_tokens = hidden_tokens();
+    if (!is_stream_ || static_cast<double>(unread_chunks_) <= most_unread * (unread_chunks_ + record_.chunks)) record_.unread_field.clear();
+    judge();
+}
+
+/// Whether an answer that came whole is what was asked for.
+void AnswerReader::judge() {
+    const std::string& reason = record_.finish_reason;
+    const Finish finish = finish_of(reason);
+    if (reason.empty()) return fail(RequestEnd::truncated, "the answer ended without a finish reason");
+    if (finish == Finish::broken_off)
+        return fail(RequestEnd::not_finished, "the server broke the answer off: finish reason '" + reason.substr(0, 100) + "'");
+    if (expected_.usage && !record_.output_tokens) return fail(RequestEnd::no_usage, "the answer does not say how many tokens it has");
+    const std::int64_t got = record_.output_tokens.value_or(asked_tokens_);
+    const bool shorter = got < asked_tokens_ && finish == Finish::by_itself;
+    if (expected_.exact_length && got != asked_tokens_ && !shorter)
+        return fail(RequestEnd::wrong_length,
+                    "asked for " + std::to_string(asked_tokens_) + " tokens to the end, got " + std::to_string(got) + " (" + reason + ")");
+    record_.end = RequestEnd::success;
+}
+
+std::string text_of_answer(const std::string& body) {
+    RequestRecord record;
+    simdjson::dom::parser parser;
+    AnswerReader reader(record, 0, {.stream = false, .usage = false, .estimate = true}, parser);
+    reader.begin(200, "application/json");
+    (void)reader.feed(body, 0, false);
+    reader.end(0);
+    if (!record.succeeded()) throw IoError("its answer is none: " + record.error);
+    return reader.all_text();
 }
 
 }  // namespace servetune

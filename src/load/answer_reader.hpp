@@ -20,9 +20,11 @@ public:
     struct Expected {
         bool stream = true;
         bool usage = true;
-        bool exact_length = false;  ///< the tokens asked for, no more and no less
-        bool keep_text = false;     ///< a later turn repeats it
-        bool estimate = false;      ///< where the server counts no tokens, estimate them from the text
+        /// The tokens asked for. An answer that the model ended earlier is a shorter one, not a failed
+        /// one: its server takes `ignore_eos` and does nothing with it.
+        bool exact_length = false;
+        bool keep_text = false;  ///< a later turn repeats it
+        bool estimate = false;   ///< where the server counts no tokens, estimate them from the text
     };
 
     /// `parser` is shared by the answers that one thread reads.
@@ -42,13 +44,22 @@ public:
     /// When it came.
     [[nodiscard]] std::optional<double> done_at() const { return done_at_; }
     [[nodiscard]] const std::string& text() const { return text_; }
+    /// The same with the reasoning and all else; kept where `Expected::estimate` asks for it.
+    [[nodiscard]] const std::string& all_text() const { return all_text_; }
 
 private:
+    /// What a text of an answer is.
+    enum class Part { answer, reasoning, other };
+
     void read_event(std::string_view data);
     void read_object(const simdjson::dom::object& object, bool whole);
     bool read_choice(const simdjson::dom::object& choice);
+    bool read_text(const simdjson::dom::element& value, Part part);
+    void read_finish_reason(const simdjson::dom::object& choice);
     void read_usage(const simdjson::dom::object& usage);
     void read_body();
+    void judge();
+    [[nodiscard]] std::int64_t hidden_tokens() const;
     void fail(RequestEnd end, std::string_view error);
 
     RequestRecord& record_;
@@ -56,9 +67,13 @@ private:
     Expected expected_;
     simdjson::dom::parser& parser_;
     SseParser events_;
-    std::string body_;      ///< of an answer that is no stream of events
-    std::string text_;      ///< what a later turn repeats
-    std::string all_text_;  ///< with the reasoning
+    std::string body_;                                                 ///< of an answer that is no stream of events
+    std::string text_;                                                 ///< what a later turn repeats
+    std::string all_text_;                                             ///< with the reasoning
+    std::optional<std::int64_t> total_tokens_{}, reasoning_tokens_{};  ///< as `usage` has them
+    std::uint32_t reasoning_chunks_ = 0;                               ///< chunks that carried reasoning only
+    std::uint32_t unread_chunks_ = 0;                                  ///< events whose only text is in a field not known
+    bool answer_in_chunk_ = false;
     bool is_stream_ = false;
     bool failed_ = false;
     std::optional<double> done_at_{};  ///< when `[DONE]` came

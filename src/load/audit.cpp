@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/audit.hpp"
 
+#include "audit_order.hpp"
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
 #include "servetune/base/number_text.hpp"
@@ -18,13 +19,7 @@ namespace {
 
 using namespace audit_tolerances;
 
-std::string milliseconds(double seconds) { return figure_shown(seconds * 1e3) + " ms"; }
 std::string share_text(double value) { return percent_text(value, 1); }
-
-/// How far a figure printed with two decimals may be from the truth, and as a share of what is printed.
-constexpr double half_a_unit = 0.005;
-double rounding(double printed, double unit = 1) { return printed > 0 ? half_a_unit * unit / printed : 0; }
-constexpr double in_milliseconds = 1e-3;
 
 class Auditor {
 public:
@@ -37,7 +32,7 @@ public:
           T_(result.time_per_output_token.mean),
           G_(result.inter_token_latency.mean),
           L_(result.latency.mean) {
-        if (n_ > 0 && result.output_tokens) o_ = *result.output_tokens / n_;
+        if (n_ > 0 && result.output_tokens) o_ = (*result.output_tokens - context.hidden_output_tokens) / n_;
         equal_ = lengths_are_equal();
         dialect_ = spoken();
     }
@@ -48,7 +43,7 @@ public:
         hidden_decode();
         chunks();
         little();
-        order();
+        add(validity, audit_order(r_));
         peak();
         complete();
         lengths();
@@ -72,6 +67,7 @@ private:
 
     /// Told, or seen from the figures: a whole number of tokens per request over a hundred requests is no accident.
     [[nodiscard]] std::optional<bool> lengths_are_equal() const {
+        if (c_.hidden_output_tokens > 0) return false;  // how much an answer hides differs
         if (c_.equal_output_lengths) return c_.equal_output_lengths;
         if (o_ > 0 && n_ >= lengths_shown_by && o_ == std::floor(o_)) return true;
         return std::nullopt;
@@ -184,14 +180,19 @@ private:
             return skip("chunks", "answers are not known to have equal lengths of 16 tokens or more");
         if (dialect_ == Dialect::guidellm) return skip("chunks", "guidellm prints no gaps between chunks");
         const double ratio = *G_ / *T_;
-        const double error = half_a_unit * in_milliseconds;  // of both
-        if (*G_ - error > (1 + chunk_tolerance) * (*T_ + error))
-            find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
+        const double error = half_a_unit * in_milliseconds;                    // of both
+        const bool counted = r_.tokens_per_chunk && !c_.tokens_are_estimated;  // so TPOT is right, whatever the chunks hold
+        if (counted && *r_.tokens_per_chunk < few_tokens_a_chunk && ratio > 1 + chunk_tolerance && ratio < few_tokens_a_chunk)
+            find(Verdict::sound, "chunks", "mean ITL = " + milliseconds_shown(*G_), "mean TPOT = " + milliseconds_shown(*T_),
+                 "a note: the ITL is per chunk, and some chunks hold several tokens (" + figure_shown(*r_.tokens_per_chunk) +
+                     " on average), as where characters of several tokens are sent whole");
+        else if (*G_ - error > (1 + chunk_tolerance) * (*T_ + error))
+            find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds_shown(*G_), "mean TPOT = " + milliseconds_shown(*T_),
                  "the ITL is per chunk: about " + figure_shown(ratio) +
-                     " tokens came in each (speculation, or a server that sends in groups)");
+                     " tokens came in each (speculation, a server that sends in groups, or tokens that are counted and not sent)");
         // A chunk that only opens the answer adds one gap of nothing: (o - 1) / o.
         else if (*G_ + error < (1 - chunk_tolerance) * (o_ - 1) / o_ * (*T_ - error))
-            find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds(*G_), "mean TPOT = " + milliseconds(*T_),
+            find(Verdict::suspect, "chunks", "mean ITL = " + milliseconds_shown(*G_), "mean TPOT = " + milliseconds_shown(*T_),
                  "the ITL is per chunk: chunks without tokens are counted, or tokens share chunks that were read at once");
     }
 
@@ -214,40 +215,6 @@ private:
                  "the closed loop did not keep its slots busy: the client waited, or latency leaves out time in the client's queue");
     }
 
-    void order() {
-        const auto ordered = [&](const char* what, const TimeSummary& times) {
-            const std::array<std::pair<const char*, std::optional<double>>, 4> ranks{
-                {{"median", times.p50}, {"p90", times.p90}, {"p95", times.p95}, {"p99", times.p99}}};
-            std::pair<const char*, double> last{"", -1};
-            for (const auto& [name, value] : ranks) {
-                if (!value) continue;
-                if (*value < last.second * (1 - 1e-9))
-                    find(Verdict::suspect, "order", std::string(what) + " " + last.first + " = " + milliseconds(last.second),
-                         std::string(name) + " = " + milliseconds(*value), "percentiles fall: figures are swapped or from other runs");
-                last = {name, *value};
-            }
-        };
-        ordered("TTFT", r_.time_to_first_token);
-        ordered("TPOT", r_.time_per_output_token);
-        ordered("ITL", r_.inter_token_latency);
-        ordered("latency", r_.latency);
-        if (F_ && L_ && *F_ > *L_ * (1 + rounding(*L_)))
-            find(Verdict::suspect, "order", "mean TTFT = " + milliseconds(*F_), "mean latency = " + milliseconds(*L_),
-                 "the first token comes after the last: two clocks, or two sets of requests");
-        const auto never_seen = [&](const char* what, const TimeSummary& times) {
-            if (times.p50 != 0 || !times.mean || *times.mean <= hardly_zero_seconds) return;
-            find(Verdict::unsound, "order", std::string("median ") + what + " = 0",
-                 std::string("mean ") + what + " = " + milliseconds(*times.mean),
-                 "no request takes no time: most were not observed, or failed and are counted");
-        };
-        never_seen("TTFT", r_.time_to_first_token);
-        never_seen("latency", r_.latency);
-        const auto& median_gap = r_.inter_token_latency.p50;
-        if (median_gap && *median_gap == 0 && T_ && *T_ > hardly_zero_seconds)
-            find(Verdict::suspect, "order", "median ITL = 0", "mean TPOT = " + milliseconds(*T_),
-                 "most tokens came at no distance from each other: not observed one by one, or read in one piece by a busy client");
-    }
-
     void peak() {
         const auto& highest = r_.peak_output_tokens_per_second;
         if (!highest) return skip("peak", "no peak rate");
@@ -266,6 +233,8 @@ private:
             find(Verdict::suspect, "peak", left, right, "the peak lies below the mean: it counts chunks, or another window");
     }
 
+    [[nodiscard]] std::string failures() const { return c_.failures.empty() ? "" : "; " + c_.failures; }
+
     void complete() {
         std::optional<double> requested;
         if (r_.requested_requests) requested = r_.requested_requests;
@@ -274,12 +243,13 @@ private:
         if (r_.successful_requests && !(n_ > 0))
             find(Verdict::unsound, "complete", "0 requests succeeded",
                  requested ? figure_shown(*requested) + " were asked for" : "at least one must",
-                 "nothing was measured: every figure is of requests that failed");
+                 "nothing was measured: every figure is of requests that failed" + failures());
         else if (!requested || !(*requested > 0) || !r_.successful_requests) skip("complete", "how many requests were sent is not known");
         else if (n_ / *requested < success_wanted)
             find(Verdict::unsound, "complete", figure_shown(n_) + " requests succeeded", figure_shown(*requested) + " were asked for",
                  "survivors' bias: the figures are those of " + share_text(n_ / *requested) +
-                     " of the requests; those that failed (often the long ones) took their work and their latencies with them");
+                     " of the requests; those that failed (often the long ones) took their work and their latencies with them" +
+                     failures());
         else if (r_.failed_requests && n_ + *r_.failed_requests > *requested)
             find(Verdict::suspect, "complete", figure_shown(n_ + *r_.failed_requests) + " requests ended",
                  figure_shown(*requested) + " were asked for",
@@ -294,11 +264,13 @@ private:
     }
 
     void lengths() {
-        if (!c_.asked_output_tokens || !(o_ > 0) || std::abs(o_ / *c_.asked_output_tokens - 1) <= work_tolerance) return;
-        find(Verdict::suspect, "lengths", "mean output = " + figure_shown(o_) + " tokens",
+        if (!c_.asked_output_tokens || !r_.output_tokens || !(n_ > 0)) return;
+        const double mean = *r_.output_tokens / n_;
+        if (std::abs(mean / *c_.asked_output_tokens - 1) <= work_tolerance) return;
+        find(Verdict::suspect, "lengths", "mean output = " + figure_shown(mean) + " tokens",
              figure_shown(*c_.asked_output_tokens) + " were asked for",
-             "the server refuses ignore_eos, so answers ended by themselves: another run does other work, and cannot be compared token by "
-             "token");
+             "the server refuses or ignores ignore_eos, so answers ended by themselves: another run does other work, and cannot be "
+             "compared token by token");
     }
 
     void counts() {
@@ -334,7 +306,8 @@ private:
             return skip("client", "the tool does not say how well it kept up");
         const double longest = G_ && *G_ > 0 ? std::min(lag_longest, lag_of_gap * *G_) : lag_longest;
         if (health.loop_lag_p99 && *health.loop_lag_p99 > longest)
-            find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds(*health.loop_lag_p99), "at most " + milliseconds(longest),
+            find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds_shown(*health.loop_lag_p99),
+                 "at most " + milliseconds_shown(longest),
                  "client-limited: the load generator's own loop was late, so its latencies are its own");
         if (health.coalesced_share && *health.coalesced_share > coalesced_most)
             find(Verdict::suspect, "client", share_text(*health.coalesced_share) + " of the chunks came in one read with another",
@@ -398,8 +371,8 @@ private:
         const double per_token = held_back ? (*F_ + *T_ * (o_ - 1)) / o_ : *T_;
         if (per_token * (1 + physics_tolerance + rounding(*T_, in_milliseconds)) >= floor) return;
         const double bandwidth = hardware.memory_bandwidth_bytes_per_second * c_.devices;
-        find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds(*T_),
-             "at least " + milliseconds(floor) + ": " + figure_shown(of->per_token / 1e9) + " GB of weights at " +
+        find(Verdict::unsound, "physics", "mean TPOT = " + milliseconds_shown(*T_),
+             "at least " + milliseconds_shown(floor) + ": " + figure_shown(of->per_token / 1e9) + " GB of weights at " +
                  figure_shown(bandwidth / 1e9) + " GB/s" +
                  (*c_.tokens_per_step > 1 ? ", " + figure_shown(*c_.tokens_per_step) + " tokens a step" : ""),
              "impossible: a token would need " + figure_shown(of->per_token / *T_ / *c_.tokens_per_step / 1e9) +

@@ -12,6 +12,7 @@ inline constexpr double dialect_tolerance = 0.005;     ///< both sides of guidel
 inline constexpr double mixed_tolerance = 0.25;        ///< decomposition with mixed lengths
 inline constexpr double hidden_tolerance = 0.10;       ///< share of the decoding time that the gaps do not show
 inline constexpr double chunk_tolerance = 0.05;        ///< ITL against TPOT
+inline constexpr double few_tokens_a_chunk = 1.25;     ///< below it chunks of several tokens are the exception
 inline constexpr double fewest_tokens = 16;            ///< below it one chunk more or less is more than the tolerances
 inline constexpr double cap_tolerance = 1.02;          ///< Little's law above the cap
 inline constexpr double cap_used = 0.75;               ///< a closed loop keeps that much of its cap busy
@@ -36,5 +37,10 @@ inline constexpr double prefix_hits_most = 0.01;       ///< of the input, where 
 inline constexpr double physics_tolerance = 0.03;      ///< of a bound that nothing passes
 inline constexpr double lengths_shown_by = 100;        ///< requests from which whole tokens per request are no accident
 inline constexpr double hardly_zero_seconds = 0.0001;  ///< mean TPOT above which a median gap of 0 is impossible
+
+/// How far a figure printed with two decimals may be from the truth, and as a share of what is printed.
+inline constexpr double half_a_unit = 0.005;
+inline double rounding(double printed, double unit = 1) { return printed > 0 ? half_a_unit * unit / printed : 0; }
+inline constexpr double in_milliseconds = 1e-3;
 
 }  // namespace servetune::audit_tolerances

@@ -91,7 +91,7 @@ struct EventLoop::Transfer {
     bool busy = false;
     bool ending = false;  ///< among `ending_`
     std::uint64_t last_read = 0;
-    double last_byte = 0;
+    double last_byte = 0;  ///< the stamp of the last read
     std::array<char, CURL_ERROR_SIZE> error{};
 
     [[nodiscard]] AnswerReader& answer() { return present(reader); }
@@ -199,10 +199,12 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
         self->answer().begin(static_cast<int>(status), type == nullptr ? "" : type);
         self->answer_began = true;
     }
-    self->last_byte = loop.stamp_;
+    // Stamped after the read: a stamp from before it would be older than what was read, and older than the request where
+    // libcurl sends and reads in one turn, if the kernel took the core away in between.
     const bool same_read = self->last_read == loop.read_number_;
+    if (!same_read) self->last_byte = loop.now();
     self->last_read = loop.read_number_;
-    const bool reads_on = self->answer().feed({bytes, size * count}, loop.stamp_, same_read);
+    const bool reads_on = self->answer().feed({bytes, size * count}, self->last_byte, same_read);
     if (self->answer().complete() && !self->ending) {
         self->ending = true;
         loop.ending_.push_back(self);
@@ -214,7 +216,6 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
 // loop
 
 void EventLoop::act(curl_socket_t socket, int bits) {
-    stamp_ = now();
     ++read_number_;
     int running = 0;
     curl_multi_socket_action(multi_.get(), socket, bits, &running);
@@ -335,6 +336,7 @@ void EventLoop::start(std::size_t index, double scheduled) {
     record.sent = now();
     transfer.index = index;
     transfer.answer_began = transfer.request_sent = false;
+    transfer.last_read = 0;
     transfer.last_byte = record.sent;
     transfer.error.front() = '\0';
     const std::string* body = &task_.bodies[index];

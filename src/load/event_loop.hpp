@@ -115,9 +115,8 @@ private:
     std::atomic<bool> stopping_{false};
 
     double epoch_ = 0;
-    double curl_due_, curl_armed_;  ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
-    double stamp_ = 0;              ///< of the read that is being handled
-    std::uint64_t read_number_ = 0;
+    double curl_due_, curl_armed_;   ///< when libcurl wants to be called, when its timer goes off; both since `epoch_`
+    std::uint64_t read_number_ = 0;  ///< turns of libcurl; one reads a connection once
     double next_tick_ = 0;
     std::vector<float> lags_;
     std::size_t lag_stride_ = 1, lag_count_ = 0;

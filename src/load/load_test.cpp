@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/load_test.hpp"
 
+#include "answer_audit.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/load/failed_requests.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -20,6 +22,9 @@ AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& r
     workload.ignore_eos = workload.ignore_eos && !may_end_early;
     describe(context, workload, result);
     if (may_end_early) context.asked_output_tokens = plan.mean_output_tokens;
+    for (const RequestRecord& record : run.records)
+        if (record.succeeded()) context.hidden_output_tokens += static_cast<double>(record.hidden_tokens);
+    context.failures = failed_requests_text(run.records);
     context.tokens_are_estimated = std::any_of(run.records.begin(), run.records.end(),
                                                [](const RequestRecord& record) { return record.succeeded() && !record.output_tokens; });
     context.requested_requests = static_cast<double>(plan.requests.size());
@@ -30,6 +35,14 @@ AuditContext context_of(const LoadTest& test, const Plan& plan, const LoadRun& r
 
 bool refused(const Handshake& handshake, const std::string& field) {
     return std::find(handshake.refused_fields.begin(), handshake.refused_fields.end(), field) != handshake.refused_fields.end();
+}
+
+/// Successful answers that have fewer tokens than asked for.
+std::size_t ended_early(const Plan& plan, const LoadRun& run) {
+    return static_cast<std::size_t>(std::count_if(run.records.begin(), run.records.end(), [&](const RequestRecord& record) {
+        return record.succeeded() && record.output_tokens && record.index < plan.requests.size() &&
+               *record.output_tokens < plan.requests[record.index].output_tokens;
+    }));
 }
 
 std::string refusal_text(const std::string& field, const std::string& reason) {
@@ -71,9 +84,14 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     result.statistics = statistics_of(result.run, {result.plan.requests.size(), test.workload.arrival, test.limits, result.plan.requests});
     for (std::size_t i = 0; i < result.handshake.refused_fields.size(); ++i)
         result.statistics.notes.push_back(refusal_text(result.handshake.refused_fields[i], result.handshake.reasons[i]));
-    const bool may_end_early = test.workload.ignore_eos && refused(result.handshake, "ignore_eos");
+    const std::size_t early = ended_early(result.plan, result.run);
+    if (test.workload.ignore_eos && early > 0 && !refused(result.handshake, "ignore_eos"))
+        result.statistics.notes.push_back("the server takes the field ignore_eos, but " + std::to_string(early) +
+                                          " answers ended by themselves, with fewer tokens than asked for");
+    const bool may_end_early = test.workload.ignore_eos && (early > 0 || refused(result.handshake, "ignore_eos"));
     const AuditContext context = context_of(test, result.plan, result.run, result.statistics.result, may_end_early);
     result.validity = audit(result.statistics.result, context);
+    add(result.validity, audit_answers(result.run.records));
     result.not_checked = not_checked(result.statistics.result, context);
     return result;
 }

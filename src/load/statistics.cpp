@@ -61,12 +61,13 @@ double counted_tokens(const RequestRecord& record, Uncounted uncounted) {
     return record.chunks;
 }
 
-/// The times of one successful request that were seen.
+/// The times of one successful request that were seen. `tokens`: those whose text came.
 struct Times {
     std::optional<double> first{}, first_from_schedule{}, per_token{}, latency{};
 };
 Times seen_times(const RequestRecord& record, double tokens) {
     Times times;
+    if (!record.unread_field.empty()) return times;  // its first token, and its last one, may be where nothing is read
     if (record.first_token) {
         times.first = *record.first_token - record.sent;
         times.first_from_schedule = *record.first_token - record.scheduled;
@@ -117,7 +118,11 @@ private:
         if (record.index >= asked_.plan.size() || asked_.plan[record.index].input_tokens <= 0) return std::nullopt;
         return static_cast<double>(asked_.plan[record.index].input_tokens);
     }
-    [[nodiscard]] Times times_of(const RequestRecord& record) const { return seen_times(record, output_tokens_of(record)); }
+    /// Output tokens whose text came.
+    [[nodiscard]] double seen_tokens_of(const RequestRecord& record) const {
+        return output_tokens_of(record) - static_cast<double>(record.hidden_tokens);
+    }
+    [[nodiscard]] Times times_of(const RequestRecord& record) const { return seen_times(record, seen_tokens_of(record)); }
     [[nodiscard]] bool closed_loop() const { return asked_.arrival.kind == Arrival::Kind::concurrency && asked_.arrival.in_flight > 0; }
     [[nodiscard]] std::size_t places() const { return static_cast<std::size_t>(asked_.arrival.in_flight); }
 
@@ -144,8 +149,8 @@ private:
             add(scheduled, times.first_from_schedule);
             add(per_token, times.per_token);
             add(latency, times.latency);
-            gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
-            one_piece += record->chunks == 1 && output_tokens_of(*record) > 1 ? 1 : 0;
+            if (record->unread_field.empty()) gaps.insert(gaps.end(), record->gaps.begin(), record->gaps.end());
+            one_piece += record->chunks == 1 && seen_tokens_of(*record) > 1 ? 1 : 0;
         }
         result().time_to_first_token = summary_of(std::move(first));
         result().time_to_first_token_from_schedule = summary_of(std::move(scheduled));
@@ -159,11 +164,13 @@ private:
 
     void tokens() {
         double output = 0;
+        double seen = 0;
         double chunks = 0;
         std::size_t uncounted = 0, planned = 0;
         std::optional<double> input = 0;
         for (const RequestRecord* record : successes_) {
             output += output_tokens_of(*record);
+            seen += seen_tokens_of(*record);
             chunks += record->chunks;
             uncounted += record->output_tokens ? 0 : 1;
             const std::optional<double> prompt = input_tokens_of(*record);
@@ -173,7 +180,7 @@ private:
         }
         result().output_tokens = output;
         result().input_tokens = input;
-        if (chunks > 0) result().tokens_per_chunk = output / chunks;
+        if (chunks > 0) result().tokens_per_chunk = seen / chunks;
         result().output_tokens_per_second = per_second(output);
         result().input_tokens_per_second = per_second(input);
         if (input) result().total_tokens_per_second = per_second(*input + output);
@@ -203,7 +210,9 @@ private:
     }
 
     void peak() {
-        if (run_.duration_seconds < 1) return;
+        // When hidden tokens were made is not known.
+        const bool hidden = std::any_of(successes_.begin(), successes_.end(), [](const auto* record) { return record->hidden_tokens > 0; });
+        if (run_.duration_seconds < 1 || hidden) return;
         const std::vector<Arrived> tokens = arrived();
         double inside = 0;
         double most = 0;
@@ -249,7 +258,7 @@ private:
             };
             keeps(limits.time_to_first_token_seconds, times.first);
             keeps(limits.latency_seconds, times.latency);
-            if (output_tokens_of(*record) > 1) keeps(limits.time_per_output_token_seconds, times.per_token);
+            if (seen_tokens_of(*record) > 1) keeps(limits.time_per_output_token_seconds, times.per_token);
             good += kept && known ? 1 : 0;
             unknown += kept && !known ? 1 : 0;
         }

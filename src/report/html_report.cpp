@@ -306,7 +306,6 @@ private:
         const double size = setup_.problem->feasible.size();
         if (size > static_cast<double>(page_.rows.size()))
             unsure.push_back(fmt::format("What was not tried: {} of {:.3g} configurations were measured.", page_.rows.size(), size));
-        for (const std::string& limit : result_.unknown) unsure.push_back("The limit " + limit + ": no result has that metric.");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = setup_.problem->space.at(name);
             const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";

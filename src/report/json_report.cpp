@@ -176,7 +176,6 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
                 ? OrderedJson{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
                 : OrderedJson(nullptr);
         recommended["keep_default"] = result.keep_default;
-        recommended["unknown_limits"] = result.unknown;
         object["recommended"] = recommended;
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
         object["noise"] = {{"value", view.standings.noise()}, {"repeated_configurations", view.standings.replicated()}};

@@ -460,8 +460,6 @@ private:
                      name, text_of(value));
         }
         not_measured();
-        for (const std::string& limit : result_.unknown)
-            line("- The limit {} could not be judged: the recommended configuration's result does not have that metric.", limit);
         std::size_t suspect = 0;
         std::size_t unsound = 0;
         for (const Trial& trial : view_.trials) {

@@ -45,6 +45,8 @@ std::string line_of(const RequestRecord& record) {
                              {"input_tokens", or_null(record.input_tokens)},
                              {"cached_tokens", or_null(record.cached_tokens)},
                              {"output_tokens", or_null(record.output_tokens)},
+                             {"hidden_tokens", record.hidden_tokens},
+                             {"unread_field", record.unread_field},
                              {"gaps", record.gaps}};
     return object.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
@@ -69,6 +71,8 @@ RequestRecord record_of(const OrderedJson& object) {
     read_optional(object, "input_tokens", record.input_tokens);
     read_optional(object, "cached_tokens", record.cached_tokens);
     read_optional(object, "output_tokens", record.output_tokens);
+    record.hidden_tokens = object.value("hidden_tokens", std::int64_t{0});  // files of earlier versions have none
+    record.unread_field = object.value("unread_field", "");
     object.at("gaps").get_to(record.gaps);
     return record;
 }

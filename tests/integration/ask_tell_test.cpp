@@ -160,9 +160,13 @@ TEST_CASE("ask-tell: what was measured before is told by its configuration, and 
     CHECK(program({{"tell", told}}) == Json{{"told", 0}});
     CHECK(program({{"tell", told}}) == Json{{"told", 2}});
     const Json said = program({{"recommend", true}});
-    CHECK(said["recommended"]["configuration"]["seqs"] == 512);
-    CHECK(said["recommended"]["gain"]["value"] == Approx(0.5));
-    CHECK(said["recommended"]["unknown_limits"] == Json{"wait_seconds <= 2"});
+    CHECK(said["recommended"]["keep_default"] == true);  // how long 512 waits is not known
+    const Json judged{{"configuration", {{"method", "ngram"}, {"guesses", 4}, {"seqs", 512}, {"share", 0.9}}},
+                      {"metrics", {{"total_tokens_per_second", 1500}, {"wait_seconds", 1.5}}}};
+    CHECK(program({{"tell", judged}}) == Json{{"told", 3}});
+    const Json now = program({{"recommend", true}});
+    CHECK(now["recommended"]["configuration"]["seqs"] == 512);
+    CHECK(now["recommended"]["gain"]["value"] == Approx(0.5));
     CHECK(program.process().end() == 0);
 }
 

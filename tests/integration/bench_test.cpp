@@ -138,6 +138,23 @@ TEST_CASE("bench: the answer is no when the result cannot be believed, and mista
     CHECK(bench(good, folder, {"--compare-with", "no-such-file.json"}).err.find("no-such-file.json") != std::string::npos);
 }
 
+TEST_CASE("bench: answers that the server broke off are failures with their reason") {
+    const TemporaryFolder folder;
+    const StreamServer server({.behaviour = parse_behaviour("first=0.002,gap=0.001,abort=3,share=0.3")});
+    const std::vector<std::string> load{"--workload", "random:8x8", "--requests", "20", "--concurrency", "4"};
+    const BenchRun said = bench(server, folder, load);
+    CHECK(said.code == 1);
+    CHECK(said.out.find("Verdict: unsound") != std::string::npos);
+    CHECK(said.out.find(" requests failed: 6 not_finished (abort): the server broke the answer off: finish reason 'abort'") !=
+          std::string::npos);
+    auto as_json = load;
+    as_json.emplace_back("--json");
+    const Json failures = Json::parse(bench(server, folder, as_json).out).at("servetune").at("failures");
+    REQUIRE(failures.size() == 1);
+    CHECK(failures[0].at("kind") == "not_finished (abort)");
+    CHECK(failures[0].at("count") == 6);
+}
+
 TEST_CASE("bench: every option says what it wants in our own words") {
     const StreamServer server;
     const TemporaryFolder folder;

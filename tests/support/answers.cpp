@@ -72,15 +72,21 @@ AnswerWriter::AnswerWriter(const CompletionRequest& request) : request_(request)
     think_open_ = text_open_, think_close_ = text_close_;
     if (request_.chat && (behaviour.reasoning || behaviour.reasoning_content))
         think_open_ = std::string(behaviour.reasoning ? R"("reasoning")" : R"("reasoning_content")") + colon + '"';
-    if (request_.chat && behaviour.tool_calls) {
-        think_open_ = shaped(R"("tool_calls":[{"index":0,"function":{"arguments":")");
-        think_close_ = "\"}}]";
-    }
+    const auto wrapped = [&](bool wanted, const char* open, const char* close) {
+        if (request_.chat && wanted) think_open_ = shaped(open), think_close_ = close;
+    };
+    wrapped(behaviour.tool_calls.has_value(), R"("tool_calls":[{"index":0,"function":{"arguments":")", "\"}}]");
+    wrapped(behaviour.function_call.has_value(), R"("function_call":{"arguments":")", "\"}");
+    wrapped(behaviour.audio.has_value(), R"("audio":{"id":"audio-0","transcript":")", "\"}");
+    wrapped(behaviour.parts.has_value(), R"("content":[{"type":"text","text":")", "\"}]");
+    wrapped(behaviour.unread.has_value(), R"("thoughts":")", "\"");
+    if (behaviour.hidden) hidden_ = *behaviour.hidden < 0 ? request_.tokens / 2 : static_cast<std::int64_t>(*behaviour.hidden);
 }
 
 std::string AnswerWriter::shaped(std::string json) const { return request_.behaviour.spaced_json ? with_spaces(json) : json; }
 
 std::string_view AnswerWriter::finish_reason() const {
+    if (request_.behaviour.abort) return "abort";
     return request_.behaviour.finish_stop || request_.behaviour.fewer ? "stop" : "length";
 }
 
@@ -149,6 +155,11 @@ void AnswerWriter::add_usage(std::int64_t output_tokens) {
         add(R"("cached_tokens")", static_cast<std::int64_t>(*request_.behaviour.cached));
         json += '}';
     }
+    if (hidden_ > 0) {
+        json += spaced ? R"(, "completion_tokens_details": {)" : R"(,"completion_tokens_details":{)";
+        add(R"("reasoning_tokens")", hidden_);
+        json += '}';
+    }
     json += "}}";
 }
 
@@ -178,6 +189,7 @@ void AnswerWriter::add_text(std::int64_t stamp, std::int64_t tokens) {
 }
 
 void AnswerWriter::token(std::string& out, std::int64_t stamp, std::int64_t tokens, std::int64_t so_far) {
+    if (so_far <= hidden_ && so_far < request_.tokens) return;
     const Behaviour& behaviour = request_.behaviour;
     const double thinking = !behaviour.thinking       ? 1e18
                             : *behaviour.thinking < 0 ? std::floor(static_cast<double>(request_.tokens) / 2)

@@ -55,6 +55,7 @@ private:
     bool chunked_ = true;
     bool finished_ = false;
     std::int64_t chunks_ = 0;
+    std::int64_t hidden_ = 0;                    ///< tokens that are counted and not sent
     std::string before_, after_, after_finish_;  ///< of an event: up to the delta, and from it on
     std::string text_open_, text_close_, think_open_, think_close_;
     std::string line_end_;

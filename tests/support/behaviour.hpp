@@ -15,6 +15,7 @@ struct Behaviour {
     std::optional<double> share{};
 
     std::optional<double> reasoning{}, reasoning_content{}, tool_calls{}, thinking{};
+    std::optional<double> function_call{}, audio{}, parts{}, unread{}, hidden{}, abort{};
     std::optional<double> no_role{}, role_early{}, empty_chunks{}, utf8{}, big{};
     std::optional<double> no_usage{}, usage_in_finish{}, continuous_usage{}, cached{};
     std::optional<double> finish_apart{}, finish_stop{}, no_finish{}, fewer{}, no_done{}, plain_words{};
@@ -39,7 +40,7 @@ struct BehaviourWord {
 /// After how many token chunks an answer breaks off when the word has no number.
 inline constexpr double half_of_them = -1;
 
-inline constexpr std::array<BehaviourWord, 58> behaviour_words{{
+inline constexpr std::array<BehaviourWord, 64> behaviour_words{{
     // Timing and length.
     {"first", &Behaviour::first, {}, "seconds from the request to the first token"},
     {"gap", &Behaviour::gap, {}, "seconds between token chunks"},
@@ -50,8 +51,13 @@ inline constexpr std::array<BehaviourWord, 58> behaviour_words{{
     {"reasoning", &Behaviour::reasoning, 1, "token text is in delta.reasoning"},
     {"reasoning_content", &Behaviour::reasoning_content, 1, "token text is in delta.reasoning_content"},
     {"tool_calls", &Behaviour::tool_calls, 1, "token text is in the arguments of a tool call"},
+    {"function_call", &Behaviour::function_call, 1, "token text is in the arguments of delta.function_call"},
+    {"audio", &Behaviour::audio, 1, "token text is in delta.audio.transcript"},
+    {"parts", &Behaviour::parts, 1, "token text is in a list of parts, delta.content[0].text"},
+    {"unread", &Behaviour::unread, 1, "token text is in delta.thoughts, which no interface has"},
+    {"hidden", &Behaviour::hidden, half_of_them, "the first N tokens are counted as reasoning and not sent"},
     {"thinking", &Behaviour::thinking, half_of_them,
-     "only the first N chunks are reasoning (with reasoning or reasoning_content), then content"},
+     "only the first N chunks are reasoning (with reasoning, reasoning_content or unread), then content"},
     {"no_role", &Behaviour::no_role, 1, "no chunk with the role first (chat)"},
     {"role_early", &Behaviour::role_early, 1, "the chunk with the role comes at once, not with the first token"},
     {"empty_chunks", &Behaviour::empty_chunks, 1, "before each token N chunks with empty text"},
@@ -66,6 +72,7 @@ inline constexpr std::array<BehaviourWord, 58> behaviour_words{{
     {"finish_stop", &Behaviour::finish_stop, 1, "the finish reason is 'stop'"},
     {"no_finish", &Behaviour::no_finish, 1, "no finish reason"},
     {"fewer", &Behaviour::fewer, half_of_them, "N tokens fewer than asked for, finish reason 'stop'"},
+    {"abort", &Behaviour::abort, half_of_them, "the answer ends after N tokens, finish reason 'abort'"},
     {"no_done", &Behaviour::no_done, 1, "no data: [DONE]"},
     // How events are written.
     {"crlf", &Behaviour::crlf, 1, "lines of the stream end in CR LF"},

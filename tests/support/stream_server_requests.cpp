@@ -182,6 +182,7 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
         if (const auto asked = body.find(key); asked != body.end() && asked->is_number_integer()) tokens = asked->get<std::int64_t>();
     if (behaviour.tokens) tokens = static_cast<std::int64_t>(*behaviour.tokens);
     if (behaviour.fewer) tokens -= *behaviour.fewer < 0 ? tokens / 2 : static_cast<std::int64_t>(*behaviour.fewer);
+    if (behaviour.abort) tokens = *behaviour.abort < 0 ? tokens / 2 : std::min(tokens, static_cast<std::int64_t>(*behaviour.abort));
     request.tokens = std::max<std::int64_t>(1, tokens);
     request.behaviour = behaviour;
 

@@ -4,6 +4,9 @@
 
 #include "answer_reader.hpp"
 #include "request_body.hpp"
+#include "whole_answer.hpp"
+
+#include "servetune/base/error.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -103,11 +106,110 @@ TEST_CASE("token text is found wherever an engine puts it, the role is none") {
     CHECK(chunks(R"({"role":"assistant","content":""})") == 0);
     CHECK(chunks(R"({"content":null,"tool_calls":[]})") == 0);
     CHECK(chunks(R"({"note":"\"content\":\"x\""})") == 0);
+    CHECK(chunks(R"({"thinking":"x"})") == 1);
+    CHECK(chunks(R"({"refusal":"x"})") == 1);
+    CHECK(chunks(R"({"function_call":{"arguments":"{"}})") == 1);
+    CHECK(chunks(R"({"audio":{"id":"a","transcript":"x"}})") == 1);
+    CHECK(chunks(R"({"audio":{"id":"a","data":"UklGRg=="}})") == 1);
+    CHECK(chunks(R"({"content":[{"type":"text","text":"x"}]})") == 1);
+    CHECK(chunks(R"({"content":[{"type":"thinking","thinking":[{"type":"text","text":"x"}]}]})") == 1);
+    CHECK(chunks(R"({"reasoning_details":[{"type":"reasoning.text","text":"x","format":"f"}]})") == 1);
+    CHECK(chunks(R"({"reasoning_details":[{"type":"reasoning.encrypted","data":"x"}]})") == 0);
+    CHECK(chunks(R"({"content":[],"audio":{"id":"a","expires_at":1},"function_call":null})") == 0);
+    CHECK(chunks(R"({"content":[{"type":"text","text":""}]})") == 0);
+    CHECK(read_parts({event(chat(R"({"content":[{"type":"thinking","thinking":"no"},{"type":"text","text":"yes"}]})"))}).text == "yes");
     const Read completion = read_parts({event(R"({"choices":[{"text":"x","finish_reason":null}],"usage":null})"),
                                         event(R"({"choices":[{"text":"","finish_reason":"length"}])" + usage + "}")});
     CHECK(completion.record.end == RequestEnd::success);
     CHECK(completion.record.chunks == 1);
     CHECK(completion.text == "x");
+}
+
+TEST_CASE("an answer that the server broke off has failed, with the reason") {
+    const std::string token = event(chat(R"({"content":"x"})"));
+    const auto ended = [&](const std::string& reason) { return read_parts({token, event(chat("{}", reason, usage))}).record; };
+    for (const char* whole : {"stop", "length", "tool_calls", "function_call", "eos_token", "stop_sequence", "eos", "end_turn",
+                              "max_tokens", "tool_use", "model_length", "STOP", "MAX_TOKENS", "tool-calls", "COMPLETE"}) {
+        INFO(whole);
+        CHECK(ended('"' + std::string(whole) + '"').end == RequestEnd::success);
+    }
+    for (const char* broken :
+         {"abort", "error", "content_filter", "insufficient_system_resource", "timeout", "cancelled", "refusal", "stopp"}) {
+        INFO(broken);
+        const RequestRecord record = ended('"' + std::string(broken) + '"');
+        CHECK(record.end == RequestEnd::not_finished);
+        CHECK(record.error == "the server broke the answer off: finish reason '" + std::string(broken) + "'");
+        CHECK(record.finish_reason == broken);
+    }
+    CHECK(ended(R"({"type":"abort","message":"out of blocks"})").error == "the server broke the answer off: finish reason 'abort'");
+    CHECK(ended(R"({"type":"length","length":3})").end == RequestEnd::success);
+    // Of several answers to one request the one that was broken off decides, whichever comes last.
+    const auto two = [&](const char* first, const char* second) {
+        return end_of({token, event(chat("{}", first)), event(chat("{}", second, usage))});
+    };
+    CHECK(two(R"("abort")", R"("stop")") == RequestEnd::not_finished);
+    CHECK(two(R"("stop")", R"("abort")") == RequestEnd::not_finished);
+    CHECK(two(R"("stop")", R"("length")") == RequestEnd::success);
+    const std::string body = R"({"choices":[{"message":{"content":"abc"},"finish_reason":"abort"}])" + usage + "}";
+    CHECK(read_parts({body}, {.stream = false}, 200, "application/json").record.end == RequestEnd::not_finished);
+    CHECK_THROWS_AS(text_of_answer(body), IoError);
+    CHECK(text_of_answer(R"({"choices":[{"message":{"reasoning":"a","content":[{"type":"text","text":"b"}]},"finish_reason":"stop"}]})") ==
+          "ab");
+}
+
+TEST_CASE("an answer that the model ended before the tokens asked for is shorter, one that was cut has failed") {
+    const std::string token = event(chat(R"({"content":"x"})"));
+    const auto end = [&](const char* reason, std::int64_t asked) {
+        return read_parts({token, event(chat("{}", reason, usage))}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success,
+                          asked)
+            .record.end;
+    };
+    CHECK(end(R"("stop")", 8) == RequestEnd::success);
+    CHECK(end(R"("eos_token")", 8) == RequestEnd::success);
+    CHECK(end(R"("length")", 3) == RequestEnd::success);
+    CHECK(end(R"("length")", 8) == RequestEnd::wrong_length);  // another limit came first
+    CHECK(end(R"("stop")", 2) == RequestEnd::wrong_length);
+}
+
+TEST_CASE("tokens that are counted and not sent are known as hidden") {
+    const auto hidden = [](const std::vector<std::string>& deltas, const std::string& counts) {
+        std::vector<std::string> parts;
+        for (const std::string& delta : deltas) parts.push_back(event(chat(delta)));
+        parts.push_back(event(chat("{}", R"("stop")", R"(,"usage":{"prompt_tokens":7,)" + counts + "}")));
+        return read_parts(parts).record.hidden_tokens;
+    };
+    const std::string x = R"({"content":"x"})";
+    const std::string r = R"({"reasoning":"x"})";
+    const std::string details = R"("completion_tokens":64,"completion_tokens_details":{"reasoning_tokens":48})";
+    CHECK(hidden({x, x}, details) == 48);
+    CHECK(hidden({x, x}, R"("completion_tokens":64,"reasoning_tokens":48)") == 48);  // SGLang's place
+    CHECK(hidden({x, x}, R"("completion_tokens":64,"completion_tokens_details":{"reasoning_tokens":0})") == 0);
+    CHECK(hidden({x, x}, R"("completion_tokens":64,"completion_tokens_details":null)") == 0);
+    // All of it came.
+    CHECK(hidden({r, r, r, x}, R"("completion_tokens":4,"completion_tokens_details":{"reasoning_tokens":3})") == 0);
+    CHECK(hidden({r, x}, R"("completion_tokens":8,"completion_tokens_details":{"reasoning_tokens":4})") == 0);  // four in each
+    CHECK(hidden({r, r}, details) == 0);  // cut while it thought: how much a chunk holds is not known
+    // A summary of it came.
+    CHECK(hidden({r, r, x, x}, R"("completion_tokens":102,"completion_tokens_details":{"reasoning_tokens":100})") == 98);
+    // Counted beside the answer, not in it.
+    CHECK(hidden({x, x}, R"("completion_tokens":2,"completion_tokens_details":{"reasoning_tokens":48})") == 0);
+    CHECK(hidden({x, x}, R"("completion_tokens":64,"total_tokens":119,"completion_tokens_details":{"reasoning_tokens":48})") == 0);
+}
+
+TEST_CASE("text in a field that is not read is named") {
+    const std::string end = event(chat("{}", R"("stop")", usage));
+    const std::string unread = event(chat(R"({"thoughts":"x"})"));
+    CHECK(read_parts({unread, unread, end}).record.unread_field == "thoughts");
+    CHECK(read_parts({unread, unread, end}).record.chunks == 0);
+    CHECK(read_parts({unread, event(chat(R"({"content":"x"})")), end}).record.unread_field == "thoughts");
+    CHECK(read_parts({event(chat(R"({"blocks":[{"inner":{"words":"x"}}]})")), end}).record.unread_field == "blocks");
+    CHECK(read_parts({event(chat(R"({"role":"assistant","content":"","id":"y"})")), event(chat(R"({"content":"x","note":"y"})")), end})
+              .record.unread_field.empty());
+    // One report among many texts is none of them.
+    std::vector<std::string> parts{event(chat(R"({"queue":"waiting"})"))};
+    parts.insert(parts.end(), 40, event(chat(R"({"content":"x"})")));
+    parts.push_back(end);
+    CHECK(read_parts(parts).record.unread_field.empty());
 }
 
 TEST_CASE("comments, other fields, blanks and byte order marks are no events") {
@@ -137,8 +239,8 @@ TEST_CASE("what is no whole answer is an error of its kind, never a number") {
     CHECK(end_of({event(R"({"object":"unknown"})")}) == RequestEnd::malformed);
     CHECK(end_of({event(R"({"choices":[1]})")}) == RequestEnd::malformed);
     CHECK(end_of({"data: " + std::string(65U << 20U, 'x')}) == RequestEnd::malformed);
-    CHECK(read_parts({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 4).record.error ==
-          "asked for 4 tokens to the end, got 3 (stop)");
+    CHECK(read_parts({token, last}, {.exact_length = true}, 200, "text/event-stream", RequestEnd::success, 2).record.error ==
+          "asked for 2 tokens to the end, got 3 (stop)");
     CHECK(read_parts({token}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
     CHECK(read_parts({token, last}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::reset);
     CHECK(read_parts({token, last, "data: [DONE]\n\n"}, {}, 200, "text/event-stream", RequestEnd::reset).record.end == RequestEnd::success);

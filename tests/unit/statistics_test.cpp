@@ -2,6 +2,7 @@
 #include "support/test.hpp"
 
 #include "servetune/base/rng.hpp"
+#include "servetune/load/failed_requests.hpp"
 #include "servetune/load/statistics.hpp"
 
 #include <algorithm>
@@ -155,6 +156,39 @@ TEST_CASE("what is not known is absent, and said") {
     what.limits.latency_seconds = 1.5;
     CHECK(statistics_of(run_of({success(0, 0, 1, {}, 10, 1)}, 2), what).result.goodput_requests_per_second == 0.5);
     CHECK_FALSE(statistics_of(run_of({success(0, 0, 0.5, {}, 10, 1)}, 0.5), what).result.peak_output_tokens_per_second);
+}
+
+TEST_CASE("hidden tokens are no part of the time per token, and answers in an unread field have no times") {
+    // 48 of 64 tokens are kept; the other 16 come every 10 ms from 0.53 s on.
+    RequestRecord record = success(0, 0, 0.53, std::vector<float>(15, 0.01F), 10, 64);
+    record.hidden_tokens = 48;
+    const LoadStatistics hidden = statistics_of(run_of({record, record}, 1), asked(2));
+    CHECK(*hidden.result.time_per_output_token.mean == Approx(0.01));
+    CHECK(*hidden.result.time_to_first_token.mean == Approx(0.53));
+    CHECK(hidden.result.output_tokens == 128.0);
+    CHECK(hidden.result.tokens_per_chunk == 1.0);
+    CHECK_FALSE(hidden.result.peak_output_tokens_per_second);  // when the hidden ones were made is not known
+    RequestRecord unread = success(0, 0, 0.5, {0.1F, 0.1F}, 10, 30);
+    unread.unread_field = "thoughts";
+    const LoadStatistics none = statistics_of(run_of({unread}, 1), asked(1));
+    CHECK_FALSE(none.result.time_to_first_token.mean);
+    CHECK_FALSE(none.result.time_per_output_token.mean);
+    CHECK_FALSE(none.result.inter_token_latency.mean);
+    CHECK_FALSE(none.result.latency.mean);
+    CHECK(none.result.output_tokens == 30.0);
+}
+
+TEST_CASE("failed requests are counted by kind, answers that were broken off by their reason") {
+    std::vector<RequestRecord> records{success(0, 0, 1, {}, 10, 5), failed(RequestEnd::not_finished, 0, 1),
+                                       failed(RequestEnd::not_finished, 0, 1), failed(RequestEnd::not_finished, 0, 1),
+                                       failed(RequestEnd::stalled, 0, 1)};
+    records[1].finish_reason = records[3].finish_reason = "abort";
+    records[2].finish_reason = "content_filter";
+    records[1].error = "first";
+    records[4].error = "no byte";
+    CHECK(failed_requests_text(records) ==
+          "4 of 5 requests failed: 1 stalled: no byte; 2 not_finished (abort): first; 1 not_finished (content_filter): ");
+    CHECK(failed_requests_text({records.data(), 1}).empty());
 }
 
 TEST_CASE("intervals of positive quantities are positive, and too wide ones are a note") {

@@ -90,21 +90,26 @@ TEST_CASE("the probability to be the best: equal ones share it, two have a close
 TEST_CASE("standings: what passes, what is refused and why, whatever the order of telling") {
     Objective objective;
     objective.limits = {Limit::parse("success_ratio >= 0.99"), Limit::parse("latency_p99_seconds <= 2")};
-    Measurement survivors = token_rate(15059.89);
+    const auto rate = [](double value) {
+        Measurement measurement = token_rate(value);
+        measurement.metrics["success_ratio"] = {1};
+        measurement.metrics["latency_p99_seconds"] = {1.5};
+        return measurement;
+    };
+    Measurement survivors = rate(15059.89);
     survivors.metrics["success_ratio"] = {0.514};
-    Measurement impossible = token_rate(99999);
+    Measurement impossible = rate(99999);
     impossible.validity = {Verdict::unsound, {{"physics"}}};
     std::vector<Trial> history{
-        told(0, 1, token_rate(100)), told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
-        told(3, 4, impossible),      told(4, 5, Measurement{}), told(5, 1, token_rate(104)),
-        told(6, 6, token_rate(-1))};
+        told(0, 1, rate(100)),  told(1, 2, survivors),     told(2, 3, Failure{FailureKind::out_of_memory, "no room"}),
+        told(3, 4, impossible), told(4, 5, Measurement{}), told(5, 1, rate(104)),
+        told(6, 6, rate(-1))};
     for (int round = 0; round < 2; ++round) {
         const Standings standings(history, objective, {});
         REQUIRE(standings.all().size() == 6);
         CHECK(standings.all()[0].passes());
         CHECK(standings.all()[0].estimate().mean == 102);
         CHECK(standings.all()[0].estimate().replicates == 2);
-        CHECK(standings.all()[0].unknown == std::vector<std::string>{"success_ratio >= 0.99", "latency_p99_seconds <= 2"});
         CHECK(standings.all()[1].refused == "limit success_ratio >= 0.99 broken: 0.514");
         CHECK(standings.all()[2].refused == "out_of_memory: no room");
         CHECK(standings.all()[3].refused == "unsound measurement: physics");
@@ -116,6 +121,48 @@ TEST_CASE("standings: what passes, what is refused and why, whatever the order o
     Decision trusting;
     trusting.enforce_audit = false;
     CHECK(Standings(history, objective, trusting).best()->estimate().mean == 99999);
+}
+
+TEST_CASE("standings: a limit that could not be judged does not pass") {
+    Objective objective;
+    objective.limits = {Limit::parse("time_to_first_token_p95_seconds <= 0.1")};
+    const auto with = [](double rate, std::vector<std::pair<std::string, double>> more) {
+        Measurement measurement = token_rate(rate);
+        for (const auto& [name, value] : more) measurement.metrics[name] = {value};
+        return measurement;
+    };
+    const std::string first = "time_to_first_token_p95_seconds";
+    const auto refused = [&](const Measurement& measurement, const std::vector<Measurement>& others = {}) {
+        std::vector<Trial> history{told(0, 1, measurement)};
+        for (const Measurement& other : others) history.push_back(told(history.size(), static_cast<int>(history.size()) + 1, other));
+        return Standings(history, objective, {}).all()[0].refused;
+    };
+    const std::string unjudged = "limit " + first + " <= 100 ms cannot be judged: the result has no " + first;
+    CHECK(refused(with(100, {{first, 0.05}})).empty());
+    CHECK(refused(with(100, {})) == unjudged);
+    CHECK(refused(with(100, {}), {with(90, {{first, 0.05}})}) == unjudged);
+    // One of several measurements is enough: which of them is right is not known.
+    const std::vector<Trial> twice{told(0, 1, with(100, {{first, 0.05}})), told(1, 1, with(100, {}))};
+    CHECK(Standings(twice, objective, {}).all()[0].refused == unjudged);
+
+    // On one of two workloads: refused where another measurement has it there.
+    const auto two = [&](std::vector<std::pair<std::string, double>> more) {
+        more.insert(more.end(), {{"total_tokens_per_second@a", 100}, {"total_tokens_per_second@b", 100}, {first + "@a", 0.05}});
+        return with(100, more);
+    };
+    const Measurement whole = two({{first + "@b", 0.05}, {first, 0.05}});
+    CHECK(refused(whole, {two({})}).empty());
+    CHECK(refused(two({}), {whole}) == unjudged + "@b");
+    CHECK(refused(two({})).empty());  // as answers of one token have no time per token
+    CHECK(refused(two({{first + "@b", 0.2}})).find("broken") != std::string::npos);
+
+    // What the audit refuses, and what was ended early, is refused for that.
+    Measurement unsound = with(100, {});
+    unsound.validity = {Verdict::unsound, {{"unseen"}}};
+    CHECK(refused(unsound) == "unsound measurement: unseen");
+    Measurement lost = with(100, {});
+    lost.validity = {Verdict::suspect, {{"given_up"}}};
+    CHECK(refused(lost).find("ended early") != std::string::npos);
 }
 
 TEST_CASE("standings: a failure that was not its own takes nothing from what is known, unsound repeats do where they are as many") {

@@ -32,7 +32,9 @@ struct AuditContext {
     bool rate_is_chosen = false;                        ///< it is what is searched: that a server keeps up with it is no finding
     bool rate_is_the_point = false;                     ///< times at that rate are compared, not throughputs: then that is a note
     std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
-    std::optional<double> asked_output_tokens{};        ///< mean, where the server refused `ignore_eos`: answers may be shorter
+    std::optional<double> asked_output_tokens{};        ///< mean, where the server refused or ignored `ignore_eos`
+    double hidden_output_tokens = 0;                    ///< of the output tokens: counted, and their text not sent
+    std::string failures{};                             ///< how requests failed, for a person; empty: not known, or none
     bool tokens_are_estimated = false;                  ///< the server did not count the tokens of its answers
     std::optional<double> mean_input_tokens{};          ///< of the data set's prompts
     std::optional<bool> prefix_cache_intended{};        ///< may prompts be answered from a cache of earlier ones

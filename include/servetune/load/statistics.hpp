@@ -62,13 +62,14 @@ struct LoadStatistics {
 /// - Times: mean, population standard deviation, percentiles by linear interpolation at q (n - 1) (numpy's default).
 ///   Latency ends with the last token. Time per output token is (latency - time to first token) / (tokens - 1) of each
 ///   request, unweighted, of those with two tokens or more that came in two pieces or more: of one piece it cannot be
-///   known. Inter-token latency pools the gaps between pieces of all requests.
+///   known. Inter-token latency pools the gaps between pieces of all requests. Tokens are those whose text came: not
+///   `hidden_tokens`. Answers with an `unread_field` have no times.
 /// - Output tokens are the server's count. Where it gives none they are estimated, and a note says how: each piece is a
 ///   token, unless the texts say that pieces hold several (1.5 times as many tokens by `estimated_tokens` or more):
 ///   then the texts count. The rule is the same for all answers of a run. Input tokens that the server does not count
 ///   are those planned; absent where one success has neither.
 /// - Peak output tokens per second: the most in any window of one second, each piece holding tokens / pieces of its
-///   request; absent in runs of less than a second.
+///   request; absent in runs of less than a second, and where tokens are hidden.
 /// - Concurrency: requests between sent and done, failures included: its integral / duration, and its largest value.
 ///
 /// Intervals are given where requests are a sample of something that stays: an open loop of constant rate, a closed

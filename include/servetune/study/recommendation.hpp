@@ -67,10 +67,9 @@ struct Recommendation {
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
     /// or nothing can be concluded.
     std::optional<Gain> given_away{};
-    double p_best = 0;                   ///< probability that `recommended` is truly the best of all passing ones
-    std::vector<Configuration> tied{};   ///< other passing ones whose 95 % interval against `recommended` holds 0
-    std::vector<std::string> unknown{};  ///< limits that could not be judged on `recommended`
-    std::vector<FrontPoint> front{};     ///< where there are several goals; the best in the leading one first
+    double p_best = 0;                  ///< probability that `recommended` is truly the best of all passing ones
+    std::vector<Configuration> tied{};  ///< other passing ones whose 95 % interval against `recommended` holds 0
+    std::vector<FrontPoint> front{};    ///< where there are several goals; the best in the leading one first
 };
 
 /// How many parameters `configuration` sets away from the default configuration; what its command has more than the
@@ -96,9 +95,12 @@ inline bool only_unsound(const Standing& standing, const Problem& problem) {
         if (const Failure* failure = trial->failure()) return !teaches(failure->kind);
         const Measurement* measurement = trial->measurement();
         if (measurement == nullptr) return false;
-        believed += problem.decision.believes(*measurement) ? 1 : 0;
-        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(),
-                            [&](const Limit& limit) { return limit.holds(measurement->metrics) == false; });
+        const bool is_believed = problem.decision.believes(*measurement);
+        believed += is_believed ? 1 : 0;
+        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(), [&](const Limit& limit) {
+            const auto holds = limit.holds(measurement->metrics);
+            return holds == false || (is_believed && !holds);
+        });
     };
     return standing.told() && !standing.pending() && !standing.passes() &&
            std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.measured();
@@ -264,7 +266,6 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     result.keep_default = smallest == base;
     result.conclusion = result.keep_default ? Conclusion::keep_default : Conclusion::recommended;
     if (best != smallest && !only_with_cached_weights(*best)) result.given_away = judged_gain(problem, standings, *best, *smallest);
-    result.unknown = smallest->unknown;
     if (result.default_passes) result.gain = judged_gain(problem, standings, *smallest, *base);
     std::vector<Estimate> estimates;
     std::size_t mine = 0;

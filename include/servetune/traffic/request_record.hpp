@@ -33,12 +33,13 @@ enum class RequestEnd {
     truncated,      ///< the stream ended without a finish reason
     error_event,    ///< 200, and then an error inside the answer
     malformed,      ///< what came is not what this API sends
+    not_finished,   ///< the server broke the answer off: finish reason abort, error, content_filter, one not known
     no_usage,       ///< no token count where one was asked for
-    wrong_length,   ///< other than the tokens asked for although end-of-sequence was to be ignored
+    wrong_length,   ///< end-of-sequence was to be ignored; more tokens than asked for, or the limit came earlier
     cancelled       ///< the run was stopped
 };
 
-inline constexpr std::array<std::pair<RequestEnd, std::string_view>, 12> request_ends{{
+inline constexpr std::array<std::pair<RequestEnd, std::string_view>, 13> request_ends{{
     {RequestEnd::success, "success"},
     {RequestEnd::not_connected, "not_connected"},
     {RequestEnd::http_error, "http_error"},
@@ -48,6 +49,7 @@ inline constexpr std::array<std::pair<RequestEnd, std::string_view>, 12> request
     {RequestEnd::truncated, "truncated"},
     {RequestEnd::error_event, "error_event"},
     {RequestEnd::malformed, "malformed"},
+    {RequestEnd::not_finished, "not_finished"},
     {RequestEnd::no_usage, "no_usage"},
     {RequestEnd::wrong_length, "wrong_length"},
     {RequestEnd::cancelled, "cancelled"},
@@ -73,6 +75,8 @@ struct RequestRecord {
     std::optional<std::int64_t> input_tokens{};   ///< as the server counted (`usage`)
     std::optional<std::int64_t> cached_tokens{};  ///< of these, from its prefix cache, where it says so
     std::optional<std::int64_t> output_tokens{};  ///< as the server counted; absent where it does not count
+    std::int64_t hidden_tokens = 0;               ///< of these, whose text did not come: reasoning that the server keeps
+    std::string unread_field{};                   ///< a field of the answer that has text and is not read; empty: none
     std::optional<double> estimated_tokens{};     ///< of the answer's text, where the server was not asked to count and does not
 
     [[nodiscard]] bool succeeded() const { return end == RequestEnd::success; }

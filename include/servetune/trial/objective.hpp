@@ -35,7 +35,7 @@ struct Limit {
     [[nodiscard]] std::string text() const { return metric + (at_least ? " >= " : " <= ") + text_of(bound); }
 
     [[nodiscard]] bool keeps(double value) const { return at_least ? value >= bound : value <= bound; }
-    /// Nothing when the metric is absent: then the limit neither passes nor fails.
+    /// Nothing when the metric is absent: whether the limit holds is not known, and an outcome does not pass.
     [[nodiscard]] std::optional<bool> holds(const Metrics& metrics) const {
         std::optional<bool> result;
         for (const auto& [workload, value] : figures(metrics)) result = keeps(value) && result.value_or(true);
@@ -62,6 +62,12 @@ struct Limit {
     [[nodiscard]] std::string readable() const {
         const bool milliseconds = shown_in_milliseconds(metric);
         return metric + (at_least ? " >= " : " <= ") + short_number_text(milliseconds ? bound * 1e3 : bound) + (milliseconds ? " ms" : "");
+    }
+    /// Why an outcome without the metric is refused: `limit M <= 2000 ms cannot be judged: the result has no M`.
+    /// `workload`: of this one's figures.
+    [[nodiscard]] std::string unjudged_text(std::string_view workload = {}) const {
+        return "limit " + readable() + " cannot be judged: the result has no " + metric +
+               (workload.empty() ? "" : "@" + std::string(workload));
     }
     /// Why an outcome is refused: `limit M <= 2000 ms broken: 2431.07 ms on long`. Empty: the limit is kept, or cannot
     /// be judged.

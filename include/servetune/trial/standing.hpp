@@ -29,10 +29,9 @@ struct GoalFigures {
 /// What the told trials of one configuration say together.
 struct Standing {
     Configuration configuration;
-    std::vector<const Trial*> trials;    ///< told and pending, by id
-    std::vector<GoalFigures> goals{};    ///< one for each goal of the objective, in its order
-    std::string refused{};               ///< why it cannot win; empty: it can
-    std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
+    std::vector<const Trial*> trials;  ///< told and pending, by id
+    std::vector<GoalFigures> goals{};  ///< one for each goal of the objective, in its order
+    std::string refused{};             ///< why it cannot win; empty: it can
     /// ln of what the workload that loses most keeps of the default's figure, over what `Decision::never_worse_than`
     /// allows: above 0 it is allowed. Nothing: no such rule, or nothing to compare.
     std::optional<double> guard_margin{};
@@ -48,7 +47,7 @@ struct Standing {
     [[nodiscard]] const GoalFigures& leading() const { return goals.front(); }
     /// Of the leading goal.
     [[nodiscard]] const Estimate& estimate() const { return leading().estimate; }
-    /// May win: measured, no failure, no limit broken, not unsound where the audit is enforced.
+    /// May win: measured, no failure, every limit known to hold, not unsound where the audit is enforced.
     [[nodiscard]] bool passes() const { return measured() > 0 && refused.empty(); }
 };
 

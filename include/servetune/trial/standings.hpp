@@ -9,6 +9,7 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -76,7 +77,11 @@ private:
         const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(checks));
         return {sum / n, std::sqrt(noise * noise / n + unknown), static_cast<std::size_t>(n)};
     }
-    static void judge(Standing& standing, const Objective& objective, const Decision& decision);
+    /// Of each limit the workloads on which some measurement has its figure.
+    using Judged = std::vector<std::set<std::string>>;
+    static Judged judged_anywhere(const std::vector<Standing>& standings, const Objective& objective);
+    static void judge(Standing& standing, const Objective& objective, const Decision& decision, const Judged& judged);
+    static std::string broken_limit(const Measurement& measurement, const Objective& objective, const Judged& judged);
     void guard(const Decision& decision);
     /// ln of goal k in each workload, more is better: the mean of what is believed, without drift.
     [[nodiscard]] std::map<std::string, double> by_workload(const Standing& standing, std::size_t k, const Decision& decision) const;
@@ -115,7 +120,8 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     };
     for (Standing& standing : standings_)
         if (std::any_of(standing.trials.begin(), standing.trials.end(), cold)) std::erase_if(standing.trials, with_cache);
-    for (Standing& standing : standings_) judge(standing, objective, decision);
+    const Judged judged = judged_anywhere(standings_, objective);
+    for (Standing& standing : standings_) judge(standing, objective, decision, judged);
     for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
         if (!usual || standings_[i].configuration == *usual) usual_ = i;
     if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective, usual_);
@@ -194,10 +200,39 @@ inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
             standing.goals[k].values[i] *= std::exp(-drift.offset(standing.goals[k].places[i]));
 }
 
+inline Standings::Judged Standings::judged_anywhere(const std::vector<Standing>& standings, const Objective& objective) {
+    Judged result(objective.limits.size());
+    for (const Standing& standing : standings)
+        for (const Trial* trial : standing.trials)
+            if (const Measurement* measurement = trial->measurement())
+                for (std::size_t i = 0; i < objective.limits.size(); ++i)
+                    for (const auto& [workload, value] : objective.limits[i].figures(measurement->metrics)) result[i].insert(workload);
+    return result;
+}
+
+/// Why the limits refuse a measurement; empty: all hold. One whose figure is missing does not hold. Of several workloads
+/// a figure may be missing where no measurement has it: answers of one token have no time per token.
+inline std::string Standings::broken_limit(const Measurement& measurement, const Objective& objective, const Judged& judged) {
+    std::string reason;
+    for (std::size_t i = 0; i < objective.limits.size(); ++i) {
+        const Limit& limit = objective.limits[i];
+        const auto holds = limit.holds(measurement.metrics);
+        if (holds == false) reason = limit.broken_text(measurement.metrics);
+        if (measurement.validity.ended_early()) continue;  // its limits were never judged
+        if (!holds) reason = limit.unjudged_text();
+        if (holds != true || limit.metric.find('@') != std::string::npos) continue;
+        for (const std::string& workload : judged[i]) {
+            const bool measured = measurement.metrics.contains(objective.leading().metric + "@" + workload);
+            if (measured && !measurement.metrics.contains(limit.metric + "@" + workload)) reason = limit.unjudged_text(workload);
+        }
+    }
+    return reason;
+}
+
 /// A measurement counts where it has every goal: half of one says nothing of a front. A failure that was not its own
 /// takes nothing from what else is known of a configuration; one that was measured as often unsoundly as soundly cannot
 /// win.
-inline void Standings::judge(Standing& standing, const Objective& objective, const Decision& decision) {
+inline void Standings::judge(Standing& standing, const Objective& objective, const Decision& decision, const Judged& judged) {
     std::string not_its_own;
     std::string not_believed;
     std::size_t unbelieved = 0;
@@ -243,12 +278,7 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
             figures.runs.push_back(static_cast<double>(std::max<std::size_t>(metric.replicates, 1)));
             figures.within += Spread::of(metric);
         }
-        for (const Limit& limit : objective.limits) {
-            const auto holds = limit.holds(measurement->metrics);
-            if (holds == false) standing.refused = limit.broken_text(measurement->metrics);
-            if (!holds && std::find(standing.unknown.begin(), standing.unknown.end(), limit.text()) == standing.unknown.end())
-                standing.unknown.push_back(limit.text());
-        }
+        if (std::string reason = broken_limit(*measurement, objective, judged); !reason.empty()) standing.refused = std::move(reason);
     }
     if (!standing.refused.empty()) return;
     if (ended_early) {

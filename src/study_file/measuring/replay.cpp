@@ -40,10 +40,15 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
             for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
     const std::vector<std::string> known(metrics.begin(), metrics.end());
-    for (const Goal& goal : file.objective.goals)
-        if (!metrics.contains(goal.metric))
-            throw ParseError(file.file.string() + ": 'objective': " + table.source + " has no metric '" + goal.metric +
-                             "'; it has: " + listed(nearest_first(goal.metric, known)));
+    const bool has_workloads = !table.rows.front().workload.empty();
+    const auto check = [&](const char* key, const std::string& metric) {
+        const std::string of_any = has_workloads ? metric.substr(0, metric.find('@')) : metric;
+        if (!metrics.contains(of_any))
+            throw ParseError(file.file.string() + ": '" + key + "': " + table.source + " has no metric '" + metric +
+                             "'; it has: " + listed(nearest_first(metric, known)));
+    };
+    for (const Goal& goal : file.objective.goals) check("objective", goal.metric);
+    for (const Limit& limit : file.objective.limits) check("objective.limits", limit.metric);  // no row could keep it
 }
 
 MeasuringChoice read_replay(const Yaml& node) {
