@@ -129,9 +129,10 @@ FailureKind failure_kind_in(const OrderedJson& value) {
                      listed(value.is_string() ? nearest_first(value.get<std::string>(), known) : known, failure_kinds.size()));
 }
 
-/// Gains are ratios: a result without all goals, each above 0, teaches nothing.
-void check_goals(const Metrics& metrics, const Objective& objective) {
-    for (const Goal& goal : objective.goals) {
+/// A result without all goals teaches nothing, and a rate or a time is above 0.
+void check_goals(const Metrics& metrics, const Problem& problem) {
+    const bool as_ratio = problem.objective.over == Objective::Over::worst || problem.decision.never_worse_than;
+    for (const Goal& goal : problem.objective.goals) {
         const auto found = metrics.find(goal.metric);
         if (found == metrics.end()) {
             std::vector<std::string> names;
@@ -139,25 +140,26 @@ void check_goals(const Metrics& metrics, const Objective& objective) {
             throw ParseError("the objective's metric '" + goal.metric +
                              "' is missing; told are: " + (names.empty() ? "none" : listed(nearest_first(goal.metric, names))));
         }
-        if (!(found->second.value > 0))
+        if (!goal.why_unusable(metrics, as_ratio).empty())
             throw ParseError(
                 fmt::format("the objective's metric '{}' is above 0, got {}; one that is not is told as {{\"failed\": \"invalid_result\"}}",
                             goal.metric, text_of(found->second.value)));
     }
 }
 
-Outcome outcome_in(const OrderedJson& told, const Objective& objective) {
+Outcome outcome_in(const OrderedJson& told, const Problem& problem) {
+    const std::string& leading = problem.objective.leading().metric;
     const std::string kind = one_of(told, "'tell'", {"metrics", "value", "failed"});
     if (told.contains("message") && kind != "failed") throw ParseError("'message' goes with 'failed'");
     if (kind == "failed")
         return Failure{failure_kind_in(told["failed"]), told.contains("message") ? text_in(told["message"], "'message'") : ""};
     Measurement result;
-    if (kind == "value") result.metrics[objective.leading().metric] = metric_in(told["value"], objective.leading().metric);
+    if (kind == "value") result.metrics[leading] = metric_in(told["value"], leading);
     else {
         if (!told["metrics"].is_object()) throw ParseError("'metrics' is a JSON object, name -> number, got " + shown(told["metrics"]));
         for (const auto& [name, value] : told["metrics"].items()) result.metrics[name] = metric_in(value, name);
     }
-    check_goals(result.metrics, objective);
+    check_goals(result.metrics, problem);
     return result;
 }
 
@@ -194,7 +196,9 @@ private:
     OrderedJson tell(const OrderedJson& told) {
         check_keys(told, "'tell'", {"trial", "configuration", "metrics", "value", "failed", "message"});
         const std::string which = one_of(told, "'tell'", {"trial", "configuration"});
-        Outcome outcome = outcome_in(told, setup_.file.objective);
+        Outcome outcome = outcome_in(told, *setup_.problem);
+        if (const std::string missing = missing_metric(*setup_.problem, study_.trials(), Trial{}, outcome); !missing.empty())
+            throw ParseError(missing);
         std::uint64_t id = 0;
         if (which == "configuration") id = trial_of(configuration_in(told["configuration"], setup_.problem->space));
         else {
@@ -224,7 +228,7 @@ private:
         const OrderedJson whole = OrderedJson::parse(json_report(setup_, study_.trials(), "", false));
         OrderedJson result;
         for (const char* key : {"verdict", "headline", "reason", "advice", "trials", "default", "recommended", "best_observed",
-                                "given_away", "not_distinguishable", "goals", "front"})
+                                "given_away", "not_distinguishable", "compared_by", "closest", "goals", "front"})
             if (whole.contains(key)) result[key] = whole[key];
         return result;
     }

@@ -90,7 +90,7 @@ struct Side {
             if (!present || !(value->second.value > 0) || !of->setup.problem->decision.believes(*measurement)) {
                 unreliable += here(trial);
                 why_unreliable = !present                     ? "the result has no " + objective.leading().metric
-                                 : !(value->second.value > 0) ? objective.leading().metric + " is not above 0"
+                                 : !(value->second.value > 0) ? objective.leading().metric + " is not above 0, and ratios are compared"
                                                               : "the audit refuses it";
                 continue;
             }

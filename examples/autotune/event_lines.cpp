@@ -32,7 +32,10 @@ void put_line(OrderedJson event) {
     (void)std::fflush(stdout);
 }
 
-OrderedJson gain_object(const Gain& gain) { return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; }
+OrderedJson gain_object(const Gain& gain) {
+    const FigureScale& scale = gain.scale;
+    return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
+}
 
 }  // namespace
 

@@ -92,8 +92,8 @@ std::string best_text(const StudySetup& setup, const std::vector<Trial>& trials)
     const Standing* base = standings.find(problem.space.default_configuration());
     if (base == nullptr || !base->passes() || base == best) return text;
     const Gain gain = judged_gain(problem, standings, *best, *base);
-    return fmt::format("{}, {} over the default (95 % interval {} to {})", text, percent(gain.value), percent(gain.low),
-                       percent(gain.high));
+    return fmt::format("{}, {} over the default (95 % interval {} to {})", text, gain_text(gain.value, gain.scale),
+                       gain_text(gain.low, gain.scale), gain_text(gain.high, gain.scale));
 }
 
 }  // namespace
@@ -161,6 +161,7 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     if (base == nullptr || !base->passes()) return out;
     family("default", "The same of the default.");
     sample("default", metric, base->estimate().mean);
+    if (!standings.scale().ratios()) return out;  // a difference is no ratio
     const Gain gain = base == best ? Gain{} : judged_gain(problem, standings, *best, *base);
     family("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.");
     sample("gain_ratio", "bound=\"value\"", gain.value);

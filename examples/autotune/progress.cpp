@@ -141,7 +141,10 @@ std::string Progress::gain_of(const Trial& trial, double figure, const Standings
         if (at == figures.places.end()) return "";
         figure = figures.values[static_cast<std::size_t>(at - figures.places.begin())];
     }
-    return " (" + percent(objective.leading().gain(figure, base->estimate().mean)) + (worst ? " in the worst workload)" : ")");
+    const FigureScale& scale = standings.scale();
+    const auto gain = stated_gain(objective.leading(), scale, figure, base->estimate().mean);
+    if (!gain) return "";
+    return " (" + stated_text(*gain, scale) + (worst ? " in the worst workload)" : ")");
 }
 
 void Progress::keep_best(const Standings& standings) {
@@ -153,11 +156,12 @@ void Progress::keep_best(const Standings& standings) {
     const Standing* base = standings.find(problem.space.default_configuration());
     incumbent_ = "best " + figure_text(problem.objective.leading().metric, best->estimate().mean);
     if (base == nullptr || !base->passes()) return;
-    incumbent_ += " (" + percent(problem.objective.leading().gain(best->estimate().mean, base->estimate().mean)) +
+    const auto stated = stated_gain(problem.objective.leading(), standings.scale(), best->estimate().mean, base->estimate().mean);
+    incumbent_ += " (" + (stated ? stated_text(*stated, standings.scale()) : std::string("?")) +
                   (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
     if (best == base) return;
     const Gain gain = judged_gain(problem, standings, *best, *base);
-    interval_ = "95 % " + percent(gain.low) + " to " + percent(gain.high);
+    interval_ = "95 % " + gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {

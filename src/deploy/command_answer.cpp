@@ -171,40 +171,26 @@ Failure read_failure(const Json& object) {
     return {*known, message.empty() ? "the program says " + kind + " and no more" : message};
 }
 
-void require_goal(const Metrics& metrics, const std::string& goal) {
-    const auto found = metrics.find(goal);
-    if (found == metrics.end()) {
-        std::vector<std::string> names;
-        for (const auto& [name, metric] : metrics) names.push_back(name);
-        throw ParseError("the objective's metric '" + goal + "' is missing; it printed " +
-                         (names.empty() ? "none" : listed(nearest_first(goal, names))));
-    }
-    if (!(found->second.value > 0))
-        throw ParseError("the objective's metric '" + goal + "' is " + text_of(found->second.value) +
-                         "; it must be above 0, because gains are ratios");
-}
-
-Measurement read_measurement(const Json& answer, const std::vector<std::string>& goals) {
+Measurement read_measurement(const Json& answer) {
     const Json& metrics = answer.at("metrics");
     if (!metrics.is_object()) throw ParseError("'metrics' must be a JSON object, got " + excerpt(metrics.dump()));
     Measurement result;
     for (const auto& [name, value] : metrics.items())
         if (const auto metric = read_metric(name, value)) result.metrics[name] = *metric;
-    for (const std::string& goal : goals) require_goal(result.metrics, goal);
     if (const auto validity = answer.find("validity"); validity != answer.end()) result.validity = read_validity(*validity);
     return result;
 }
 
 }  // namespace
 
-CommandAnswer read_command_answer(std::string_view printed, const std::vector<std::string>& goals) {
+CommandAnswer read_command_answer(std::string_view printed) {
     try {
         const Json answer = object_in(printed);
         check_keys(answer, "its answer", {"metrics", "validity", "failure"});
         if (answer.contains("failure") == answer.contains("metrics"))
             throw ParseError("its answer must have either 'metrics' or 'failure'; it is " + excerpt(answer.dump()));
         if (answer.contains("failure")) return {read_failure(answer.at("failure")), true};
-        return {read_measurement(answer, goals)};
+        return {read_measurement(answer)};
     } catch (const ParseError& error) {
         return {Failure{FailureKind::invalid_result, error.what()}};
     }

@@ -3,9 +3,7 @@
 
 #include "servetune/trial/outcome.hpp"
 
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace servetune {
 
@@ -15,7 +13,7 @@ struct CommandAnswer {
     bool says_failure = false;  ///< the failure is the program's own word
 };
 
-/// `goals`: the metrics that must be there, each above 0. Never throws.
-CommandAnswer read_command_answer(std::string_view printed, const std::vector<std::string>& goals);
+/// Never throws.
+CommandAnswer read_command_answer(std::string_view printed);
 
 }  // namespace servetune

@@ -169,7 +169,7 @@ private:
 
     /// What a program that has ended by itself says.
     [[nodiscard]] Outcome told(const Process& process, int exit_code) const {
-        CommandAnswer answer = read_command_answer(process.answer(), o_.goals);
+        CommandAnswer answer = read_command_answer(process.answer());
         if (exit_code != 0 && !answer.says_failure) return failed(FailureKind::other, exit_text(exit_code) + last_words(process));
         auto* failure = std::get_if<Failure>(&answer.outcome);
         if (failure != nullptr && failure->kind == FailureKind::infrastructure) fail(failure->message + " (so says the program itself)");

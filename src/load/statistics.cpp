@@ -162,24 +162,35 @@ private:
                  " answers came in one piece: their first token is the whole answer, their time per output token is not known");
     }
 
+    /// What a total would vary by with other requests of this kind, sqrt(n) s: whether two runs did the same work.
+    void add_error_of_total(const std::string& name, const std::vector<double>& lengths) {
+        const auto n = static_cast<double>(lengths.size());
+        if (n > 1) statistics_.standard_errors[name] = std::sqrt(n * squares_of(lengths, mean_of(lengths)) / (n - 1));
+    }
+
     void tokens() {
         double output = 0;
         double seen = 0;
         double chunks = 0;
         std::size_t uncounted = 0, planned = 0;
         std::optional<double> input = 0;
+        std::vector<double> inputs, outputs;
         for (const RequestRecord* record : successes_) {
-            output += output_tokens_of(*record);
+            outputs.push_back(output_tokens_of(*record));
+            output += outputs.back();
             seen += seen_tokens_of(*record);
             chunks += record->chunks;
             uncounted += record->output_tokens ? 0 : 1;
             const std::optional<double> prompt = input_tokens_of(*record);
             planned += prompt && !record->input_tokens ? 1 : 0;
+            inputs.push_back(prompt.value_or(0));
             if (!prompt) input.reset();
             else if (input) *input += *prompt;
         }
         result().output_tokens = output;
         result().input_tokens = input;
+        add_error_of_total("output_tokens", outputs);
+        if (input) add_error_of_total("input_tokens", inputs);
         if (chunks > 0) result().tokens_per_chunk = seen / chunks;
         result().output_tokens_per_second = per_second(output);
         result().input_tokens_per_second = per_second(input);

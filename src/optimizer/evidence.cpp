@@ -33,6 +33,11 @@ double margin_of(const Limit& limit, double value) {
         };
         return (limit.at_least ? 1 : -1) * (logit(value) - logit(limit.bound));
     }
+    // A bound at or below 0 has no ratios: the difference, in units of the bound, or of the value where that is 0.
+    if (limit.bound <= 0 || value < 0) {
+        const double unit = limit.bound != 0 ? std::abs(limit.bound) : std::max(std::abs(value), 1e-12);
+        return std::clamp((limit.at_least ? 1 : -1) * (value - limit.bound) / unit, -30.0, 30.0);
+    }
     constexpr double least = 1e-12;
     const double ratio = std::log(std::max(value, least) / std::max(limit.bound, least));
     return limit.at_least ? ratio : -ratio;
@@ -71,7 +76,7 @@ double weight_of_approximate(const Problem& problem, const Standings& standings,
         if (!measurement->validity.ended_early()) return 1;
         const auto figure = measurement->metrics.find(problem.objective.leading().metric);
         if (figure != measurement->metrics.end() && figure->second.value > 0)
-            error = std::max(error, figure->second.standard_error.value_or(0) / figure->second.value);
+            error = std::max(error, standings.scale().relative_error(figure->second.value, figure->second.standard_error.value_or(0)));
     }
     return error > standings.noise() ? std::pow(standings.noise() / error, 2) : 1;
 }
@@ -87,7 +92,7 @@ std::vector<ConfigurationEvidence> evidence_of(const Problem& problem, const Sta
         entry.pending = standing.pending();
         entry.passes = standing.passes();
         if (standing.measured() > 0) {
-            for (const GoalFigures& goal : standing.goals) entry.means.push_back(goal.estimate.mean);
+            for (const GoalFigures& goal : standing.goals) entry.means.push_back(goal.estimate.judged());
             entry.replicates = standing.leading().total_runs() * weight_of_approximate(problem, standings, standing);
         }
         entry.trials = standing.trials.size();

@@ -57,25 +57,27 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     TrialExplanation result;
     result.trial = &*found;
     const Standings alone(std::span<const Trial>(&*found, 1), problem_.objective, problem_.decision);
-    if (const Standing& standing = alone.all().front(); standing.measured() > 0) result.measured = standing.leading().values.front();
+    if (const Standing& standing = alone.all().front(); standing.measured() > 0) result.measured = standing.estimate().mean;
 
     const std::vector<Trial> history = before(*found);
     for (const Trial& trial : history) result.told_before += trial.told() ? 1 : 0;
     if (result.told_before == 0) return result;
-    const PendingAwareModel model = bayesian_.learned(
-        problem_, Standings(history, problem_.objective, problem_.decision, problem_.space.default_configuration()), *geometry_);
+    const Standings standings(history, problem_.objective, problem_.decision, problem_.space.default_configuration());
+    const PendingAwareModel model = bayesian_.learned(problem_, standings, *geometry_);
+    const auto figure = [&](double standardised) { return standings.scale().figure(model.scale().value(standardised)); };
     const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
+    expected.scale = standings.scale();
     const auto& evidence = model.evidence();
     if (std::any_of(evidence.begin(), evidence.end(), [](const ConfigurationEvidence& entry) { return entry.measured(); })) {
         const double reach = normal_95 * std::sqrt(score.objective.variance);
         const auto [low, high] =
-            std::minmax({model.scale().value(score.objective.mean - reach), model.scale().value(score.objective.mean + reach)});
-        expected.objective = {model.scale().value(score.objective.mean), low, high};
+            std::minmax({figure(score.objective.mean - reach), figure(score.objective.mean + reach)});
+        expected.objective = {figure(score.objective.mean), low, high};
         expected.deviation = (high - low) / (2 * normal_95);
     }
     if (const auto incumbent = model.incumbent()) {
-        expected.best = model.scale().value(model.at_evidence()[*incumbent].mean);
+        expected.best = figure(model.at_evidence()[*incumbent].mean);
         if (model.tradeoff() == nullptr) expected.expected_gain = std::expm1(model.scale().spread() * std::exp(score.log_improvement));
     }
     expected.chance_works = std::exp(score.log_works);

@@ -37,6 +37,7 @@ InBoth found_in_both(const ReportView& a, const ReportView& b) {
         logs.push_back(std::log1p(of_last->value));
     }
     result.configurations = logs.size();
+    if (!a.standings.scale().ratios() || !b.standings.scale().ratios()) return result;  // each has a unit of its own
     if (logs.size() < 2) {
         result.gain = of_last;
         return result;
@@ -174,7 +175,9 @@ std::string markdown_beside(const StudyTrials& a, const StudyTrials& b) {
     const std::string metric = a.setup.problem->objective.leading().metric;
     result += "\n## Measured in both\n\n";
     if (metric != b.setup.problem->objective.leading().metric) result += "The studies have different objectives.\n";
-    else if (!both.gain) result += "No configuration passes in both.\n";
+    else if (both.configurations == 0) result += "No configuration passes in both.\n";
+    else if (!both.gain)
+        result += "Some figures are 0 or below: by how much B is better than A is not said, as that would be a ratio.\n";
     else
         result += std::to_string(both.configurations) + (both.configurations == 1 ? " configuration passes" : " configurations pass") +
                   " in both. B against A in " + metric + ": " + percent(both.gain->value) + " (" + interval_text(*both.gain) +

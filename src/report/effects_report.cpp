@@ -17,8 +17,8 @@ Effects effects_of(const ReportView& view) {
     return {*view.setup.problem, view.trials, Bayesian(view.setup.bayesian_options()), view.setup.beliefs};
 }
 
-std::string range(const CredibleInterval& gain) {
-    return fmt::format("{} | {} to {}", percent(gain.value), percent(gain.low), percent(gain.high));
+std::string range(const CredibleInterval& gain, const FigureScale& scale) {
+    return fmt::format("{} | {} to {}", gain_text(gain.value, scale), gain_text(gain.low, scale), gain_text(gain.high, scale));
 }
 
 std::string effects_section(const Effects& effects, const ReportView& view) {
@@ -42,7 +42,7 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         if (known.contains(effect.parameter)) {
             const bool is_default = effect.level == view.setup.problem->space.at(effect.parameter).default_value;
             out += fmt::format("| {} | {}{} | {}{} |\n", markdown_text(effect.parameter), markdown_text(text_of(effect.level)),
-                               is_default ? " (default)" : "", range(effect.gain),
+                               is_default ? " (default)" : "", range(effect.gain, view.standings.scale()),
                                effect.known()         ? ""
                                : effect.measured == 0 ? " (not measured at this level)"
                                                       : " (not proven: includes 0)");
@@ -61,15 +61,15 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         any = true;
         out += fmt::format("- {} and {}: {:.0f} % of the differences; largest at {} and {}: {} (95 % interval {} to {})\n",
                            markdown_text(pair.parameters[0]), markdown_text(pair.parameters[1]), pair.share * 100,
-                           markdown_text(text_of(pair.levels[0])), markdown_text(text_of(pair.levels[1])), percent(pair.gain.value),
-                           percent(pair.gain.low), percent(pair.gain.high));
+                           markdown_text(text_of(pair.levels[0])), markdown_text(text_of(pair.levels[1])), gain_text(pair.gain.value, view.standings.scale()),
+                           gain_text(pair.gain.low, view.standings.scale()), gain_text(pair.gain.high, view.standings.scale()));
     }
     return out + (any ? "\n" : "No pair of parameters is known to do more or less together than each does alone.\n\n");
 }
 
-nlohmann::ordered_json effects_json(const Effects& effects) {
-    const auto gain_of = [](const CredibleInterval& gain) {
-        return nlohmann::ordered_json{{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};
+nlohmann::ordered_json effects_json(const Effects& effects, const FigureScale& scale) {
+    const auto gain_of = [&](const CredibleInterval& gain) {
+        return nlohmann::ordered_json{{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
     };
     nlohmann::ordered_json result{{"configurations", effects.floor().measured},
                                   {"needed", effects.floor().needed()},
@@ -99,7 +99,7 @@ std::string not_said(const EffectsFloor& floor) {
 
 EffectsReport effects_report(const ReportView& view) {
     const Effects effects = effects_of(view);
-    return {effects_section(effects, view), effects_json(effects)};
+    return {effects_section(effects, view), effects_json(effects, view.standings.scale())};
 }
 
 }  // namespace servetune

@@ -20,6 +20,10 @@ OrderedJson explained_json(const CredibleInterval& interval) {
     return {{"value", interval.value}, {"low", interval.low}, {"high", interval.high}};
 }
 
+OrderedJson stated_json(const CredibleInterval& gain, const FigureScale& scale) {
+    return explained_json(CredibleInterval{scale.stated(gain.value), scale.stated(gain.low), scale.stated(gain.high)});
+}
+
 template <class Number>
 OrderedJson explained_json(const std::optional<Number>& number) {
     return number ? OrderedJson(*number) : OrderedJson();
@@ -36,7 +40,8 @@ OrderedJson explained_json(const TrialExplanation& trial) {
     result["expected"] = objective ? explained_json(*objective) : OrderedJson{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
     result["expected"]["standard_deviation"] = objective ? OrderedJson(trial.expected->deviation) : OrderedJson();
     result["expected"]["best"] = explained_json(trial.expected->best);
-    result["expected"]["expected_gain"] = explained_json(trial.expected->expected_gain);
+    result["expected"]["expected_gain"] = 
+        trial.expected->expected_gain ? OrderedJson(trial.expected->scale.stated(*trial.expected->expected_gain)) : OrderedJson();
     result["expected"]["works"] = trial.expected->chance_works;
     result["expected"]["limits"] = trial.expected->chance_limits;
     result["expected"]["seconds"] = explained_json(trial.expected->seconds);
@@ -44,23 +49,23 @@ OrderedJson explained_json(const TrialExplanation& trial) {
     return result;
 }
 
-OrderedJson explained_json(const std::vector<Effect>& effects) {
+OrderedJson explained_json(const std::vector<Effect>& effects, const FigureScale& scale) {
     OrderedJson result = OrderedJson::array();
     for (const Effect& effect : effects)
         result.push_back({{"parameter", effect.parameter},
                           {"level", text_of(effect.level)},
-                          {"gain", explained_json(effect.gain)},
+                          {"gain", stated_json(effect.gain, scale)},
                           {"pairs", effect.pairs},
                           {"measured", effect.measured}});
     return result;
 }
 
-OrderedJson explained_json(const std::vector<Interaction>& interactions) {
+OrderedJson explained_json(const std::vector<Interaction>& interactions, const FigureScale& scale) {
     OrderedJson result = OrderedJson::array();
     for (const Interaction& one : interactions)
         result.push_back({{"parameters", one.parameters},
                           {"levels", {text_of(one.levels[0]), text_of(one.levels[1])}},
-                          {"gain", explained_json(one.gain)},
+                          {"gain", stated_json(one.gain, scale)},
                           {"together", one.together}});
     return result;
 }
@@ -68,8 +73,8 @@ OrderedJson explained_json(const std::vector<Interaction>& interactions) {
 /// Four digits are more than a model is good for.
 std::string figure(double value) { return significant_text(value, 4); }
 
-std::string with_interval(const CredibleInterval& gain) {
-    return fmt::format("{:>8}  [{}, {}]", percent(gain.value), percent(gain.low), percent(gain.high));
+std::string with_interval(const CredibleInterval& gain, const FigureScale& scale) {
+    return fmt::format("{:>8}  [{}, {}]", gain_text(gain.value, scale), gain_text(gain.low, scale), gain_text(gain.high, scale));
 }
 
 std::string explained_text(const TrialExplanation& trial, const Objective& objective) {
@@ -85,7 +90,9 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
                                expected.belief_weight > 0 ? fmt::format(", {:.0f} % by knowledge", 100 * expected.belief_weight) : "");
         else out += fmt::format("  expected  no number yet: none of {} trials had given one\n", trial.told_before);
         if (expected.best && expected.expected_gain)
-            out += fmt::format("            expected improvement {:.3g} % over the best then, {}\n", 100 * *expected.expected_gain,
+            out += fmt::format("            expected improvement {} over the best then, {}\n",
+                               expected.scale.ratios() ? fmt::format("{:.3g} %", 100 * *expected.expected_gain)
+                                                       : figure(expected.scale.stated(*expected.expected_gain)),
                                figure(*expected.best));
         out += fmt::format("            works with a chance of {:.0f} %, keeps the limits with {:.0f} %{}\n", 100 * expected.chance_works,
                            100 * expected.chance_limits, expected.seconds ? fmt::format(", takes {} s", figure(*expected.seconds)) : "");
@@ -97,7 +104,8 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
     return out;
 }
 
-std::string explained_text(const std::vector<Effect>& effects, const std::vector<Interaction>& interactions, const Problem& problem) {
+std::string explained_text(const std::vector<Effect>& effects, const std::vector<Interaction>& interactions, const Problem& problem,
+                           const FigureScale& scale) {
     std::string out =
         "against the default level, the others as in a sample of the space; gain with its interval, those of a list together with 95 %\n\n";
     std::string last;
@@ -105,7 +113,7 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
         if (effect.parameter != last)
             out += fmt::format("{} (default {})\n", effect.parameter, text_of(problem.space.at(effect.parameter).default_value));
         last = effect.parameter;
-        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain),
+        out += fmt::format("  {:<20} {}{}\n", text_of(effect.level), with_interval(effect.gain, scale),
                            effect.known()         ? ""
                            : effect.measured == 0 ? "  not measured"
                                                   : "  not known");
@@ -116,7 +124,7 @@ std::string explained_text(const std::vector<Effect>& effects, const std::vector
     for (const Interaction& one : interactions) {
         const std::string both =
             fmt::format("{}={} and {}={}", one.parameters[0], text_of(one.levels[0]), one.parameters[1], text_of(one.levels[1]));
-        out += fmt::format("  {:<50} {}{}\n", both, with_interval(one.gain), one.gain.known() ? "" : "  not known");
+        out += fmt::format("  {:<50} {}{}\n", both, with_interval(one.gain, scale), one.gain.known() ? "" : "  not known");
     }
     return out;
 }
@@ -136,13 +144,14 @@ ExplainReport explain_study(const StudySetup& setup, std::span<const Trial> tria
     const std::vector<Effect> effects = explanation.effects();
     const std::vector<Interaction> interactions = explanation.interactions(effects);
     const EffectsFloor floor = explanation.floor();
+    const FigureScale scale = explanation.scale();
     const OrderedJson json{{"configurations", floor.measured},
                            {"needed", floor.needed()},
-                           {"effects", explained_json(effects)},
-                           {"interactions", explained_json(interactions)}};
+                           {"effects", explained_json(effects, scale)},
+                           {"interactions", explained_json(interactions, scale)}};
     const std::string text = !floor.enough()   ? not_said(floor) + "\n"
                              : effects.empty() ? "the space has nothing to vary\n"
-                                               : explained_text(effects, interactions, *setup.problem);
+                                               : explained_text(effects, interactions, *setup.problem, scale);
     return {text, json.dump(2), !effects.empty()};
 }
 

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 namespace servetune {
 namespace {
@@ -58,15 +59,22 @@ std::string why_inconclusive(const ReportView& view) {
         case Doubt::winner_disturbed: return with_count("The best configuration was measured while something else used the machine");
         case Doubt::machine_drifted:
             return with_count(
-                fmt::format("The machine drifted by {:.1f} %: what looks like a gain is proven only as long as that is not "
-                            "taken off",
-                            100 * result.drift));
+                fmt::format("The machine drifted{}: what looks like a gain is proven only as long as that is not taken off",
+                            view.standings.scale().ratios() ? fmt::format(" by {:.1f} %", 100 * result.drift) : ""));
         case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
+        case Doubt::unequal_work: return why_not_comparable(view, *result.unequal);
         case Doubt::never_cold:
             return "The best configuration was only measured with weights of the engine's cache, and " +
                    std::string(result.to_confirm ? "no cold start has confirmed it." : "its cold starts came to nothing.");
     }
     return "";
+}
+
+/// What a change is worth: `1 %`, or `0.02` where figures are compared by differences.
+std::string worth_text(const ReportView& view) {
+    const double least = view.setup.problem->decision.min_gain;
+    const FigureScale& scale = view.standings.scale();
+    return scale.ratios() ? plain_percent(least) : short_number_text(scale.stated(least));
 }
 
 std::string given_away_text(const ReportView& view) {
@@ -84,10 +92,10 @@ std::string given_away_text(const ReportView& view) {
     const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;
     const std::string changes = difference_text(best.configuration, from);
     std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
-                       (changes.empty() ? "the default" : changes) + "), " + percent(gap.value) + " over the " +
-                       (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
+                       (changes.empty() ? "the default" : changes) + "), " +
+                       gain_text(gap.value, gap.scale) + " over the " + (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
     if (gap.value < problem.decision.min_gain)
-        text += "less than the " + plain_percent(problem.decision.min_gain) + " that a change is worth";
+        text += "less than the " + worth_text(view) + " that a change is worth";
     else if (!gap.significant()) text += "it may be noise";
     else text += "not enough to decide for it";
     const SearchSpace& space = problem.space;
@@ -102,26 +110,34 @@ std::string given_away_text(const ReportView& view) {
 
 std::string plain_percent(double share) { return short_number_text(share * 100) + " %"; }
 
-std::string interval_text(const Gain& gain) { return percent(gain.low) + " to " + percent(gain.high); }
+std::string interval_text(const Gain& gain) { return gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale); }
 
 std::string noise_text(const ReportView& view) {
-    const std::string noise = fmt::format("{:.1f} % per measurement", view.standings.noise() * 100);
+    const FigureScale& scale = view.standings.scale();
+    const std::string noise =
+        (scale.ratios() ? fmt::format("{:.1f} %", view.standings.noise() * 100) : short_number_text(view.standings.noise() * scale.unit)) +
+        " per measurement";
     const std::size_t replicated = view.standings.replicated();
     if (replicated == 0) return noise + " (assumed: every configuration was measured once)";
     const double assumed = view.setup.problem->decision.noise_cv;
     return noise +
            fmt::format(" (from the repeated measurements of {} configuration{}, {} the assumed {})", replicated, replicated == 1 ? "" : "s",
-                       assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and", plain_percent(assumed));
+                       assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and",
+                       scale.ratios() ? plain_percent(assumed) : short_number_text(assumed * scale.unit));
 }
 
-std::string drift_text(const Drift& drift) {
+std::string drift_text(const Standings& standings) {
+    const Drift& drift = standings.drift();
+    const FigureScale& scale = standings.scale();
     if (drift.checks() < Drift::least_checks) return "";
     const std::string checks = fmt::format("by {} measurements of the default", drift.checks());
     if (!drift.real()) return "none is proven, " + checks;
     return fmt::format(
-        "{}, the speed of the machine changed by {:.1f} % during the study (chance of as much without a drift: {:.1g} %). It is taken off "
+        "{}, the speed of the machine changed by {} during the study (chance of as much without a drift: {:.1g} %). It is taken off "
         "every figure that is judged here",
-        checks, 100 * drift.change(), 100 * drift.chance());
+        checks,
+        scale.ratios() ? fmt::format("{:.1f} %", 100 * drift.change()) : short_number_text(std::abs(scale.stated(-drift.change()))),
+        100 * drift.chance());
 }
 
 Metrics ReportView::means(const Configuration& configuration, std::string_view workload) const {
@@ -175,7 +191,10 @@ Headline headline_of(const ReportView& view) {
                 headline.title = "Recommended: the best that passes";
                 headline.reason = why_default_fails(view);
             } else {
-                headline.title = "Recommended: " + percent(result.gain.value) + in_leading + " over the default";
+                headline.title = result.gain.scale.ratios()
+                                     ? "Recommended: " + percent(result.gain.value) + in_leading + " over the default"
+                                     : "Recommended: better by " + short_number_text(result.gain.scale.stated(result.gain.value)) + " in " +
+                                           problem.objective.leading().metric + " than the default";
                 headline.reason = "95 % interval " + interval_text(result.gain) + ".";
             }
             headline.advice = "Serve this.";
@@ -183,9 +202,9 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::keep_default:
             headline.title = "Keep the default";
             headline.reason = problem.objective.several() ? "The best in " + problem.objective.leading().metric + " gains the " +
-                                                                plain_percent(problem.decision.min_gain) +
+                                                                worth_text(view) +
                                                                 " that a change is worth in none of the goals" + significantly + "."
-                                                          : "Nothing measured gains the " + plain_percent(problem.decision.min_gain) +
+                                                          : "Nothing measured gains the " + worth_text(view) +
                                                                 " that a change is worth" + significantly + ".";
             if (only_default_told(view)) headline.reason = "Nothing but the default has been measured yet.";
             headline.advice = result.front.size() > 1 ? "Serve the default, unless another trade on the front is worth more to you."
@@ -194,7 +213,10 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
             headline.reason = why_inconclusive(view);
-            headline.advice = result.doubt == Doubt::never_cold ? "Keep the default for now; go on with a larger budget."
+            headline.advice = result.doubt == Doubt::unequal_work
+                                  ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
+                                    "(`quality`)."
+                              : result.doubt == Doubt::never_cold ? "Keep the default for now; go on with a larger budget."
                               : result.doubt == Doubt::machine_drifted
                                   ? "Keep the default for now; fix the clocks and the temperature, end what else runs, then run the study "
                                     "again in a new folder, or go on with a larger budget."
@@ -203,10 +225,8 @@ Headline headline_of(const ReportView& view) {
                                   : "Keep the default for now; remove the cause, then run the study again in a new folder.";
             break;
         case Conclusion::nothing_passes: {
-            const bool told = std::any_of(view.search.begin(), view.search.end(), [](const Trial& trial) { return trial.told(); });
             headline.title = "Nothing can be recommended";
-            headline.reason = told ? "No measured configuration passes." : "Nothing has been measured yet.";
-            headline.advice = told ? "See what failed or was refused, and why." : "";
+            std::tie(headline.reason, headline.advice) = why_nothing_passes(view);
             return headline;
         }
     }

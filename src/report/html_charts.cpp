@@ -99,6 +99,7 @@ std::string gains_figure(const HtmlView& page) {
     if (result.conclusion != Conclusion::recommended || !result.default_passes) return "";
     const StudyFile& file = page.view.setup.file;
     const Goal& goal = page.leading();
+    const FigureScale& scale = page.view.standings.scale();
     std::vector<IntervalRow> rows;
     std::string table =
         "<div class=\"wide\"><table><caption>Before and after</caption><thead><tr><th scope=\"col\">workload</th><th "
@@ -106,8 +107,8 @@ std::string gains_figure(const HtmlView& page) {
         "<th scope=\"col\">recommended</th><th scope=\"col\">gain</th><th scope=\"col\">95 % interval</th></tr></thead><tbody>\n";
     const auto add = [&](IntervalRow row, double before, double after) {
         table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td></tr>\n", page.shown(row.label),
-                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after), percent(row.value),
-                             percent(row.low), percent(row.high));
+                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after),
+                             gain_text(row.value, scale), gain_text(row.low, scale), gain_text(row.high, scale));
         row.label = file.secrets(row.label);
         rows.push_back(std::move(row));
     };
@@ -119,7 +120,7 @@ std::string gains_figure(const HtmlView& page) {
                                   double runs_after, double runs_before) {
         const auto a = value_in(after, metric);
         const auto b = value_in(before, metric);
-        if (!a || !b || !(*a > 0) || !(*b > 0)) return;
+        if (!a || !b || !scale.ratios() || !(*a > 0) || !(*b > 0)) return;
         const double noise = page.view.standings.noise();
         add(ratio_row(label, goal, *a, *b, noise * std::sqrt(1 / std::max(1.0, runs_after) + 1 / std::max(1.0, runs_before))), *b, *a);
     };
@@ -132,12 +133,14 @@ std::string gains_figure(const HtmlView& page) {
     for (const Workload& workload : file.report_workloads)
         workload_row(workload.name + " (reported)", page.view.means(result.recommended, workload.name),
                      page.view.means(result.default_configuration, workload.name), goal.metric, 1, 1);
+    table += "</tbody></table></div>\n";
+    if (!scale.ratios()) return table;  // the chart's axis is in percent
     return html_figure(interval_chart("Gain over the default",
                                       fmt::format("{} to {} for the goal", percent(result.gain.low), percent(result.gain.high)), rows),
                        page.shown("Gain of the recommended configuration over the default in " + metric_title(goal.metric) +
                                   ", with 95 % intervals. The first is corrected for picking the best of all that were tried; those of "
                                   "single workloads are not, and take the noise of the goal.")) +
-           table + "</tbody></table></div>\n";
+           table;
 }
 
 std::string search_figures(const HtmlView& page) {
@@ -296,6 +299,7 @@ std::string effects_figure(const HtmlView& page) {
                                            : "unknown"});
     }
     if (rows.empty()) return "";
+    if (!page.view.standings.scale().ratios()) return effects_table(page);  // the chart's axis is in percent
     std::stable_sort(rows.begin(), rows.end(), [](const IntervalRow& a, const IntervalRow& b) {
         return (a.kind != "unknown") > (b.kind != "unknown") ||
                ((a.kind != "unknown") == (b.kind != "unknown") && std::abs(a.value) > std::abs(b.value));
@@ -342,7 +346,7 @@ std::string drift_figure(const HtmlView& page) {
 std::string predicted_figure(const HtmlView& page) {
     const Beliefs& beliefs = page.view.setup.beliefs;
     const double factor = shown_factor(page.leading().metric);
-    if (beliefs.size() == 0) return "";
+    if (beliefs.size() == 0 || !page.view.standings.scale().ratios()) return "";
     struct Both {
         const HtmlRow* row;
         double predicted, measured;

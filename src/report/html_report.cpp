@@ -145,7 +145,7 @@ private:
                 out += fmt::format("<td data-value=\"{}\" class=\"{}\">{}</td>", value ? fmt::format("{:.9g}", *value) : "", kind, text);
             };
             cell(figure(row.value, page_.leading().metric), row.value);
-            cell(row.gain ? percent(*row.gain) : "–", row.gain);
+            cell(row.gain ? stated_text(*row.gain, view_.standings.scale()) : "–", row.gain);
             for (std::size_t k = 1; k < problem.objective.goals.size(); ++k) {
                 const auto value = value_in(row.means, problem.objective.goals[k].metric);
                 cell(figure(value, problem.objective.goals[k].metric), value);
@@ -174,6 +174,9 @@ private:
         const auto text = [](const nlohmann::ordered_json& value) {
             return value.is_null() ? std::string("engine") : value.is_string() ? value.get<std::string>() : value.dump();
         };
+        const auto said = [&](const nlohmann::ordered_json& gain) {
+            return stated_text(gain.get<double>(), view_.standings.scale());
+        };
         for (const auto& pair : page_.effects["interactions"]) {
             const auto& gain = pair["gain"];
             if (!gain["low"].is_number() || !gain["high"].is_number() || !gain["value"].is_number()) continue;
@@ -182,8 +185,7 @@ private:
                    shown(fmt::format("{} = {} with {} = {}: {} beyond what each does alone (interval {} to {}, 95 % for all pairs "
                                      "together); measured together {} times",
                                      text(pair["parameters"][0]), text(pair["levels"][0]), text(pair["parameters"][1]),
-                                     text(pair["levels"][1]), percent(gain["value"].get<double>()), percent(gain["low"].get<double>()),
-                                     percent(gain["high"].get<double>()), pair["together"].get<std::size_t>())) +
+                                     text(pair["levels"][1]), said(gain["value"]), said(gain["low"]), said(gain["high"]), pair["together"].get<std::size_t>())) +
                    "</li>\n";
         }
         return "<h3>Pairs</h3>\n" + (out.empty()
@@ -278,7 +280,7 @@ private:
     [[nodiscard]] std::string noise() const {
         if (view_.search.empty()) return "";
         std::string out = "<p>" + shown("Noise: " + noise_text(view_) + ".") + "</p>\n";
-        if (const std::string drift = drift_text(view_.standings.drift()); !drift.empty())
+        if (const std::string drift = drift_text(view_.standings); !drift.empty())
             out += "<p>" + shown("Drift: " + drift + ".") + "</p>\n";
         return out + drift_figure(page_);
     }
@@ -290,7 +292,7 @@ private:
         if (result_.conclusion == Conclusion::recommended && result_.default_passes) {
             if (result_.gain.low > 0)
                 sure.push_back("The recommended command is better than the default here: the 95 % interval begins at " +
-                               percent(result_.gain.low) + ".");
+                               gain_text(result_.gain.low, result_.gain.scale) + ".");
             else unsure.push_back("Whether the recommended command is better than the default: the interval holds zero.");
             unsure.push_back(fmt::format("Whether it is the best of what was tried: the probability is {:.0f} %.",
                                          100 * std::min(result_.p_best, 0.99)));
@@ -306,10 +308,13 @@ private:
         const double size = setup_.problem->feasible.size();
         if (size > static_cast<double>(page_.rows.size()))
             unsure.push_back(fmt::format("What was not tried: {} of {:.3g} configurations were measured.", page_.rows.size(), size));
+        for (const Standing& standing : view_.standings.all())
+            if (!standing.other_work.empty())
+                unsure.push_back("What " + difference_text(standing.configuration, result_.default_configuration) +
+                                 " would give for the same work: " + other_work_text(view_, standing.configuration) + ".");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = setup_.problem->space.at(name);
-            const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
-            if (changes_answers && value != parameter.default_value && !value_in(view_.means(result_.recommended), "quality_drop"))
+            if (changes_answers(parameter) && value != parameter.default_value && !value_in(view_.means(result_.recommended), "quality_drop"))
                 unsure.push_back("Quality: " + name + " = " + text_of(value) +
                                  " changes what the model computes with, and answers were not compared.");
         }

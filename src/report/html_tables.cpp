@@ -67,7 +67,8 @@ std::string effects_table(const HtmlView& page) {
     std::string rows;
     for (const auto& effect : page.effects["main"]) {
         const auto share = [&](const char* key) {
-            return effect["gain"][key].is_number() ? percent(effect["gain"][key].get<double>()) : std::string("–");
+            if (!effect["gain"][key].is_number()) return std::string("–");
+            return stated_text(effect["gain"][key].get<double>(), page.view.standings.scale());
         };
         const std::string level = effect["level"].is_null()     ? "engine"
                                   : effect["level"].is_string() ? effect["level"].get<std::string>()

@@ -78,7 +78,7 @@ HtmlView::HtmlView(const ReportView& of, std::string_view why_ended, const nlohm
     std::optional<double> base_value;
     if (base != rows.end()) base_value = base->value;
     for (HtmlRow& row : rows) {
-        if (row.value.value_or(0) > 0 && base_value.value_or(0) > 0) row.gain = goal.gain(*row.value, *base_value);
+        if (row.value && base_value) row.gain = stated_gain(goal, view.standings.scale(), *row.value, *base_value);
         row.kind = kind_of_row(view, row);
         row.verdict = verdict_of_row(view, row);
     }
@@ -123,7 +123,8 @@ std::optional<double> HtmlView::figure_of(const Trial& trial) const {
     if (const Standing* standing = view.standings.find(trial.configuration)) {  // as it is judged, where it is
         const GoalFigures& figures = standing->leading();
         const auto at = std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
-        if (at != figures.places.end()) return figures.values[static_cast<std::size_t>(at - figures.places.begin())];
+        if (at != figures.places.end()) 
+            return view.standings.scale().figure(figures.values[static_cast<std::size_t>(at - figures.places.begin())]);
     }
     return value_in(trial.measurement()->metrics, leading().metric);
 }

@@ -22,7 +22,7 @@ struct HtmlRow {
     std::string verdict{};
     Metrics means{};
     std::optional<double> value{};  ///< of the leading goal
-    std::optional<double> gain{};   ///< over the default
+    std::optional<double> gain{};   ///< over the default, as it is stated
 };
 
 /// What the parts of the page are made from.

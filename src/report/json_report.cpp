@@ -4,6 +4,7 @@
 #include "servetune/report/report.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 namespace servetune {
@@ -18,7 +19,10 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
     return object;
 }
 
-OrderedJson gain_json(const Gain& gain) { return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; }
+OrderedJson gain_json(const Gain& gain) {
+    const FigureScale& scale = gain.scale;
+    return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
+}
 
 /// Every told configuration with the figures that decide: goals and limited metrics, each workload's own too.
 void add_deciding_figures(OrderedJson& object, const ReportView& view) {
@@ -53,6 +57,33 @@ void add_deciding_figures(OrderedJson& object, const ReportView& view) {
                                      {"metrics", figures},
                                      {"broken", broken}});
     }
+}
+
+/// Where requests had other lengths than the default's.
+void add_other_work(OrderedJson& object, const ReportView& view) {
+    object["other_work"] = OrderedJson::array();
+    for (const Standing& standing : view.standings.all())
+        for (const OtherWork& work : standing.other_work)
+            object["other_work"].push_back({{"configuration", to_json(standing.configuration)},
+                                            {"workload", work.workload},
+                                            {"tokens", work.output ? "output" : "input"},
+                                            {"mean", work.mine},
+                                            {"default", work.usual}});
+}
+
+/// Where nothing passes: what comes nearest.
+OrderedJson closest_json(const std::optional<Closest>& closest) {
+    if (!closest) return nullptr;
+    OrderedJson broken = OrderedJson::array();
+    for (const BrokenLimit& one : closest->broken) {
+        const char* bound = one.limit.at_least ? "at_least" : "at_most";
+        broken.push_back({{"metric", one.limit.metric},
+                          {"workload", one.workload},
+                          {bound, one.limit.bound},
+                          {"value", one.value},
+                          {"passes_with", one.loosened().bound}});
+    }
+    return {{"configuration", to_json(closest->configuration)}, {"broken", broken}};
 }
 
 /// Of several goals: which they are, and what no other one beats in all of them.
@@ -173,14 +204,17 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
             result.default_passes && result.conclusion != Conclusion::inconclusive
-                ? OrderedJson{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
+                ? gain_json(result.gain)
                 : OrderedJson(nullptr);
+        if (!recommended["gain"].is_null()) recommended["gain"]["p_best"] = result.p_best;
         recommended["keep_default"] = result.keep_default;
         object["recommended"] = recommended;
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
-        object["noise"] = {{"value", view.standings.noise()}, {"repeated_configurations", view.standings.replicated()}};
+        const FigureScale& scale = view.standings.scale();
+        object["compared_by"] = scale.ratios() ? "ratios" : "differences";
+        object["noise"] = {{"value", view.standings.noise() * (scale.ratios() ? 1 : scale.unit)}, {"repeated_configurations", view.standings.replicated()}};
         const Drift& drift = view.standings.drift();
-        object["drift"] = {{"checks", drift.checks()}, {"chance", drift.chance()}, {"change", drift.change()}};
+        object["drift"] = {{"checks", drift.checks()}, {"chance", drift.chance()}, {"change", scale.ratios() ? drift.change() : std::abs(scale.stated(-drift.change()))}};
         object["best_observed"] =
             result.best ? OrderedJson{{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}} : OrderedJson(nullptr);
         object["not_distinguishable"] = OrderedJson::array();
@@ -196,8 +230,12 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
                 if (const std::string why = why_not_measured(view, *configuration, workload.name, stop_reason); !why.empty())
                     row["not_measured"][name] = why;
         }
-    } else object["recommended"] = nullptr;
+    } else {
+        object["recommended"] = nullptr;
+        object["closest"] = closest_json(result.closest);
+    }
     add_deciding_figures(object, view);
+    add_other_work(object, view);
     object["refused"] = refused;
     object["failures"] = failures;
     object["audit"] = audit;

@@ -87,7 +87,9 @@ private:
         return value ? plain_figure_text(metric, *value) : "-";
     }
     [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
-        return candidate && base && *base > 0 && *candidate > 0 ? percent(problem_.objective.leading().gain(*candidate, *base)) : "-";
+        const FigureScale& scale = view_.standings.scale();
+        const auto gain = candidate && base ? stated_gain(problem_.objective.leading(), scale, *candidate, *base) : std::nullopt;
+        return gain ? stated_text(*gain, scale) : "-";
     }
     [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
         const std::string text = difference_text(configuration, base);
@@ -105,6 +107,8 @@ private:
         if (problem_.decision.rule == Decision::Rule::published)
             line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
                  plain_percent(problem_.decision.min_gain));
+        if (!view_.standings.scale().ratios())
+            line("Some figures are 0 or below, so they are compared by differences: a gain is how much better a figure is, in its unit.\n");
         if (gains) {
             line(
                 "The gain's 95 % interval is {}, corrected for picking the best of all that were tried. The probability that this is the "
@@ -115,7 +119,7 @@ private:
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
         if (result_.conclusion != Conclusion::inconclusive) line("Noise: {}.\n", noise_text(view_));
-        if (const std::string drift = drift_text(view_.standings.drift()); !drift.empty()) line("Drift: {}.\n", drift);
+        if (const std::string drift = drift_text(view_.standings); !drift.empty()) line("Drift: {}.\n", drift);
         if (!result_.tied.empty()) {
             line("Not distinguishable from it{} at that noise:\n", in_leading());
             for (const Configuration& tied : result_.tied)
@@ -207,6 +211,7 @@ private:
             row(workload.name, view_.means(result_.default_configuration, workload.name), view_.means(result_.recommended, workload.name),
                 "");
         out_ += '\n';
+        for (const std::string& text : lengths_texts(view_)) line("{}\n", text);
     }
 
     /// Of a candidate that passes but is not the step's winner.
@@ -454,12 +459,12 @@ private:
                  file_.quality && !file_.quality->options.command.empty() ? "of its accuracy" : "1 - the agreement of greedy answers");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = problem_.space.at(name);
-            const bool changes_answers = parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
-            if (changes_answers && !quality && value != parameter.default_value)
+            if (changes_answers(parameter) && !quality && value != parameter.default_value)
                 line("- Quality not measured: {} = {} changes the numbers a model computes with. Compare its answers before you serve it.",
                      name, text_of(value));
         }
         not_measured();
+        for (const std::string& note : other_work_notes(view_)) line("- {}", note);
         std::size_t suspect = 0;
         std::size_t unsound = 0;
         for (const Trial& trial : view_.trials) {

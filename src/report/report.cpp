@@ -5,6 +5,7 @@
 #include "effects_report.hpp"
 #include "html_report.hpp"
 #include "report_view.hpp"
+#include "servetune/base/number_text.hpp"
 
 #include <fmt/format.h>
 
@@ -13,6 +14,19 @@
 namespace servetune {
 
 std::string percent(double share) { return fmt::format("{:+.{}f} %", share * 100, std::abs(share) < 0.1 ? 2 : 1); }
+
+std::string gain_text(double gain, const FigureScale& scale) {
+    return stated_text(scale.stated(gain), scale);
+}
+
+std::string stated_text(double stated, const FigureScale& scale) {
+    return scale.ratios() ? percent(stated) : (stated < 0 ? "" : "+") + short_number_text(stated);
+}
+
+std::optional<double> stated_gain(const Goal& goal, const FigureScale& scale, double candidate, double base) {
+    if (!scale.ratios()) return goal.direction == Direction::maximize ? candidate - base : base - candidate;
+    return candidate > 0 && base > 0 ? std::optional(goal.gain(candidate, base)) : std::nullopt;
+}
 
 std::string_view charts_script() { return chart_library.script; }
 

@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -67,6 +68,17 @@ inline std::optional<double> value_in(const Metrics& metrics, std::string_view m
 }
 
 Headline headline_of(const ReportView& view);
+/// Why nothing passes and what to do: the limits that the nearest configuration breaks and how far they would have to be
+/// loosened, or the commonest failure or finding.
+std::pair<std::string, std::string> why_nothing_passes(const ReportView& view);
+/// The lengths of requests of a configuration beside the default's, where they differ beyond noise; empty: nowhere.
+std::string other_work_text(const ReportView& view, const Configuration& configuration);
+/// Why such a configuration, which looks best, is no proof (`Doubt::unequal_work`).
+std::string why_not_comparable(const ReportView& view, const Configuration& configuration);
+/// Of each configuration with such requests a sentence on what of its figure counts.
+std::vector<std::string> other_work_notes(const ReportView& view);
+/// How long the requests of the default and of the recommendation were, for each workload where that is known.
+std::vector<std::string> lengths_texts(const ReportView& view);
 /// `1 %`, `0.5 %`: without a sign.
 std::string plain_percent(double share);
 /// `+1.20 % to +3.00 %`.
@@ -74,7 +86,7 @@ std::string interval_text(const Gain& gain);
 /// The noise of one measurement, and where it comes from.
 std::string noise_text(const ReportView& view);
 /// Whether the machine drifted, by the default that was measured again; empty: it was measured too seldom to tell.
-std::string drift_text(const Drift& drift);
+std::string drift_text(const Standings& standings);
 /// A configuration's figures that a limit judges, the worst of each workload over its measurements: workload -> value.
 std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit, const Decision& decision);
 

@@ -33,8 +33,8 @@ namespace servetune {
 /// `validity`, `standard_error`, `left`, `right` and `cause` may be missing; a metric that is null was not measured.
 /// Standard error goes to `trials/ID/command.log`.
 ///
-/// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none, no
-/// metric of a goal or one that is not above 0 (gains are ratios). An exit code other than 0 without a failure object
+/// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none.
+/// Whether the metrics of the objective are there is for `Study::tell` to see. An exit code other than 0 without a failure object
 /// is Failure{other}, with the last lines of its standard error; more than `within_seconds` is Failure{hung}. The
 /// program and all that it started are ended before `evaluate` returns.
 class CommandEvaluator : public Evaluator {
@@ -51,7 +51,6 @@ public:
         std::shared_ptr<Watchdog> watchdog{};              ///< ends it where this program dies first; none: only its leader is told
         std::string model{};                               ///< for the request
         std::vector<std::string> workloads{};              ///< names of the objective's, for the request
-        std::vector<std::string> goals{};                  ///< metrics that every measurement must have, each above 0
         /// The serving command of a configuration, for the request; its files are written into the trial's folder.
         /// Empty: `command` is [].
         std::function<Command(const Configuration&)> render{};

@@ -16,7 +16,7 @@ namespace servetune {
 struct ConfigurationEvidence {
     Configuration configuration;
     EncodedPoint point;
-    std::vector<double> means{};  ///< of each goal, the leading one first; empty: no number that may teach
+    std::vector<double> means{};  ///< of each goal as it is judged (`FigureScale`), the leading one first; empty: no number that may teach
     double replicates = 0;        ///< measurements in the leading mean, the runs behind one figure counted
     /// For each limit and the guard: above 0 it is kept, ln(value / limit) or the logit's difference.
     std::vector<std::optional<double>> margins;
@@ -43,7 +43,7 @@ struct ConfigurationEvidence {
 
 /// How far inside a limit a value is; above 0: kept. Rates and times as ln of their ratio to the limit, for they are
 /// ratios; `success_ratio` as the difference of logits after Laplace's rule for some hundred requests, so that 1 is a
-/// number too.
+/// number too; at or below 0 as differences.
 [[nodiscard]] double margin_of(const Limit& limit, double value);
 
 /// The worst margin over the workloads that have the metric.

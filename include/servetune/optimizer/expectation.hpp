@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/optimizer/credible_interval.hpp"
+#include "servetune/trial/figure_scale.hpp"
 #include "servetune/trial/trial.hpp"
 
 #include <cstddef>
@@ -16,6 +17,7 @@ struct Expectation {
     double deviation = 0;                   ///< that of a normal with an interval as wide, in its unit
     std::optional<double> best{};           ///< the best posterior mean then; nothing: nothing had passed
     std::optional<double> expected_gain{};  ///< expected improvement over `best`, as a share of it; nothing as above, or of several goals
+    FigureScale scale{};                    ///< by which the objective was compared then
     double chance_works = 1;                ///< to give a number
     double chance_limits = 1;               ///< to keep all limits
     std::optional<double> seconds{};        ///< what the trial takes, start to end; nothing: not known of any

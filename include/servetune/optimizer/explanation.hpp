@@ -63,6 +63,10 @@ public:
     [[nodiscard]] TrialExplanation trial(std::uint64_t id) const;
     /// What `effects` wants.
     [[nodiscard]] EffectsFloor floor() const { return EffectsFloor::of(problem_.space, {trials_, problem_.objective, problem_.decision}); }
+    /// By which the objective is compared, for whoever states a gain.
+    [[nodiscard]] FigureScale scale() const {
+        return Standings(trials_, problem_.objective, problem_.decision, problem_.space.default_configuration()).scale();
+    }
     /// Of all that was told: every level of every parameter but the defaults (of more than `most_levels` an even part),
     /// in the space's order. Empty below the floor.
     [[nodiscard]] std::vector<Effect> effects() const;

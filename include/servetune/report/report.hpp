@@ -58,5 +58,12 @@ Headline headline_of(const StudySetup& setup, std::span<const Trial> trials);
 
 /// `+2.09 %`, `+58.1 %`: two decimals below ten percent, one above.
 std::string percent(double share);
+/// A gain as people read it: as `percent`, or the difference in the metric's unit, `+0.35`, where figures are compared
+/// by differences. More is better, also of a metric of which less is better.
+std::string gain_text(double gain, const FigureScale& scale);
+/// The same of a gain as it is stated: a share, or a difference.
+std::string stated_text(double stated, const FigureScale& scale);
+/// The gain of one figure over another as it is stated; nothing: a ratio that is none.
+std::optional<double> stated_gain(const Goal& goal, const FigureScale& scale, double candidate, double base);
 
 }  // namespace servetune

@@ -2,6 +2,8 @@
 #pragma once
 
 #include "servetune/strategy/strategy.hpp"
+#include "servetune/study/closest.hpp"
+#include "servetune/study/unequal_work.hpp"
 #include "servetune/trial/standings.hpp"
 
 #include <algorithm>
@@ -37,7 +39,8 @@ enum class Doubt {
     winner_disturbed,   ///< the same of the configuration that would be recommended
     most_unreliable,    ///< at least three quarters of all results are disturbed or unsound
     machine_drifted,    ///< a gain is proven only as long as the machine's drift is not taken off
-    never_cold          ///< what would be recommended was only measured with weights of a cache
+    never_cold,         ///< what would be recommended was only measured with weights of a cache
+    unequal_work        ///< what would be recommended had requests of other lengths than the default (`Recommendation::unequal`)
 };
 
 /// One of several answers to several goals: none that passes is better in one of them without being worse in another,
@@ -58,6 +61,8 @@ struct Recommendation {
     Conclusion conclusion = Conclusion::nothing_passes;
     Doubt doubt = Doubt::none;                  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
     std::optional<Configuration> to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
+    std::optional<Configuration> unequal{};     ///< with `Doubt::unequal_work`: whose figure cannot be compared with the default's
+    std::optional<Closest> closest{};           ///< where nothing passes: what comes nearest to it, and the limits that it breaks
     std::size_t results = 0;                    ///< measurements of the search
     std::size_t disturbed = 0;                  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;                    ///< of these: the audit refuses them
@@ -197,6 +202,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     };
     result.default_unsound = base != nullptr && only_unsound(*base, problem);
     const Standing* best = standings.best();
+    if (best == nullptr) result.closest = closest_to_passing(problem, standings);
     if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
     const std::vector<Goal> goals = problem.objective.goals;
@@ -261,6 +267,10 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
             return inconclusive(Doubt::never_cold);
         }
     if (smallest == base && result.drift > 0 && gains_without_drift(problem, history)) return inconclusive(Doubt::machine_drifted);
+    if (const Standing* other = doubted_for_work(problem, standings, *smallest, base)) {
+        result.unequal = other->configuration;
+        return inconclusive(Doubt::unequal_work);
+    }
 
     result.recommended = smallest->configuration;
     result.keep_default = smallest == base;

@@ -8,6 +8,7 @@
 #include "servetune/study/budget.hpp"
 #include "servetune/study/clocks.hpp"
 #include "servetune/study/default_again.hpp"
+#include "servetune/study/missing_metric.hpp"
 #include "servetune/study/observer.hpp"
 #include "servetune/study/recommendation.hpp"
 #include "servetune/study/study_options.hpp"
@@ -71,8 +72,9 @@ public:
     /// what is no feasible configuration of the space.
     Trial propose(Configuration configuration, std::string why);
     void start(std::uint64_t id);
-    /// Throws UsageError for an unknown or already told trial. A measurement with a value or standard error that is not
-    /// finite, or a negative standard error, becomes Failure{invalid_result}.
+    /// Throws UsageError for an unknown or already told trial, and for a measurement without a metric of the objective
+    /// that none before had either (`missing_metric`); nothing is recorded then. A measurement with a value or standard
+    /// error that is not finite, or a negative standard error, becomes Failure{invalid_result}.
     void tell(std::uint64_t id, Outcome outcome);
 
     /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads, as
@@ -215,6 +217,8 @@ inline void Study::start(std::uint64_t id) {
 
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
     outcome = failed_if_unfit(std::move(outcome));
+    if (id < trials_.size())
+        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome); !missing.empty()) throw UsageError(missing);
     if (unoffered_.contains(id) && trials_[id].started_at) start(id);  // told without a new ask: its length is not known
     const auto began = began_.find(id);
     const double at = began == began_.end() ? options_.now() : present(trials_[id].started_at) + (options_.steady() - began->second);

@@ -32,7 +32,7 @@ inline std::optional<ToBeat> to_beat(const Problem& problem, std::span<const Tri
     if (best == nullptr || (mine != nullptr && mine->measured() > 0)) return std::nullopt;
     // What a load test prints now: the estimate is without the machine's drift.
     const double now = std::exp(standings.drift().offset(static_cast<double>(trial.id)));
-    return ToBeat{problem.objective.leading(), best->estimate().mean * now};
+    return ToBeat{problem.objective.leading(), standings.scale().figure(best->estimate().judged() * now)};
 }
 
 /// What an evaluator is told of a trial. `trials`: all, this one among them.

@@ -3,6 +3,7 @@
 
 #include "servetune/base/normal.hpp"
 #include "servetune/base/option_check.hpp"
+#include "servetune/trial/figure_scale.hpp"
 #include "servetune/trial/objective.hpp"
 
 #include <algorithm>
@@ -21,7 +22,9 @@ struct Decision {
         published,    ///< the larger number wins if it gains min_gain, as published studies do
     };
     Rule rule = Rule::significant;
-    double min_gain = 0.01;     ///< a flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides
+    /// A flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides. Where figures are compared
+    /// by differences, a share of `FigureScale::unit`; `noise_cv` likewise.
+    double min_gain = 0.01;
     double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach
     bool correct_drift = true;  ///< of the machine, as the default shows it that is measured again and again (`Drift`)
@@ -46,12 +49,15 @@ struct Decision {
 /// What is known of one configuration's objective: the mean of its measurements and how far the truth may be from it.
 struct Estimate {
     double mean = 0;
-    double relative_error = 0;   ///< standard error / mean
+    double relative_error = 0;   ///< standard error / mean, of what is judged
     std::size_t replicates = 0;  ///< measurements in the mean, runs behind one figure included
+    FigureScale scale{};         ///< by which the goal's figures are judged
 
+    /// The positive number that is judged; the mean itself where figures are compared by ratios.
+    [[nodiscard]] double judged() const { return scale.judged(mean); }
     /// Where the truth lies with 95 %, its logarithm taken as normal; 1.96 is the normal's 97.5 % point.
-    [[nodiscard]] double low() const { return mean * std::exp(-1.959964 * relative_error); }
-    [[nodiscard]] double high() const { return mean * std::exp(1.959964 * relative_error); }
+    [[nodiscard]] double low() const { return scale.figure(judged() * std::exp(-1.959964 * relative_error)); }
+    [[nodiscard]] double high() const { return scale.figure(judged() * std::exp(1.959964 * relative_error)); }
 };
 
 /// A relative gain with its 95 % interval, or the one of several that hold together with 95 %.
@@ -59,6 +65,7 @@ struct Gain {
     double value = 0;
     double low = 0;
     double high = 0;
+    FigureScale scale{};  ///< by which it was judged; `stated` by differences is what people are told
 
     [[nodiscard]] bool significant() const { return low > 0; }
 };
@@ -68,10 +75,10 @@ struct Gain {
 /// all of theirs hold together with 95 % (Sidak, JASA 62, 1967; for what one base has in common with all it is a little
 /// too wide).
 inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Estimate& base, std::size_t comparisons = 1) {
-    const double value = goal.gain(candidate.mean, base.mean);
+    const double value = goal.gain(candidate.judged(), base.judged());
     const double each = std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
     const double spread = normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
-    return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1};
+    return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, base.scale};
 }
 
 /// Whether `gain` is enough to change a configuration for it.
@@ -85,10 +92,10 @@ struct Spread {
     double freedom = 0;
 
     /// Of one figure; nothing where it is not known to be the mean of several runs.
-    static Spread of(const Metric& metric) {
-        if (metric.replicates < 2 || !metric.standard_error || !(metric.value > 0)) return {};
+    static Spread of(const Metric& metric, const FigureScale& scale = {}) {
+        if (metric.replicates < 2 || !metric.standard_error || (scale.ratios() && !(metric.value > 0))) return {};
         const auto runs = static_cast<double>(metric.replicates);
-        const double error = *metric.standard_error / metric.value;
+        const double error = scale.relative_error(metric.value, *metric.standard_error);
         return {runs * (runs - 1) * error * error, runs - 1};
     }
     Spread& operator+=(const Spread& other) {
@@ -129,7 +136,7 @@ inline double pooled_noise(double assumed_cv, const std::vector<std::vector<doub
 /// mean: the integral of its density times the others' distribution functions (Simpson's rule over +-8 deviations).
 inline double probability_best(const Goal& goal, const std::vector<Estimate>& all, std::size_t which) {
     const double sign = goal.direction == Direction::maximize ? 1 : -1;
-    const auto center = [&](const Estimate& estimate) { return sign * std::log(estimate.mean); };
+    const auto center = [&](const Estimate& estimate) { return sign * std::log(estimate.judged()); };
     const Estimate& mine = all[which];
     if (mine.relative_error <= 0) {
         for (std::size_t i = 0; i < all.size(); ++i)

@@ -81,11 +81,28 @@ struct Goal {
 
     friend bool operator==(const Goal&, const Goal&) = default;
     /// How much better `candidate` is than `base`: 0.02 is 2 % more throughput, or the same work in 1/1.02 of the time.
-    /// Both must be positive, as rates and times are.
+    /// Both must be positive, as rates and times are; others are judged by `FigureScale`.
     [[nodiscard]] double gain(double candidate, double base) const {
         return direction == Direction::maximize ? candidate / base - 1 : base / candidate - 1;
     }
     [[nodiscard]] bool better(double a, double b) const { return direction == Direction::maximize ? a > b : a < b; }
+    /// Whether it is a rate or a time of load tests: above 0, or nothing was measured. Of another metric any finite
+    /// figure counts.
+    [[nodiscard]] bool is_rate_or_time() const {
+        const std::string_view name = std::string_view(metric).substr(0, metric.find('@'));
+        const auto of = [&](std::string_view family) { return name.starts_with(family) && name.ends_with("_seconds"); };
+        return name.find("tokens_per_second") != std::string_view::npos || name.ends_with("requests_per_second") ||
+               of("time_to_first_token") || of("time_per_output_token") || of("inter_token_latency") || of("latency");
+    }
+    /// Why a measurement has no figure of this goal that can be judged; empty: it has one. `as_ratio`: the study asks for
+    /// shares (`over: worst`, `never_worse_than`).
+    [[nodiscard]] std::string why_unusable(const Metrics& metrics, bool as_ratio) const {
+        const auto found = metrics.find(metric);
+        if (found == metrics.end()) return "the result has no " + metric;
+        if (found->second.value > 0 || !(as_ratio || is_rate_or_time())) return "";
+        return metric + " = " + short_number_text(found->second.value) + " is not positive" +
+               (is_rate_or_time() ? "" : ", and `over: worst` and `never_worse_than` compare ratios");
+    }
     /// `maximize total_tokens_per_second`.
     [[nodiscard]] std::string text() const { return (direction == Direction::maximize ? "maximize " : "minimize ") + metric; }
 };

@@ -4,6 +4,7 @@
 #include "servetune/trial/decision.hpp"
 #include "servetune/trial/drift.hpp"
 #include "servetune/trial/objective.hpp"
+#include "servetune/trial/other_work.hpp"
 #include "servetune/trial/trial.hpp"
 
 #include <algorithm>
@@ -17,11 +18,14 @@ namespace servetune {
 
 /// One goal in the usable measurements of one configuration, by trial id.
 struct GoalFigures {
-    std::vector<double> values{};  ///< without the machine's drift where that is real
+    /// As they are judged (`FigureScale`): without the machine's drift where that is real, and no more than the share
+    /// that equal work leaves of them.
+    std::vector<double> values{};
     std::vector<double> places{};  ///< the trials' ids
     std::vector<double> runs{};    ///< behind each value; most often 1
     Spread within{};               ///< how the runs behind the values spread
     Estimate estimate{};           ///< meaningful when there are values
+    double equal_work = 1;         ///< what equal work leaves of a gain (`share_of_equal_work`)
 
     [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
 };
@@ -29,9 +33,10 @@ struct GoalFigures {
 /// What the told trials of one configuration say together.
 struct Standing {
     Configuration configuration;
-    std::vector<const Trial*> trials;  ///< told and pending, by id
-    std::vector<GoalFigures> goals{};  ///< one for each goal of the objective, in its order
-    std::string refused{};             ///< why it cannot win; empty: it can
+    std::vector<const Trial*> trials;     ///< told and pending, by id
+    std::vector<GoalFigures> goals{};     ///< one for each goal of the objective, in its order
+    std::string refused{};                ///< why it cannot win; empty: it can
+    std::vector<OtherWork> other_work{};  ///< where its requests had other lengths than the default's, beyond noise
     /// ln of what the workload that loses most keeps of the default's figure, over what `Decision::never_worse_than`
     /// allows: above 0 it is allowed. Nothing: no such rule, or nothing to compare.
     std::optional<double> guard_margin{};

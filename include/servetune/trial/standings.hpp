@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/dominance.hpp"
+#include "servetune/trial/comparable_figures.hpp"
 #include "servetune/trial/standing.hpp"
 #include "servetune/trial/worst_workload.hpp"
 
@@ -39,6 +40,8 @@ public:
     [[nodiscard]] double noise() const { return noises_.front(); }
     /// The same of each goal, the leading one first.
     [[nodiscard]] const std::vector<double>& noises() const { return noises_; }
+    /// By which the figures of goal k are compared.
+    [[nodiscard]] const FigureScale& scale(std::size_t k = 0) const { return scales_[k]; }
     /// How the machine changed, by the measurements of the default in goal k.
     [[nodiscard]] const Drift& drift(std::size_t k = 0) const { return drifts_[k]; }
     /// Of goal k in the measurements after the first, those that a configuration was not picked for; nothing where
@@ -75,7 +78,7 @@ private:
         // What the level there is less well known than that of the checks.
         const std::vector<double> checks = usual_ ? standings_[*usual_].goals[k].places : std::vector<double>{};
         const double unknown = std::max(0.0, drifts_[k].variance(places) - drifts_[k].variance(checks));
-        return {sum / n, std::sqrt(noise * noise / n + unknown), static_cast<std::size_t>(n)};
+        return {scales_[k].figure(sum / n), std::sqrt(noise * noise / n + unknown), static_cast<std::size_t>(n), scales_[k]};
     }
     /// Of each limit the workloads on which some measurement has its figure.
     using Judged = std::vector<std::set<std::string>>;
@@ -93,6 +96,7 @@ private:
     std::map<Configuration, std::size_t> index_;
     std::optional<std::size_t> usual_{};  ///< where the default is in `standings_`
     std::vector<double> noises_{};
+    std::vector<FigureScale> scales_{};
     std::vector<Drift> drifts_{};
     std::vector<Goal> goals_;
 };
@@ -125,7 +129,9 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
         if (!usual || standings_[i].configuration == *usual) usual_ = i;
     if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective, usual_);
+    compare_work(standings_, objective, usual_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
+        scales_.push_back(take_scale(standings_, goals_[k], k, usual_));
         take_off_drift(k, decision);
         std::vector<std::vector<double>> replicates;
         Spread within;
@@ -259,15 +265,12 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
             ++unbelieved;
             continue;
         }
-        const auto wrong = std::find_if(objective.goals.begin(), objective.goals.end(), [&](const Goal& goal) {
-            const auto metric = measurement->metrics.find(goal.metric);
-            return metric == measurement->metrics.end() || !(metric->second.value > 0);
-        });
-        if (wrong != objective.goals.end()) {
-            const auto metric = measurement->metrics.find(wrong->metric);
-            standing.refused = metric == measurement->metrics.end()
-                                   ? "the result has no " + wrong->metric
-                                   : wrong->metric + " = " + short_number_text(metric->second.value) + " is not positive";
+        std::string unusable;
+        for (const Goal& goal : objective.goals)
+            if (unusable.empty())
+                unusable = goal.why_unusable(measurement->metrics, objective.over == Objective::Over::worst || decision.never_worse_than);
+        if (!unusable.empty()) {
+            standing.refused = std::move(unusable);
             continue;
         }
         for (std::size_t k = 0; k < standing.goals.size(); ++k) {

@@ -47,7 +47,6 @@ void build_command(StudySetup& setup, StudyFile& file, const std::filesystem::pa
     options.watchdog = hooks.watchdog;
     options.model = file.model;
     for (const Workload& workload : file.workloads) options.workloads.push_back(workload.name);
-    for (const Goal& goal : file.objective.goals) options.goals.push_back(goal.metric);
     options.render = [&composition = *file.composition, model = file.model](const Configuration& configuration) {
         return composition.render(configuration, {model, {}, 0});
     };

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+// What to say of a study in which no configuration passes: what came nearest, or what most of them failed of.
+#include "report_view.hpp"
+#include "servetune/report/report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace servetune {
+namespace {
+
+std::string counted_text(std::size_t count, const std::string& what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+
+/// What happened most often, and the first trial that it happened to.
+struct Commonest {
+    std::string name{};
+    std::size_t count = 0;
+    std::size_t all = 0;
+    const Trial* first = nullptr;
+};
+
+/// `names_of`: what happened to a trial; nothing: it does not count.
+template <class Names>
+Commonest commonest(const ReportView& view, const Names& names_of) {
+    std::map<std::string, std::pair<std::size_t, const Trial*>> counts;
+    Commonest result;
+    for (const Trial& trial : view.search) {
+        const std::vector<std::string> names = names_of(trial);
+        result.all += names.empty() ? 0 : 1;
+        for (const std::string& name : names) {
+            auto& [count, first] = counts[name];
+            if (count++ == 0) first = &trial;
+        }
+    }
+    for (const auto& [name, found] : counts)
+        if (found.first > result.count) {
+            result.name = name;
+            result.count = found.first;
+            result.first = found.second;
+        }
+    return result;
+}
+
+Commonest commonest_failure(const ReportView& view) {
+    return commonest(view, [](const Trial& trial) {
+        const Failure* failure = trial.failure();
+        return failure == nullptr ? std::vector<std::string>{} : std::vector{std::string(name_in(failure_kinds, failure->kind))};
+    });
+}
+
+Commonest commonest_finding(const ReportView& view) {
+    return commonest(view, [&](const Trial& trial) {
+        std::vector<std::string> names;
+        if (const Measurement* measurement = trial.measurement(); measurement != nullptr && !view.setup.problem->decision.believes(*measurement))
+            for (const Finding& finding : measurement->validity.findings)
+                if (std::find(names.begin(), names.end(), finding.id) == names.end()) names.push_back(finding.id);
+        return names;
+    });
+}
+
+std::string failures_text(const Commonest& failure) {
+    const std::string& message = failure.first->failure()->message;
+    return (failure.count < failure.all ? "most often " : "") + failure.name + (message.empty() ? "" : ": " + message);
+}
+
+std::string finding_text(const Commonest& finding) {
+    std::string text = (finding.count < finding.all ? "most often for " : "for ") + finding.name;
+    for (const Finding& one : finding.first->measurement()->validity.findings)
+        if (one.id == finding.name) {
+            for (const std::string& part : {one.left, one.right, one.cause}) text += part.empty() ? "" : "; " + part;
+            break;
+        }
+    return text;
+}
+
+std::string setting_text(const ReportView& view, const Configuration& configuration) {
+    const std::string changes = difference_text(configuration, view.recommendation.default_configuration);
+    return changes.empty() ? "the default" : changes;
+}
+
+/// `limit M <= 100 ms by 23 %: 123 ms on chat`.
+std::string broken_text(const BrokenLimit& broken) {
+    const double beyond = std::abs(broken.value - broken.limit.bound);
+    const double bound = std::abs(broken.limit.bound);
+    const bool milliseconds = shown_in_milliseconds(broken.limit.metric);
+    return fmt::format("{} by {}: {}{}", broken.limit.readable(),
+                       bound > 0 ? short_number_text(100 * beyond / bound, 1) + " %" : short_number_text(beyond),
+                       short_number_text(broken.value * (milliseconds ? 1e3 : 1)) + (milliseconds ? " ms" : ""),
+                       broken.workload.empty() ? "" : " on " + broken.workload);
+}
+
+/// The limits as they would have to be, each metric's once with the bound that all its workloads keep.
+std::string loosened_text(const Closest& closest) {
+    std::vector<Limit> limits;
+    for (const BrokenLimit& broken : closest.broken) {
+        const Limit loose = broken.loosened();
+        const auto same = std::find_if(limits.begin(), limits.end(), [&](const Limit& other) {
+            return other.metric == loose.metric && other.at_least == loose.at_least;
+        });
+        if (same == limits.end()) limits.push_back(loose);
+        else same->bound = loose.at_least ? std::min(same->bound, loose.bound) : std::max(same->bound, loose.bound);
+    }
+    std::string text;
+    for (const Limit& limit : limits) text += (text.empty() ? "" : " and ") + ("'" + limit.readable() + "'");
+    return text;
+}
+
+}  // namespace
+
+std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
+    std::size_t told = 0;
+    bool others = false;
+    for (const Standing& standing : view.standings.all()) {
+        told += standing.told() ? 1 : 0;
+        others = others || (standing.told() && standing.configuration != view.recommendation.default_configuration);
+    }
+    if (told == 0) return {"Nothing has been measured yet.", ""};
+    const Commonest failure = commonest_failure(view);
+    const Commonest finding = commonest_finding(view);
+    std::string reason;
+    if (const auto& closest = view.recommendation.closest) {
+        reason = fmt::format("No measured configuration passes. Nearest is {}: it breaks ", setting_text(view, closest->configuration));
+        for (std::size_t i = 0; i < closest->broken.size(); ++i) reason += (i == 0 ? "" : ", ") + broken_text(closest->broken[i]);
+        reason += '.';
+        if (failure.all > 0) reason += fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure));
+        return {std::move(reason), "It passes with " + loosened_text(*closest) +
+                                       ". Loosen that far or widen the space, then run the study in a new folder."};
+    }
+    const std::string only_default = others ? "" : "Only the default has been measured. ";
+    if (failure.all == view.search.size() || (failure.all > 0 && finding.all == 0))
+        return {only_default + (failure.all == 1 ? "The only trial failed" : fmt::format("{} trials failed", failure.all)) + ", " +
+                    failures_text(failure) + ".",
+                "Mend that first; the report has the lines of the logs."};
+    if (finding.all > 0)
+        return {only_default +
+                    fmt::format("The audit refuses {}, {}.", counted_text(finding.all, "measurement"), finding_text(finding)) +
+                    (failure.all > 0 ? fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure)) : ""),
+                "Remove the cause, then run the study again in a new folder."};
+    const Standing* first = nullptr;
+    for (const Standing& standing : view.standings.all())
+        if (standing.told() && (first == nullptr || standing.configuration == view.recommendation.default_configuration)) first = &standing;
+    return {only_default + "No measured configuration passes" + (first->refused.empty() ? "." : ": " + first->refused + "."),
+            "See what failed or was refused, and why."};
+}
+
+}  // namespace servetune

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// What reports say of the lengths of requests: configurations that did other work than the default, and the work of the
+// recommendation.
+#include "report_view.hpp"
+#include "servetune/report/report.hpp"
+#include "servetune/study/unequal_work.hpp"
+
+#include <fmt/format.h>
+
+namespace servetune {
+namespace {
+
+/// `512 in and 128 out`; empty: not known.
+std::string lengths_text(const Metrics& metrics, const std::string& suffix) {
+    const auto mean = [&](const char* what) {
+        const auto tokens = value_in(metrics, what + suffix);
+        const auto requests = value_in(metrics, "successful_requests" + suffix);
+        return tokens && requests && *requests > 0 ? short_number_text(*tokens / *requests, 1) : std::string();
+    };
+    const std::string input = mean("input_tokens");
+    const std::string output = mean("output_tokens");
+    return output.empty() ? "" : (input.empty() ? "" : input + " in and ") + output + " out";
+}
+
+}  // namespace
+
+std::string other_work_text(const ReportView& view, const Configuration& configuration) {
+    std::string text;
+    if (const Standing* standing = view.standings.find(configuration))
+        for (const OtherWork& work : standing->other_work) text += (text.empty() ? "" : "; ") + work.text();
+    return text;
+}
+
+std::string why_not_comparable(const ReportView& view, const Configuration& configuration) {
+    const auto unchecked = unchecked_answers(view.setup.problem->space, *view.standings.find(configuration));
+    const std::string text = "What looks best (" + difference_text(configuration, view.recommendation.default_configuration) +
+                             ") did other work than the default: " + other_work_text(view, configuration) + ". ";
+    if (unchecked.empty()) return text + "With requests of other lengths, faster ones are no proof of a faster engine.";
+    return text + std::string(unchecked.front()) +
+           " changes what the model computes, and nobody compared the answers: answers of another length are what a broken "
+           "quantization looks like.";
+}
+
+std::vector<std::string> other_work_notes(const ReportView& view) {
+    std::vector<std::string> result;
+    for (const Standing& standing : view.standings.all()) {
+        if (standing.other_work.empty()) continue;
+        const std::string counts = standing.refused.starts_with(other_work_words)
+                                       ? "The objective does not say what equal work would give, so it cannot win."
+                                       : "Of a gain only what equal work leaves counts, in requests and in tokens alike.";
+        const bool unchecked = !unchecked_answers(view.setup.problem->space, standing).empty();
+        result.push_back(fmt::format("Other work: {} had requests of other lengths, beyond noise ({}). {}{}",
+                                     difference_text(standing.configuration, view.recommendation.default_configuration),
+                                     other_work_text(view, standing.configuration), counts,
+                                     unchecked ? " It changes what the model computes, and nobody compared the answers: a broken "
+                                                 "quantization looks like this."
+                                               : ""));
+    }
+    return result;
+}
+
+std::vector<std::string> lengths_texts(const ReportView& view) {
+    const Recommendation& recommendation = view.recommendation;
+    const Metrics before = view.means(recommendation.default_configuration);
+    const Metrics after = view.means(recommendation.recommended);
+    std::vector<std::string> suffixes;
+    if (view.setup.file.workloads.size() < 2) suffixes.emplace_back();
+    else
+        for (const Workload& workload : view.setup.file.workloads) suffixes.push_back("@" + workload.name);
+    std::vector<std::string> result;
+    for (const std::string& suffix : suffixes) {
+        const std::string of_default = lengths_text(before, suffix);
+        const std::string of_recommended = lengths_text(after, suffix);
+        if (of_default.empty() || of_recommended.empty()) continue;
+        result.push_back(fmt::format("Tokens a request{}: {} with the default, {} with the recommendation.",
+                                     suffix.empty() ? "" : " on " + suffix.substr(1), of_default, of_recommended));
+    }
+    return result;
+}
+
+}  // namespace servetune
