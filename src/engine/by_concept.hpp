@@ -98,7 +98,11 @@ private:
     }
     [[nodiscard]] Value value_of(const EngineParameter& declared, const EngineTraits& traits, const HardwareSpec& hardware) const {
         const Parameter& parameter = declared.parameter;
-        if (const auto found = set_.find(parameter.name); found != set_.end() && !is_unset(found->second)) return found->second;
+        const auto as_no_flag = [&](const Value& value) {
+            const auto meant = declared.means.find(text_of(value));
+            return is_unset(value) || (number_of(value) && meant != declared.means.end() && meant->second == "engine");
+        };
+        if (const auto found = set_.find(parameter.name); found != set_.end() && !as_no_flag(found->second)) return found->second;
         if (!is_unset(parameter.default_value)) return parameter.default_value;
         if (const auto rules = traits.defaults.find(parameter.name); rules != traits.defaults.end())
             for (const DefaultRule& rule : rules->second) {

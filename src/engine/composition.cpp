@@ -4,8 +4,10 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/engine/engine_value.hpp"
 #include "servetune/engine/load_level.hpp"
 #include "servetune/engine/version.hpp"
+#include "servetune/space/expression_parser.hpp"
 #include "servetune/space/expression_rewriting.hpp"
 
 #include <algorithm>
@@ -50,6 +52,9 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
         keep_version(engine);
         state_model(engine);
         keep_architecture(engine);
+        leave_out_emptied(engine);
+        read_entries(engine);
+        keep_preset(engine);
     }
     check_entries();
     for (Engine& engine : engines) bound_devices(engine);
@@ -101,7 +106,10 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
                 Require{rule->expression.renamed([&](const std::string& name) { return resolve(name); }), rule->because});
         else if (const auto* forbid = std::get_if<Forbid>(&constraint)) {
             Forbid renamed{{}, forbid->because};
-            for (const auto& [name, values] : forbid->values) renamed.values[resolve(name)] = values;
+            for (const auto& [name, values] : forbid->values) {
+                std::vector<Value>& taken = renamed.values[resolve(name)];
+                for (const Value& value : values) taken.push_back(as_taken(resolve(name), value));
+            }
             constraints_.emplace_back(std::move(renamed));
         } else constraints_.push_back(constraint);
     }
@@ -292,6 +300,7 @@ void Composition::add_constraints(const Engine& engine) {
                 if (!*always) impossible(constraint);
                 continue;
             }
+            for (const auto& [name, in_space] : renames) expression = where_a_number(expression, *locals.at(name).parameter, in_space);
             expression = expression.renamed([&](const std::string& name) { return renames.at(name); });
             constraints_.emplace_back(Require{several ? expression.only_if("engine", engine.name) : expression, rule->because});
         } else if (const auto* declared = std::get_if<Forbid>(&constraint)) {
@@ -313,6 +322,26 @@ void Composition::add_constraints(const Engine& engine) {
             constraints_.emplace_back(std::move(renamed));
         }
     }
+}
+
+/// The rule where the parameter has a number of its scale: a word such as -1 (`EngineParameter::also`) says nothing of
+/// how much.
+Expression Composition::where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const {
+    const auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain);
+    const auto* words = declared.also ? std::get_if<ChoiceDomain>(&declared.also->domain) : nullptr;
+    const auto searched = std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == in_space; });
+    if (range == nullptr || words == nullptr || searched == parameters_.end()) return rule;
+    std::string text;
+    for (const Value& word : words->values)
+        if (searched->contains(word)) text += declared.parameter.name + " in [" + text_of(word) + "] or ";
+    return text.empty() ? rule : parse_expression(text + "(" + rule.text() + ")");
+}
+
+Value Composition::as_taken(const std::string& name_in_space, const Value& value) const {
+    for (const auto& [engine, names] : names_)
+        for (const auto& [name, local] : names.locals)
+            if (local.name_in_space == name_in_space) return as_engine_takes(*local.parameter, value);
+    return value;
 }
 
 std::string Composition::resolve(std::string_view name) const {

@@ -2,6 +2,7 @@
 // How many devices a layout may take: a rule made of the engine's own factors.
 #include "servetune/base/error.hpp"
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/engine_value.hpp"
 #include "servetune/space/expression_parser.hpp"
 
 #include <algorithm>
@@ -24,11 +25,17 @@ std::string text_of_conditions(const std::vector<Condition>& conditions) {
 }
 
 /// What a flag is set to by words that stand in every command; the last one counts, as for the engines' own parsers.
-std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const std::string& flag) {
+std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const EngineParameter& declared,
+                                           const std::string& flag) {
     std::optional<std::int64_t> result;
+    const auto read = [&](std::string_view text) {
+        const Value value = as_engine_takes(declared, value_of(text));
+        const auto* count = std::get_if<std::int64_t>(&value);
+        result = count != nullptr ? std::optional(*count) : std::nullopt;
+    };
     for (std::size_t i = 0; i < words.size() && !flag.empty(); ++i) {
-        if (words[i].starts_with(flag + "=")) result = integer_of(std::string_view(words[i]).substr(flag.size() + 1));
-        else if (words[i] == flag && i + 1 < words.size()) result = integer_of(words[i + 1]);
+        if (words[i].starts_with(flag + "=")) read(std::string_view(words[i]).substr(flag.size() + 1));
+        else if (words[i] == flag && i + 1 < words.size()) read(words[i + 1]);
     }
     return result;
 }
@@ -36,10 +43,10 @@ std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words
 /// The same for all spellings of a parameter's flag.
 std::optional<std::int64_t> count_in_words(const std::vector<std::string>& words, const Engine& engine, const EngineParameter& declared,
                                            const std::string& flag) {
-    std::optional<std::int64_t> result = count_in_words(words, flag);
+    std::optional<std::int64_t> result = count_in_words(words, declared, flag);
     for (const auto& [alias, name] : engine.aliases)
         if (name == declared.parameter.name)
-            if (const auto count = count_in_words(words, alias)) result = count;
+            if (const auto count = count_in_words(words, declared, alias)) result = count;
     return result;
 }
 

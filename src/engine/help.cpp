@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -51,6 +52,13 @@ void for_each_line(std::string_view text, const Visit& visit) {
     }
 }
 
+/// The flag that switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of `--enable-x`.
+std::string other_of_pair(std::string_view flag) {
+    for (const auto& [prefix, inverse] : {std::pair("--enable-", "--disable-"), std::pair("--disable-", "--enable-")})
+        if (flag.starts_with(prefix)) return inverse + std::string(flag.substr(std::string_view(prefix).size()));
+    return {};
+}
+
 bool looks_like_flag(const std::string& word) { return word.starts_with('-'); }
 
 /// The words of the launch command that start the program, before what they tell it: `python3 -m sglang.launch_server`.
@@ -92,9 +100,12 @@ std::set<std::string> flags_in_help(std::string_view text, const std::vector<std
         if (std::any_of(of_removed.begin(), of_removed.end(),
                         [&](const std::string& words) { return line.find(words) != std::string_view::npos; }))
             return;
+        const std::string_view first = flag_at_front(without_leading_blanks(line));
         for (std::string_view rest = without_leading_blanks(line); !flag_at_front(rest).empty();) {
             const std::string_view flag = flag_at_front(rest);
             flags.emplace(flag);
+            // Of such a pair the older spelling `--no-enable-x` is taken too and listed nowhere (vLLM 0.33).
+            if (flag == other_of_pair(first)) flags.insert("--no-" + std::string(first.substr(2)));
             rest = next_spelling(rest.substr(flag.size()));
         }
     });

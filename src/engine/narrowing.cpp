@@ -4,6 +4,7 @@
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/engine_value.hpp"
 
 #include <algorithm>
 #include <map>
@@ -11,18 +12,6 @@
 
 namespace servetune {
 namespace {
-
-/// Whether an engine takes `value` for a parameter. Steps and powers of two are where a search looks, not what the
-/// engine takes.
-bool admits(const Parameter& declared, const Value& value) {
-    if (is_unset(value)) return declared.offers_unset;
-    if (std::holds_alternative<TextDomain>(declared.domain)) return !text_of(value).empty();
-    if (const auto* range = std::get_if<IntegerDomain>(&declared.domain)) {
-        const auto* integer = std::get_if<std::int64_t>(&value);
-        return integer != nullptr && *integer >= range->low && *integer <= range->high;
-    }
-    return declared.contains(value);
-}
 
 std::vector<Value> ends_or_values(const Domain& domain) {
     if (const auto* range = std::get_if<IntegerDomain>(&domain)) return {range->low, range->high};
@@ -34,6 +23,16 @@ std::vector<Value> ends_or_values(const Domain& domain) {
 
 bool lists(const std::vector<std::string>& list, const std::string& wanted) {
     return std::find(list.begin(), list.end(), wanted) != list.end();
+}
+
+/// What the engine takes: the searched values, and those beside them.
+std::string taken_text(const EngineParameter& declared) {
+    std::string result = declared.parameter.domain_text();
+    if (declared.also)
+        result += "; also " + Parameter{"", declared.also->domain, {}}.domain_text() +
+                  (declared.also->since.empty() ? "" : " from " + declared.also->since);
+    for (const auto& [word, value] : declared.same_as) result += "; " + word + " is " + text_of(value);
+    return result + (declared.suffixes ? "; 8k is 8000, 8K is 8192" : "");
 }
 
 /// Of a bool that has a flag for true only: `false` passes nothing, so it is what the engine does by itself.
@@ -79,6 +78,33 @@ void Composition::add_own_parameters() {
     }
 }
 
+/// What a study says of a parameter, in the values that the engine makes of it: 8K and 8192 are one.
+void Composition::read_entries(const Engine& engine) {
+    for (SpaceEntry& entry : description_.entries) {
+        const auto declared = std::find_if(engine.parameters.begin(), engine.parameters.end(),
+                                           [&](const EngineParameter& each) { return entry_for(engine, each) == &entry; });
+        if (declared == engine.parameters.end() || entry.added) continue;
+        if (entry.default_value) entry.default_value = as_engine_takes(*declared, *entry.default_value);
+        auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
+        if (choice == nullptr) continue;
+        std::vector<Value> values;
+        std::string twice;
+        for (const Value& said : choice->values) {
+            const Value value = entry.checkpoints.contains(text_of(said)) ? said : as_engine_takes(*declared, said);
+            if (is_unset(value)) {
+                entry.offers_unset = true;
+                if (!entry.default_value) entry.default_value = Unset{};
+            } else if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+            else twice += (twice.empty() ? "" : ", ") + text_of(said);
+        }
+        if (!twice.empty())
+            notes_.push_back("'" + entry.name + "': " + twice + " is another word for a value of the list, so they are one configuration");
+        if (values == choice->values) continue;
+        choice->values = std::move(values);
+        choice->ordered = choice->ordered || are_growing_numbers(choice->values);
+    }
+}
+
 /// Drops the values of choices that the study's chip refuses.
 void Composition::keep_architecture(Engine& engine) const {
     const std::string& chip = description_.architecture;
@@ -93,13 +119,32 @@ void Composition::keep_architecture(Engine& engine) const {
             });
 }
 
+/// A preset is for all chips and versions: what this engine does not take is not searched. Of what is left without a
+/// value the engine's own default stays. A study that names such a value itself is told.
+void Composition::keep_preset(const Engine& engine) {
+    for (const EngineParameter& declared : engine.parameters)
+        for (SpaceEntry& entry : description_.entries) {
+            if (!entry.of_preset || entry_for(engine, declared) != &entry) continue;
+            auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
+            if (choice == nullptr) continue;
+            std::erase_if(choice->values, [&](const Value& value) {
+                return !engine_takes(declared, value, version_of(engine)) && !entry.checkpoints.contains(text_of(value));
+            });
+            if (!choice->values.empty()) continue;
+            notes_.push_back("'" + entry.name + "' is not searched: " + engine.name + " takes none of the preset's values here");
+            entry.domain.reset();
+            entry.fixed = true;
+            entry.default_value = declared.parameter.default_value;
+        }
+}
+
 /// The parameter as the study wants it: narrowed, fixed or as declared. What it is narrowed to never decides trial 0:
 /// where the engine's own default is not among the values, passing no flag is a level too, and the default.
 Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_engine, const SpaceEntry& entry) const {
     const Parameter& declared = of_engine.parameter;
     std::string wrong;  // a line for each value
     const auto check = [&](const Value& value) {
-        if (admits(declared, value) || entry.checkpoints.contains(text_of(value))) return;
+        if (engine_takes(of_engine, value, version_of(engine)) || entry.checkpoints.contains(text_of(value))) return;
         wrong += (wrong.empty() ? "'" : "\n'") + entry.name + "': ";
         if (const auto chips = of_engine.architectures.find(text_of(value)); chips != of_engine.architectures.end())
             if (!description_.architecture.empty() && !lists(chips->second, description_.architecture)) {
@@ -107,7 +152,7 @@ Parameter Composition::narrowed(const Engine& engine, const EngineParameter& of_
                          listed(chips->second);
                 return;
             }
-        wrong += engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" + declared.domain_text() + ")" +
+        wrong += engine.name + " does not take " + text_of(value) + " for '" + declared.name + "' (" + taken_text(of_engine) + ")" +
                  (declared.concept_name == "quantization" ? " and no checkpoint serves it" : "");
     };
     const auto all_right = [&] {

@@ -2,6 +2,7 @@
 // From a command back to the parameters it sets.
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/composition.hpp"
+#include "servetune/engine/engine_value.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -70,14 +71,12 @@ Composition::Parsed Composition::parse(const Command& command, const std::string
 /// False: the study cannot have that value. What the study holds at its default may be said, and says nothing.
 bool Composition::set_parsed(Parsed& parsed, const std::string& local_name, const Value& value) const {
     const Local& local = names_.at(parsed.engine->name).locals.at(local_name);
+    const Value taken = as_engine_takes(*local.parameter, value);
     if (!local.drafted_by.empty())  // the method decides which draft model it is
         return std::any_of(local.drafts.begin(), local.drafts.end(), [&](const auto& draft) { return draft.second == text_of(value); });
-    if (local.name_in_space.empty()) return value == local.parameter->parameter.default_value;
+    if (local.name_in_space.empty()) return taken == local.parameter->parameter.default_value;
     const auto parameter =
         std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& p) { return p.name == local.name_in_space; });
-    const auto* whole = std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
-    const bool real = whole != nullptr && std::holds_alternative<RealDomain>(parameter->domain);
-    const Value taken = real ? Value(static_cast<double>(*whole)) : value;
     if (!parameter->contains(taken)) return false;
     parsed.values[local.name_in_space] = taken;
     return true;

@@ -137,8 +137,9 @@ void LevelGeometry::fill_table(Dimension& dimension, double power) {
     const Eigen::Index levels = dimension.coordinates.rows();
     dimension.table.resize(levels, levels);
     for (Eigen::Index a = 0; a < levels; ++a)
-        for (Eigen::Index b = 0; b < levels; ++b)
-            dimension.table(a, b) = std::pow((dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm(), power);
+        for (Eigen::Index b = 0; b <= a; ++b)
+            dimension.table(a, b) = dimension.table(b, a) =
+                std::pow((dimension.coordinates.row(a) - dimension.coordinates.row(b)).squaredNorm(), power);
 }
 
 EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {

@@ -3,6 +3,7 @@
 
 #include "servetune/base/normal.hpp"
 #include "servetune/base/number_text.hpp"
+#include "servetune/optimizer/level_rows.hpp"
 #include "servetune/optimizer/model_cache.hpp"
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
@@ -58,6 +59,7 @@ private:
     [[nodiscard]] double least_chance_of(const PendingAwareModel& model) const;
     [[nodiscard]] std::optional<Choice> best_new(const Models& models, const Problem& problem, const Candidates& candidates,
                                                  const std::set<Configuration>& seen, bool explore);
+    static void forget_all_but_the_best(std::vector<Choice>& choices, std::size_t most, double least_log_works);
     void climb(const Models& models, const Problem& problem, const Candidates& candidates, const std::set<Configuration>& seen,
                std::vector<Choice>& choices) const;
     [[nodiscard]] std::vector<Choice> choices_of(const Models& models, const Candidates& candidates,
@@ -469,6 +471,16 @@ std::optional<Bayesian::Search::Choice> Bayesian::Search::best_suggestion(const 
     return best;
 }
 
+/// Of sorted choices keeps `most`, the best one among them that is likely enough to work, where there is one.
+void Bayesian::Search::forget_all_but_the_best(std::vector<Choice>& choices, std::size_t most, double least_log_works) {
+    if (choices.size() <= most) return;
+    const auto kept = choices.begin() + static_cast<std::ptrdiff_t>(most);
+    const auto likely =
+        std::find_if(choices.begin(), choices.end(), [&](const Choice& choice) { return choice.score.log_works >= least_log_works; });
+    if (likely >= kept && likely != choices.end()) *(kept - 1) = *likely;
+    choices.erase(kept, choices.end());
+}
+
 /// Of a space that was only sampled: steps of one parameter from the best of the sample and from the incumbent, as long
 /// as they gain; all neighbours of all places in one product.
 void Bayesian::Search::climb(const Models& models, const Problem& problem, const Candidates& all, const std::set<Configuration>& seen,
@@ -478,11 +490,14 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
     const auto better = [](const Choice& a, const Choice& b) {
         return a.score.total() > b.score.total() || (a.score.total() == b.score.total() && a.configuration < b.configuration);
     };
-    std::set<Configuration> scored(seen);
+    LevelRowSet scored(problem.space);
+    for (const Configuration& configuration : seen) scored.insert(configuration);
     std::set<Configuration> expanded;
     for (const Choice& choice : choices) scored.insert(choice.configuration);
+    const double least = std::log(least_chance_of(models.learned));
     for (int sweep = 0; sweep < sweeps; ++sweep) {
         std::sort(choices.begin(), choices.end(), better);
+        forget_all_but_the_best(choices, std::max(places, options_.rescored), least);
         std::vector<Configuration> from;
         if (const PendingAwareModel& model = models.learned; sweep == 0)
             if (const auto incumbent = model.incumbent()) from.push_back(model.evidence()[*incumbent].configuration);
@@ -491,7 +506,7 @@ void Bayesian::Search::climb(const Models& models, const Problem& problem, const
         for (const Configuration& place : from) {
             if (!expanded.insert(place).second) continue;
             for (Configuration& neighbour : neighbours(problem.space, place))
-                if (scored.insert(neighbour).second) fresh.push_back(std::move(neighbour));
+                if (scored.insert(neighbour)) fresh.push_back(std::move(neighbour));
         }
         if (fresh.empty()) return;
         std::vector<Choice> found = choices_of(models, all, std::move(fresh));

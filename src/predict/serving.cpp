@@ -17,11 +17,28 @@
 namespace servetune {
 namespace {
 
+/// What an engine takes beside what is searched, as part of the parameter.
+void with_further_values(EngineParameter& declared) {
+    if (!declared.also) return;
+    Domain& domain = declared.parameter.domain;
+    if (const auto* more = std::get_if<IntegerDomain>(&declared.also->domain)) {
+        domain = *more;
+        return;
+    }
+    auto* range = std::get_if<IntegerDomain>(&domain);
+    for (const Value& value : std::get<ChoiceDomain>(declared.also->domain).values)
+        if (const auto* number = std::get_if<std::int64_t>(&value); number != nullptr && range != nullptr) {
+            range->low = std::min(range->low, *number);
+            range->scale = Scale::linear;
+        } else if (auto* choice = std::get_if<ChoiceDomain>(&domain)) choice->values.push_back(value);
+}
+
 /// A search may only look at powers of two; a person may write any number. Counts, that is; of sizes in bytes the
 /// powers stay.
 Engine widened(Engine engine) {
     constexpr std::int64_t largest_count = 1 << 24;
-    for (EngineParameter& declared : engine.parameters)
+    for (EngineParameter& declared : engine.parameters) {
+        with_further_values(declared);
         if (auto* range = std::get_if<IntegerDomain>(&declared.parameter.domain); range != nullptr && range->high <= largest_count) {
             range->scale = Scale::linear;
             range->step = 1;
@@ -30,6 +47,7 @@ Engine widened(Engine engine) {
             share->high = 1;
             share->scale = Scale::linear;
         }
+    }
     return engine;
 }
 

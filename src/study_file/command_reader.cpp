@@ -139,10 +139,13 @@ CommandReader::Flags CommandReader::flags_of(const Engine& engine) {
 void CommandReader::add_spellings(Known& known_engine, const Engine& engine, const std::filesystem::path& root) {
     Flags& flags = known_engine.flags;
     std::set<std::string> ours;  // as the engine file spells them
+    std::map<std::string, std::string> way_off;
     for (const EngineParameter& declared : engine.parameters)
-        for (const Destination* to : {&declared.destination, &declared.earlier})
+        for (const Destination* to : {&declared.destination, &declared.earlier}) {
             for (const std::string& flag : {to->flag, to->off_flag})
                 if (!flag.empty()) ours.insert(flag);
+            if (!to->off_flag.empty()) way_off[to->flag] = to->off_flag;
+        }
     for (const JsonFlag& json : engine.json_flags) ours.insert(json.flag);
     for (const std::string& word : engine.launch)
         if (word.starts_with("--")) ours.insert(word);
@@ -155,14 +158,17 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
             if (ours.contains(spelling)) our_spelling.emplace(fact.name, spelling);
         }
         for (const auto& [spelling, fact] : facts.flags) {
-            if (const auto our = our_spelling.find(fact.name); our != our_spelling.end() && !fact.negated && !ours.contains(spelling))
-                known_engine.spelling.emplace(spelling, our->second);
+            if (const auto our = our_spelling.find(fact.name); our != our_spelling.end() && !ours.contains(spelling)) {
+                const auto off = way_off.find(our->second);
+                if (!fact.negated) known_engine.spelling.emplace(spelling, our->second);
+                else if (off != way_off.end()) known_engine.spelling.emplace(spelling, off->second);
+            }
             const auto known = by_name.find(fact.name);
             if (known == by_name.end()) continue;
             Flag flag = known->second;
             flag.switches_off = flag.switches_off != fact.negated;
             flags.emplace(spelling, flag);
-            if (fact.negatable && spelling.starts_with("--")) {
+            if (fact.negatable && !fact.negated && spelling.starts_with("--")) {
                 flag.switches_off = true;
                 flags.emplace("--no-" + spelling.substr(2), flag);
             }

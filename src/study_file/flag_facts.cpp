@@ -88,7 +88,7 @@ std::vector<std::string> FlagFacts::problems(const Command& command, const Engin
         auto known = flags.find(base);
         if (known == flags.end() && base.starts_with("--no-")) {
             known = flags.find("--" + base.substr(5));
-            if (known != flags.end() && !known->second.negatable) known = flags.end();
+            if (known != flags.end() && (!known->second.negatable || known->second.negated)) known = flags.end();
         }
         if (known == flags.end()) {
             if (complete)

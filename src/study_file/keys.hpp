@@ -36,6 +36,13 @@ inline constexpr struct EarlierKeys {
     Key option{"option", is::dotted_path, "the place in the options file then"};
 } earlier{};
 
+inline constexpr struct AlsoKeys {
+    static constexpr std::string_view called = "also";
+    Key int_{"int", is::keyed<keys::range>, "an integer range"};
+    Key choice{"choice", is::list_of<is::value>, "these"};
+    Key since{"since", is::version, "first version that takes them (all)"};
+} also{};
+
 inline constexpr struct ParameterKeys {
     static constexpr std::string_view called = "parameter";
     Key bool_{"bool", is::nothing, "true or false"};
@@ -61,6 +68,9 @@ inline constexpr struct ParameterKeys {
     Key values_since{"values_since", is::conditions, "values of a choice that came with a version"};
     Key values_until{"values_until", is::conditions, "values of a choice last seen in a version"};
     Key architectures{"architectures", is::mapping_of<is::architecture_list>, "of a choice: the chips that take a value (all)"};
+    Key also{"also", is::keyed<keys::also>, "further values that the engine takes: a study may name them, a search of all looks past them"};
+    Key same_as{"same_as", is::mapping_of<is::value>, "another word for a value -> that value (`engine`: as no flag)"};
+    Key suffixes{"suffixes", is::boolean, "takes 8k for 8000 and 8K for 8192: k, m, g, t and K, M, G, T (false)"};
     Key means{"means", is::mapping_of<is::one_of<value_meanings>>,
               "of a choice: value -> what the cost model calls it, where the name differs"};
     Key checkpoints{"checkpoints", is::mapping_of<is::text>, "in a study: value -> model to serve instead of passing the flag"};

@@ -4,6 +4,7 @@
 #include "keys.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/engine/engine_value.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
 #include "servetune/perf/hardware_spec.hpp"
@@ -127,15 +128,6 @@ std::string text_with_home(const Yaml& node) {
     }
 }
 
-/// Whether a list is of numbers, each larger than the one before.
-bool grow(const std::vector<Value>& values) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        const auto number = number_of(values[i]);
-        if (!number || (i > 0 && *number <= *number_of(values[i - 1]))) return false;
-    }
-    return values.size() > 1;
-}
-
 /// The keys of a mapping must be values of the choice that the parameter is; `no_choice`: the error where it is none.
 void check_values(const Yaml& mapping, const Domain& domain, const std::string& no_choice) {
     const auto* choice = std::get_if<ChoiceDomain>(&domain);
@@ -156,6 +148,28 @@ std::vector<std::string> read_architectures(const Yaml& node) {
         result.push_back(item.text());
     }
     return result;
+}
+
+FurtherValues read_also(const Yaml& node) {
+    node.check_keys(keys::also);
+    FurtherValues result;
+    if ((node.find(keys::also.int_) == nullptr) == (node.find(keys::also.choice) == nullptr)) node.fail("`also` is either int or choice");
+    if (const Yaml* at = node.find(keys::also.int_)) {
+        at->check_keys(keys::range);
+        result.domain = IntegerDomain{read<std::int64_t>(*at, keys::range.low), read<std::int64_t>(*at, keys::range.high)};
+    } else result.domain = ChoiceDomain{node.at(keys::also.choice).values()};
+    read(node, keys::also.since, result.since);
+    return result;
+}
+
+/// The words of `same_as`: what they stand for is a value that the parameter has.
+void read_same_as(const Yaml& node, EngineParameter& into) {
+    for (const auto& [word, meant] : node.entries()) {
+        const Value value = read_value(meant, into.parameter.domain);
+        const bool known = is_unset(value) ? into.parameter.offers_unset : engine_takes(into, value, "");
+        if (!known) meant.fail("'" + text_of(value) + "' is no value of this parameter");
+        into.same_as[word] = value;
+    }
 }
 
 EngineParameter read_parameter(const std::string& name, const Yaml& node) {
@@ -181,8 +195,14 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
         check_values(*values, domain->domain, "only values of a choice can be refused by a chip");
         for (const auto& [value, chips] : values->entries()) result.architectures[value] = read_architectures(chips);
     }
+    if (const Yaml* also = node.find(table.also)) result.also = read_also(*also);
+    if (const Yaml* words = node.find(table.same_as)) read_same_as(*words, result);
+    read(node, table.suffixes, result.suffixes);
     if (const Yaml* values = node.find(table.means)) {
-        check_values(*values, domain->domain, "only values of a choice have a meaning of their own");
+        const auto* listed = result.also ? std::get_if<ChoiceDomain>(&result.also->domain) : nullptr;
+        const bool choice = std::holds_alternative<ChoiceDomain>(domain->domain);
+        check_values(*values, !choice && listed != nullptr ? result.also->domain : domain->domain,
+                     "only values of a choice have a meaning of their own");
         read(node, table.means, result.means);
     }
     read(node, table.since, result.since);
@@ -198,7 +218,7 @@ SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
         ChoiceDomain choice;
         choice.values = node.values();
         result.offers_unset = std::erase_if(choice.values, is_unset) > 0;
-        choice.ordered = grow(choice.values);
+        choice.ordered = are_growing_numbers(choice.values);
         Parameter parameter{name, choice, {}};
         parameter.offers_unset = *result.offers_unset;
         parameter.default_value = parameter.offers_unset || choice.values.empty() ? Value{} : choice.values.front();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "seen_flags.hpp"
 
+#include "servetune/engine/engine_value.hpp"
 #include "servetune/engine/version.hpp"
 
 #include <nlohmann/json.hpp>
@@ -34,10 +35,9 @@ SeenFlags seen_flags(const Engine& engine, const Command& command, const std::st
         model != engine.launch.begin() && model != engine.launch.end() && (model - 1)->starts_with('-') ? *(model - 1) : "";
     const std::vector<std::string>& words = command.argv;
     const auto set = [&](const EngineParameter& declared, const Value& value) {
-        const Value whole = std::holds_alternative<RealDomain>(declared.parameter.domain) && std::holds_alternative<std::int64_t>(value)
-                                ? Value(static_cast<double>(std::get<std::int64_t>(value)))
-                                : value;
-        seen.values[declared.parameter.name] = whole;
+        const Value taken = as_engine_takes(declared, value);
+        if (is_unset(taken)) seen.values.erase(declared.parameter.name);  // another word for no flag
+        else seen.values[declared.parameter.name] = taken;
     };
     // Two parameters may share a flag under different conditions.
     std::vector<std::pair<std::vector<const EngineParameter*>, Value>> shared;

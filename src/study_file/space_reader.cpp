@@ -7,6 +7,7 @@
 #include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
@@ -23,22 +24,24 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A preset is for all chips: what this one refuses is not searched. A study that names such a value itself is told.
-void leave_out_refused(SpaceEntry& entry, const EngineParameter& declared, const std::string& architecture) {
-    auto* choice = entry.domain ? std::get_if<ChoiceDomain>(&*entry.domain) : nullptr;
-    if (choice == nullptr) return;
-    std::erase_if(choice->values, [&](const Value& value) {
-        const auto chips = declared.architectures.find(text_of(value));
-        return chips != declared.architectures.end() &&
-               std::find(chips->second.begin(), chips->second.end(), architecture) == chips->second.end();
-    });
-}
-
 /// Of the chip that a study names, where it is among those that are known.
 std::string architecture_of(const StudyFile& study) {
     if (study.hardware.empty()) return "";
     const auto known = hardware_in(study.hardware, study.catalogue().all_hardware());
     return known ? known->architecture : "";
+}
+
+/// The shipped presets that say something of this engine, those that search all of it included.
+std::vector<std::string> presets_for(const Engine& engine, const Catalogue& catalogue) {
+    std::vector<std::string> result;
+    for (const auto& file : fs::directory_iterator(catalogue.root() / "presets")) {
+        if (file.path().extension() != ".yaml") continue;
+        const Yaml preset = Yaml::load(file.path());
+        const Yaml& spaces = preset.at(keys::preset.space);
+        if (spaces.entries().empty() || spaces.entry(engine.name) != nullptr) result.push_back(file.path().stem().string());
+    }
+    std::sort(result.begin(), result.end());
+    return result;
 }
 
 /// A preset's entries for the engines of the study, but for what the study says itself and what the version does not
@@ -61,7 +64,8 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
     for (const Engine& engine : description.engines) {
         const Yaml* space = spaces.entry(engine.name);
         if (space == nullptr) {
-            if (!spaces.entries().empty()) named.fail("the preset has nothing for " + engine.name);
+            if (!spaces.entries().empty())
+                named.fail("the preset has nothing for " + engine.name + "; those that have: " + listed(presets_for(engine, catalogue)));
             continue;
         }
         const Yaml* version = versions != nullptr ? versions->entry(engine.name) : nullptr;
@@ -76,7 +80,6 @@ void add_preset(const Yaml& named, const Catalogue& catalogue, const Yaml* versi
             if (std::any_of(description.entries.begin(), end, said)) continue;
             SpaceEntry entry = read_space_entry(description.engines.size() > 1 ? engine.name + "." + name : name, node);
             entry.of_preset = true;
-            if (!description.architecture.empty()) leave_out_refused(entry, *declared, description.architecture);
             description.entries.push_back(std::move(entry));
         }
     }
@@ -287,6 +290,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     };
     try {
         auto composition = std::make_unique<Composition>(std::move(description));
+        const SearchSpace checked(composition->parameters(), composition->constraints());  // what is wrong is said with its place
         errors.throw_any();
         return composition;
     } catch (const SpaceError& error) {

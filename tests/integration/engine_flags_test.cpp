@@ -54,6 +54,32 @@ TEST_CASE("engine-flags: help becomes a versions file, and the difference to the
     CHECK_FALSE(has(turned.out, "tp-size"));
 }
 
+TEST_CASE("engine-flags: a way off is never another name of the way on, and an example is no flag") {
+    const TemporaryFolder folder;
+    folder.write("h.txt",
+                 "Pass JSON so:\n   --json-arg '{\"key\": 1}'\n   --json-arg.key1 value1 --json-arg.key2 value2\n\noptions:\n"
+                 "  --enable-cache, --disable-cache\n  --disable-cascade, --enable-cascade\n  --eager, --no-eager\n"
+                 "  --cache-type {'auto','fp8',None}, -ct {'auto','fp8',None}\n"
+                 "-kvo,  --kv-offload, -nkvo, --no-kv-offload\n                        where it lies\n"
+                 "--webui, --ui, --no-webui\n");
+    const Ran now = engine_flags({"quill", "3.0", "--help-text", "h.txt", "--out", "v.json"}, folder.path());
+    INFO(now.out << now.err);
+    REQUIRE(now.code == 0);
+    const auto flags = nlohmann::json::parse(read_file(folder.path() / "v.json")).at("flags");
+    CHECK(flags.size() == 6);
+    const auto fact = [&](const char* flag) { return flags.at(flag).dump(); };
+    CHECK(fact("--enable-cache") == R"({"negatable":true,"negations":["--disable-cache"],"type":"bool"})");
+    CHECK(fact("--disable-cascade") == R"({"negatable":true,"negations":["--enable-cascade"],"type":"bool"})");
+    CHECK(fact("--eager") == R"({"negatable":true,"type":"bool"})");
+    CHECK(fact("--cache-type") == R"({"short":"-ct","type":"choice","values":["auto","fp8"]})");
+    CHECK(fact("--kv-offload") == R"({"negatable":true,"negations":["--no-kv-offload","-nkvo"],"short":"-kvo","type":"bool"})");
+    // What the program makes of it: each way off switches off, the hidden one too.
+    const FlagFacts facts = FlagFacts::load(folder.path() / "v.json");
+    CHECK_FALSE(facts.flags.at("--enable-cache").negated);
+    for (const char* off : {"--disable-cache", "--enable-cascade", "-nkvo", "--no-kv-offload"}) CHECK(facts.flags.at(off).negated);
+    CHECK(facts.problems({{"quill", "--no-enable-cache", "--no-disable-cascade", "--no-eager"}}, Engine{"quill"}).empty());
+}
+
 TEST_CASE("engine-flags: source is parsed, never run: arguments of a parser and annotated fields") {
     const TemporaryFolder folder;
     const Ran now = engine_flags({"quill", "2.0", "--source", sample("fields.py"), "--out", "f.json", "--said", "tag 2.0"}, folder.path());
@@ -83,7 +109,7 @@ TEST_CASE("engine-flags: flags of an engine file that are gone end with 1, and i
     CHECK(gone.code == 1);
     CHECK(has(gone.out, "flags of vllm.yaml that it lacks: "));
     CHECK(has(gone.out, "--max-num-seqs"));
-    CHECK(has(gone.out, "against vllm-0.31.0"));  // the newest that is stored
+    CHECK(has(gone.out, "against vllm-0.33.0"));  // the newest that is stored
     folder.write("empty.txt", "nothing here\n");
     CHECK(engine_flags({"quill", "1", "--help-text", "empty.txt", "--out", "e.json"}, folder.path()).code == 2);
     CHECK_FALSE(fs::exists(folder.path() / "e.json"));

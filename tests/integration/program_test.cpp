@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The program from outside: what a person or a script that calls it can rely on.
 #include "support/autotune.hpp"
+#include "support/help_text.hpp"
 #include "support/published.hpp"
 #include "support/test.hpp"
 
@@ -317,6 +318,27 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
     folder.write("t.yaml", study("org/m", "engine: llama.cpp\nspace: {checked: {flag: --check-tensors, bool: {}, default: engine}}\n"));
     CHECK(has(autotune({"validate", "t.yaml", "--no-installed"}, folder.path()).out,
               "warning: 'checked': false and engine give the same command, so they are one configuration: engine\n"));
+}
+
+TEST_CASE("autotune validate: what init writes is valid for a vLLM whose help hides the older ways off") {
+    const TemporaryFolder folder;
+    folder.write("help.txt", help_text_of(fs::path(SERVETUNE_SOURCE) / "search_spaces/engines/versions/vllm-0.33.0.json"));
+    const fs::path program =
+        folder.write("vllm", "#!/bin/sh\n[ \"$*\" = 'serve --help=all' ] && cat '" + folder.path().string() + "/help.txt'\n");
+    fs::permissions(program, fs::perms::owner_all);
+    const auto run = [&](std::vector<std::string> more) {
+        std::vector<std::string> words{"/usr/bin/env", "PATH=" + folder.path().string() + ":/usr/bin:/bin", SERVETUNE_PROGRAM};
+        words.insert(words.end(), more.begin(), more.end());
+        return ran(words, folder.path());
+    };
+    const Ran written = run(
+        {"init", "--yes", "--model", "Qwen/Qwen3-8B", "--engine", "vllm", "--gpus", "1", "--hardware", "h100-sxm", "--output", "s.yaml"});
+    INFO(written.out << written.err);
+    REQUIRE(written.code == 0);
+    const Ran valid = run({"validate", "s.yaml"});
+    INFO(valid.out << valid.err);
+    CHECK(valid.code == 0);
+    CHECK(has(valid.out, "'vllm serve --help=all' lists "));
 }
 
 TEST_CASE("validate asks an engine that is on the PATH for its --help, and only then") {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What engines say of their own flags: reading it, and asking a program for it within limits.
+#include "support/help_text.hpp"
 #include "support/process.hpp"
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 
 #include "servetune/engine/help.hpp"
@@ -83,6 +85,28 @@ TEST_CASE("help: llama.cpp pads short spellings with blanks and lists the negati
                                                                                         "--usage", "--types", "--tab"});
     CHECK(flags_in_help("").empty());
     CHECK(flags_in_help("-").empty());
+}
+
+TEST_CASE("help: of a pair that switches on and off the older spelling is taken too, though no help lists it") {
+    CHECK(flags_in_help("  --enable-cache, --disable-cache\n"
+                        "                        Share prefixes, see --enable-other, --disable-other\n"
+                        "  --disable-cascade, --enable-cascade\n"
+                        "  --eager, --no-eager\n"
+                        "  --enable-log, -l\n"
+                        "  --enable-a, --disable-b\n") == Flags{"--enable-cache", "--disable-cache", "--no-enable-cache",
+                                                                "--disable-cascade", "--enable-cascade", "--no-disable-cascade", "--eager",
+                                                                "--no-eager", "--enable-log", "-l", "--enable-a", "--disable-b"});
+    // What vLLM 0.33 prints, made of its stored facts: each way off of the engine file is there.
+    std::set<std::string> ways_off;
+    const std::set<std::string> flags = flags_in_help(help_text_of(search_spaces / "engines/versions/vllm-0.33.0.json"));
+    for (const EngineParameter& declared : shipped_catalogue.engine("vllm").parameters)
+        if (const std::string& off = declared.destination.off_flag; off.starts_with("--no-enable-") || off.starts_with("--no-disable-")) {
+            INFO(off);
+            CHECK(flags.contains(off));
+            CHECK(flags.contains("--" + off.substr(5)));
+            ways_off.insert(off);
+        }
+    CHECK(ways_off.size() == 9);
 }
 
 TEST_CASE("an installed engine is asked for its flags, in other words until it lists those of its launch command") {

@@ -107,7 +107,8 @@ public:
     }
     [[nodiscard]] const std::vector<Parameter>& parameters() const { return parameters_; }
     [[nodiscard]] const std::vector<Constraint>& constraints() const { return constraints_; }
-    /// What a person should know of the space: values left out because they give the command of another value.
+    /// What a person should know of the space: values left out because they give the command of another value,
+    /// parameters left out because the chip or the version takes none of their values.
     [[nodiscard]] const std::vector<std::string>& notes() const { return notes_; }
 
     /// Models that its commands may name beside the study's own: checkpoints and draft models, each once.
@@ -140,6 +141,8 @@ public:
     /// The same with its environment and options file.
     [[nodiscard]] Parsed parse(const Command& command, const std::string& model) const;
 
+    /// A value that a person gives a parameter of this space, as its engine takes it: 8K is 8192 where it takes that.
+    [[nodiscard]] Value as_taken(const std::string& name_in_space, const Value& value) const;
     /// What an entry or a stage calls a parameter -> its name in the space. Throws SpaceError with the nearest names.
     [[nodiscard]] std::string resolve(std::string_view name) const;
 
@@ -157,6 +160,10 @@ private:
     void state_model(Engine& engine) const;
     void keep_version(Engine& engine) const;
     void keep_architecture(Engine& engine) const;
+    void read_entries(const Engine& engine);
+    void keep_preset(const Engine& engine);
+    void leave_out_emptied(Engine& engine);
+    void refuse_emptied(const Engine& engine, const EngineParameter& declared) const;
     void add_own_parameters();
     void bound_devices(Engine& engine) const;
     [[nodiscard]] std::optional<std::int64_t> said_in_arguments(const Engine& engine, const EngineParameter& declared) const;
@@ -168,6 +175,7 @@ private:
     [[nodiscard]] const SpaceEntry* entry_for(const Engine& engine, const EngineParameter& declared) const;
     [[nodiscard]] bool knows(const Engine& engine, const SpaceEntry& entry) const;
     void add_constraints(const Engine& engine);
+    [[nodiscard]] Expression where_a_number(const Expression& rule, const EngineParameter& declared, const std::string& in_space) const;
     void add_drafts(const Engine& engine);
     [[nodiscard]] std::optional<Forbid> without_drafts(const Engine& engine, const Forbid& rule) const;
     void check_entries() const;

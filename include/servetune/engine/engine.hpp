@@ -32,6 +32,12 @@ struct Destination {
 inline constexpr std::array<std::string_view, 12> value_meanings{
     "none", "engine", "as_checkpoint", "bf16", "fp8_e4m3", "evicts", "double_batches", "ngram", "mtp", "eagle", "eagle3", "draft_model"};
 
+/// Values that an engine takes beside those that a search of the whole parameter looks at.
+struct FurtherValues {
+    Domain domain;        ///< integers or a choice
+    std::string since{};  ///< first engine version that takes them; empty: all that the file covers
+};
+
 /// A parameter of an engine and how it reaches the engine.
 struct EngineParameter {
     Parameter parameter;
@@ -43,9 +49,12 @@ struct EngineParameter {
     std::map<std::string, std::vector<std::string>> architectures{};  ///< value (as text) -> chips that take it; others: all
     /// Value (as text) -> one of `value_meanings`; others mean what they say.
     std::map<std::string, std::string> means{};
-    std::string since{};   ///< first engine version that has it; empty: all that the file covers
-    std::string until{};   ///< last engine version that has it
-    std::string source{};  ///< where it was checked
+    std::optional<FurtherValues> also{};
+    std::map<std::string, Value> same_as{};  ///< another word for a value (as text) -> the value, or `Unset`: `auto`, -1
+    bool suffixes = false;                   ///< takes 8k for 8000 and 8K for 8192 (engine/engine_value.hpp)
+    std::string since{};                     ///< first engine version that has it; empty: all that the file covers
+    std::string until{};                     ///< last engine version that has it
+    std::string source{};                    ///< where it was checked
 };
 
 /// Several parameters that make one flag together: `--speculative-config={"method":...}`.

@@ -3,12 +3,12 @@
 
 #include "servetune/acquisition/candidate_pool.hpp"
 #include "servetune/model/prior_mean.hpp"
+#include "servetune/optimizer/level_rows.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/strategy.hpp"
 
 #include <cstddef>
 #include <cstdint>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,25 +22,25 @@ public:
     using Options = CandidateOptions;
 
     Candidates(const Problem& problem, const Beliefs& beliefs, const Options& options, std::uint64_t seed = 0)
-        : geometry_(problem.space), pool_(geometry_) {
+        : geometry_(problem.space), pool_(geometry_), configurations_(problem.space) {
         const std::size_t most = beliefs.size() == 0 ? options.listed_at_most : options.believed_at_most;
         if (problem.feasible.finite() && problem.feasible.size() <= static_cast<double>(most)) {
             listed_ = true;
             const bool keep = problem.feasible.size() <= static_cast<double>(options.kept_at_most);
             problem.feasible.for_each([&](const Configuration& configuration) {
                 add(configuration, beliefs);
-                if (keep) configurations_.push_back(configuration);
+                if (keep) configurations_.add(configuration);
                 return true;
             });
             return;
         }
         Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
-        std::set<Configuration> drawn;
+        LevelRowSet drawn(problem.space);
         for (std::size_t i = 0; i < 2 * options.sample && drawn.size() < options.sample; ++i) drawn.insert(problem.feasible.sample(rng));
-        for (const Configuration& configuration : drawn) {
+        drawn.for_each([&](const Configuration& configuration) {
             add(configuration, beliefs);
-            configurations_.push_back(configuration);
-        }
+            configurations_.add(configuration);
+        });
     }
 
     /// Decides where draws begin: spaces that differ have different ones.
@@ -59,7 +59,7 @@ public:
     [[nodiscard]] const CandidatePool& pool() const { return pool_; }
     [[nodiscard]] bool listed() const { return listed_; }
     [[nodiscard]] Configuration configuration(const Problem& problem, std::size_t i) const {
-        return configurations_.empty() ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
+        return configurations_.size() == 0 ? problem.feasible.at(static_cast<double>(i)) : configurations_[i];
     }
     /// Of candidate i; empty where there are no sources.
     [[nodiscard]] std::vector<PriorBelief> beliefs(std::size_t i) const {
@@ -77,7 +77,7 @@ private:
     LevelGeometry geometry_;
     CandidatePool pool_;
     bool listed_ = false;
-    std::vector<Configuration> configurations_{};
+    LevelRows configurations_;
     std::vector<PriorBelief> beliefs_{};
 };
 

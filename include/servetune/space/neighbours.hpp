@@ -12,34 +12,50 @@
 
 namespace servetune {
 
-/// The levels one step away from `level` of a parameter: the next lower and higher one when it is ordered, every other
-/// one otherwise. `Unset` sits beside the value that the engine uses by itself, or beside every value when that is not
-/// known.
+/// The levels beside `Unset`, ascending: the value that the engine uses by itself, where that is known; else all, of an
+/// ordered parameter with many levels 32 of them, evenly spread: all of a thousand would be neighbours for hours.
+inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) {
+    constexpr std::size_t most = 32;
+    const std::size_t count = parameter.level_count();
+    std::vector<std::size_t> result;
+    if (parameter.ordered() && parameter.value_when_unset) {
+        if (const auto same = parameter.level_of(*parameter.value_when_unset)) return {*same};
+        if (const auto wanted = number_of(*parameter.value_when_unset)) {
+            const auto distance = [&](std::size_t i) {
+                const auto number = number_of(parameter.level(i));
+                return number ? std::abs(*number - *wanted) : 0.0;
+            };
+            std::size_t nearest = 1;
+            for (std::size_t i = 1; i < count; ++i)
+                if (distance(i) < distance(nearest)) nearest = i;
+            if (count > 1) result.push_back(nearest);
+            return result;
+        }
+    }
+    const std::size_t levels = count - 1;
+    const std::size_t taken = parameter.ordered() ? std::min(levels, most) : levels;
+    for (std::size_t i = 0; i < taken; ++i) result.push_back(1 + (taken < levels ? i * (levels - 1) / (taken - 1) : i));
+    return result;
+}
+
+/// The levels one step away from `level` of a parameter, ascending: the next lower and higher one when it is ordered,
+/// every other one otherwise; for `Unset` those beside it (`levels_beside_unset`), which have it beside them.
 inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t level) {
     const std::size_t count = parameter.level_count();
-    const std::size_t first = parameter.offers_unset ? 1 : 0;
-    const auto is_beside_unset = [&](std::size_t other) {
-        if (!parameter.ordered() || !parameter.value_when_unset) return true;
-        if (const auto same = parameter.level_of(*parameter.value_when_unset)) return other == *same;
-        const auto wanted = number_of(*parameter.value_when_unset);
-        if (!wanted) return true;
-        const auto distance = [&](std::size_t i) {
-            const auto number = number_of(parameter.level(i));
-            return number ? std::abs(*number - *wanted) : 0.0;
-        };
-        std::size_t nearest = first;
-        for (std::size_t i = first; i < count; ++i)
-            if (distance(i) < distance(nearest)) nearest = i;
-        return other == nearest;
-    };
+    if (parameter.offers_unset && level == 0) return levels_beside_unset(parameter);
     std::vector<std::size_t> result;
-    for (std::size_t other = 0; other < count; ++other) {
-        if (other == level) continue;
-        bool beside = !parameter.ordered() || other + 1 == level || level + 1 == other;
-        if (parameter.offers_unset && level == 0) beside = is_beside_unset(other);
-        if (parameter.offers_unset && other == 0) beside = is_beside_unset(level);
-        if (beside) result.push_back(other);
+    if (!parameter.ordered()) {
+        for (std::size_t other = 0; other < count; ++other)
+            if (other != level) result.push_back(other);
+        return result;
     }
+    const std::size_t first = parameter.offers_unset ? 1 : 0;
+    if (parameter.offers_unset) {
+        const std::vector<std::size_t> beside = levels_beside_unset(parameter);
+        if (std::binary_search(beside.begin(), beside.end(), level)) result.push_back(0);
+    }
+    if (level > first) result.push_back(level - 1);
+    if (level + 1 < count) result.push_back(level + 1);
     return result;
 }
 

@@ -54,8 +54,12 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
 }
 
 std::unique_ptr<Problem> problem_of(const StudyFile& file) {
-    return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
-                                     file.decision);
+    try {
+        return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+                                         file.decision);
+    } catch (const SpaceError& error) {
+        throw SpaceError(file.file.string() + ": " + error.what());
+    }
 }
 
 bool StudyFile::measures() const { return kind_of(*this).measures; }

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/engine/engine_value.hpp"
+
+#include "servetune/engine/version.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <utility>
+
+namespace servetune {
+namespace {
+
+bool takes(const Domain& domain, const Value& value) {
+    if (std::holds_alternative<TextDomain>(domain)) return !is_unset(value) && !text_of(value).empty();
+    if (const auto* range = std::get_if<IntegerDomain>(&domain)) {
+        const auto* integer = std::get_if<std::int64_t>(&value);
+        return integer != nullptr && *integer >= range->low && *integer <= range->high;
+    }
+    return Parameter{"", domain, {}}.contains(value);
+}
+
+}  // namespace
+
+std::optional<std::int64_t> suffixed_number(std::string_view text) {
+    constexpr std::string_view suffixes = "kmgt";
+    if (text.size() < 2) return std::nullopt;
+    const char last = text.back();
+    const bool binary = last >= 'A' && last <= 'Z';
+    const auto power = suffixes.find(static_cast<char>(binary ? last - 'A' + 'a' : last));
+    const std::string_view number = text.substr(0, text.size() - 1);
+    const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+    const auto point = std::find(number.begin(), number.end(), '.');
+    const bool whole = point == number.end();
+    if (power == std::string_view::npos || (binary && !whole) || point == number.begin() || number.ends_with('.')) return std::nullopt;
+    if (!std::all_of(number.begin(), point, is_digit) || (!whole && !std::all_of(point + 1, number.end(), is_digit))) return std::nullopt;
+    const auto counted = real_of(number);
+    if (!counted) return std::nullopt;
+    const double result = std::trunc(*counted * std::pow(binary ? 1024.0 : 1000.0, static_cast<double>(power + 1)));
+    constexpr double exact = 9007199254740992.0;  // 2^53: beyond, a double is not every integer
+    return result <= exact ? std::optional(static_cast<std::int64_t>(result)) : std::nullopt;
+}
+
+Value as_engine_takes(const EngineParameter& declared, Value value) {
+    if (const auto same = declared.same_as.find(text_of(value)); same != declared.same_as.end()) return same->second;
+    if (const auto* text = std::get_if<std::string>(&value); text != nullptr && declared.suffixes)
+        if (const auto number = suffixed_number(*text)) value = *number;
+    const auto* whole = std::get_if<std::int64_t>(&value);  // `--fraction 1`: a person writes reals without a point
+    if (whole != nullptr && std::holds_alternative<RealDomain>(declared.parameter.domain)) return static_cast<double>(*whole);
+    return value;
+}
+
+bool are_growing_numbers(const std::vector<Value>& values) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        const auto number = number_of(values[i]);
+        if (!number || (i > 0 && *number <= *number_of(values[i - 1]))) return false;
+    }
+    return values.size() > 1;
+}
+
+bool engine_takes(const EngineParameter& declared, const Value& value, std::string_view version) {
+    if (is_unset(value)) return declared.parameter.offers_unset;
+    if (takes(declared.parameter.domain, value)) return true;
+    return declared.also && version_within(version, declared.also->since, "") && takes(declared.also->domain, value);
+}
+
+}  // namespace servetune

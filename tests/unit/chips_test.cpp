@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every shipped chip with every engine and preset: the study is valid, its commands can be written, and it ends. The same
+// for every engine version whose flags are stored.
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/evaluate/evaluator.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/io/yaml.hpp"
+#include "servetune/predict/prediction.hpp"
+#include "servetune/predict/simulate_evaluator.hpp"
+#include "servetune/strategy/random.hpp"
+#include "servetune/study/study.hpp"
+#include "servetune/study_file/flag_facts.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> names_in_folder(const char* folder) {
+    std::vector<std::string> names;
+    for (const auto& entry : fs::directory_iterator(search_spaces / folder))
+        if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+/// The largest checkpoint that ships whose weights leave a third of one device.
+std::string tight_model(const HardwareSpec& chip, const std::vector<ModelSpec>& models) {
+    constexpr double share = 0.62;
+    const ModelSpec* best = nullptr;
+    for (const ModelSpec& model : models) {
+        const auto bytes = [](const ModelSpec& one) { return one.weights.at(one.native_type).bytes; };
+        if (bytes(model) <= share * chip.memory_bytes && (best == nullptr || bytes(model) > bytes(*best))) best = &model;
+    }
+    return best == nullptr ? "" : best->name;
+}
+
+std::string study_text(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
+                       const std::string& version = "") {
+    return "study: s\nmodel: " + model + "\nmachine: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
+           (version.empty() ? "" : "engine_versions: {" + engine + ": \"" + version + "\"}\n") +
+           "workloads: [{use: random, input_tokens: 64, output_tokens: 16, requests: 16, arrival: {concurrency: 4}}]\n"
+           "objective: {maximize: total_tokens_per_second}\nbudget: 8 trials\nstrategy: random\nevaluator: simulate\n";
+}
+
+/// What is found on the way over many studies; spaces that are the same are counted and rendered once.
+class Tour {
+public:
+    void visit(const std::string& text, const std::string& engine, bool runs) {
+        INFO(text);
+        ++studies_;
+        std::unique_ptr<StudyFile> study;
+        try {
+            study = std::make_unique<StudyFile>(load_study(folder_.write("s.yaml", text), shipped_catalogue));
+        } catch (const Error& error) {
+            const std::string said = error.what();
+            CHECK(has(said, "s.yaml:"));  // file and line
+            const bool other_chip = has(said, engine + " does not run on cdna");
+            const bool no_part = has(said, "the preset has nothing for " + engine + "; those that have: ");
+            CHECK((other_chip || no_part));
+            if (!other_chip && !no_part) UNSCOPED_INFO(said);
+            ++refused_;
+            return;
+        }
+        const Problem& problem = problem_of(*study);
+        if (!runs) return;
+        const auto evaluator = simulated(*study);
+        CHECK(why_nothing_starts(*evaluator, problem) == "");
+        MemoryJournal journal;
+        const Random random;
+        Study run(problem, random, journal);
+        run.run(*evaluator, Budget{8});
+        const std::size_t most = problem.feasible.size() < 8 ? static_cast<std::size_t>(problem.feasible.size()) : 8;
+        CHECK(journal.trials().size() >= most);
+        ++ended_;
+    }
+    [[nodiscard]] std::string text() const {
+        return std::to_string(studies_) + " studies, " + std::to_string(refused_) + " refused as they should be, " +
+               std::to_string(problems_.size()) + " different spaces with 50 commands each, " + std::to_string(ended_) +
+               " simulated studies ended";
+    }
+    [[nodiscard]] const std::vector<Command>& commands() const { return commands_; }
+    [[nodiscard]] std::size_t refused() const { return refused_; }
+
+private:
+    const Problem& problem_of(const StudyFile& study) {
+        const Composition& composition = *study.composition;
+        std::string key;
+        for (const Parameter& parameter : composition.parameters())
+            key += "|" + parameter.name + " " + parameter.domain_text() + " " + text_of(parameter.value_when_unset.value_or(Unset{}));
+        for (const Constraint& constraint : composition.constraints()) key += "|" + text_of(constraint);
+        std::unique_ptr<Problem>& kept = problems_[key];
+        if (kept != nullptr) return *kept;
+        kept = std::make_unique<Problem>(SearchSpace(composition.parameters(), composition.constraints()), study.objective, study.decision);
+        Rng rng(7);
+        commands_.clear();
+        for (int i = 0; i < 50; ++i) commands_.push_back(composition.render(kept->feasible.sample(rng), {"org/m"}));
+        CHECK(commands_.front().argv.size() > 1);
+        return *kept;
+    }
+
+    TemporaryFolder folder_{};
+    std::map<std::string, std::unique_ptr<Problem>> problems_{};
+    std::vector<Command> commands_{};  ///< of the space seen last, where it was a new one
+    std::size_t studies_ = 0, refused_ = 0, ended_ = 0;
+};
+
+/// `all`: three models each and a simulated study; else one model, the next one for each study.
+void over_all_chips(bool all, const std::vector<std::string>& presets) {
+    const auto began = std::chrono::steady_clock::now();
+    const std::vector<ModelSpec> models = shipped_catalogue.all_models();
+    Tour tour;
+    std::size_t turn = 0;
+    for (const HardwareSpec& chip : shipped_catalogue.all_hardware())
+        for (const std::string& engine : names_in_folder("engines"))
+            for (const std::string& preset : presets) {
+                const std::vector<std::string> served{"Qwen/Qwen3-4B", "openai/gpt-oss-20b", tight_model(chip, models)};
+                for (std::size_t i = 0; i < served.size(); ++i)
+                    if (all || i == turn % served.size()) tour.visit(study_text(chip.name, engine, preset, served[i]), engine, all);
+                ++turn;
+            }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    std::printf("chips x engines x presets%s: %s, in %.1f s\n", all ? " x three models" : "", tour.text().c_str(), took.count());
+    CHECK(shipped_catalogue.all_hardware().size() == 25);
+}
+
+}  // namespace
+
+TEST_CASE("chips: with every engine the presets are valid on each of them, and their commands can be written", "[chips]") {
+    over_all_chips(false, {"quick", "moe"});
+}
+
+TEST_CASE("chips: with every engine, preset and three models a simulated study ends on each of them", "[.long][chips]") {
+    over_all_chips(true, names_in_folder("presets"));
+}
+
+TEST_CASE("chips: every stored version of an engine takes what its presets make", "[.long][chips]") {
+    const auto began = std::chrono::steady_clock::now();
+    Tour tour;
+    std::set<std::string> architectures_seen;
+    std::vector<std::string> chips;
+    for (const HardwareSpec& chip : shipped_catalogue.all_hardware())
+        if (architectures_seen.insert(chip.architecture).second) chips.push_back(chip.name);
+    for (const std::string& engine : names_in_folder("engines"))
+        for (const FlagFacts& facts : known_versions(search_spaces, engine))
+            for (const std::string& chip : chips)
+                for (const std::string& preset : names_in_folder("presets")) {
+                    const std::size_t refused = tour.refused();
+                    tour.visit(study_text(chip, engine, preset, "Qwen/Qwen3-4B", facts.version), engine, false);
+                    if (tour.refused() != refused) continue;
+                    const Engine known = shipped_catalogue.engine(engine);
+                    for (const Command& command : tour.commands())
+                        for (const std::string& problem : facts.problems(command, known)) {
+                            INFO(engine << " " << facts.version << " on " << chip << ", " << preset << ": " << command.text());
+                            CHECK(problem == "");
+                        }
+                }
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
+    std::printf("stored versions x architectures x presets: %s, in %.1f s\n", tour.text().c_str(), took.count());
+}
+
+TEST_CASE("chips: a parameter of which the chip takes no value leaves the space, and what names it goes on", "[chips]") {
+    const TemporaryFolder folder;
+    const auto engine_file =
+        folder.write("made.yaml",
+                     "engine: made\nlaunch: [made, \"{model}\"]\nparameters:\n"
+                     "  fuse: {flag: --fuse, choice: [engine, a, b], architectures: {a: hopper, b: hopper}, doc: d, source: s}\n"
+                     "  fuse_steps: {flag: --fuse-steps, int: {low: 1, high: 4}, default: engine, when: {fuse: [a]}, doc: d, source: s}\n"
+                     "  fuse_depth: {flag: --fuse-depth, int: {low: 1, high: 4}, default: 2, when: {fuse_steps: [1]}, doc: d, source: s}\n"
+                     "  plain: {flag: --plain, int: {low: 1, high: 4}, default: 1, when: {fuse: [engine]}, doc: d, source: s}\n"
+                     "  path: {flag: --path, choice: [fast, slow], default: fast, architectures: {fast: hopper}, doc: d, source: s}\n"
+                     "  size: {flag: --size, int: {low: 1, high: 4}, default: 1, doc: d, source: s}\n"
+                     "render:\n  - {flag: --json, json: {steps: \"{fuse_steps}\", size: \"{size}\"}, when: {fuse: [a]}}\n"
+                     "constraints:\n"
+                     "  - {forbid: {fuse: [a], size: 2}}\n  - {forbid: {fuse: [engine], size: 3}}\n"
+                     "  - {require: \"fuse_depth <= size\"}\n  - {require: \"path != 'fast' or size >= 1\"}\n");
+    const auto study_of = [&](const std::string& chip, const std::string& lines) {
+        return load_study(
+            folder.write("s.yaml", "study: s\nmodel: org/m\nhardware: " + chip + "\nengine: " + engine_file.string() + "\n" + lines +
+                                       "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
+                                       "evaluator: {deploy: {}}\n"),
+            shipped_catalogue);
+    };
+    const auto refusal = [&](const std::string& chip, const std::string& lines) {
+        return message_of<Error>([&] { (void)study_of(chip, lines); });
+    };
+    const StudyFile hopper = study_of("h100-sxm", "others: search\n");
+    CHECK(hopper.composition->parameters().size() == 6);
+    const StudyFile ada = study_of("l40s", "others: search\n");
+    std::vector<std::string> names;
+    for (const Parameter& parameter : ada.composition->parameters()) names.push_back(parameter.name);
+    CHECK(names == std::vector<std::string>{"plain", "path", "size"});  // plain is always there now, the steps never are
+    REQUIRE(ada.composition->notes().size() == 1);
+    CHECK(ada.composition->notes()[0] == "'fuse' is left out: made takes none of its values on ada");
+    const Problem problem(SearchSpace(ada.composition->parameters(), ada.composition->constraints()), ada.objective, ada.decision);
+    CHECK(problem.feasible.size() == 4 * 2 * 3);  // of size not 3: the rule about `fuse: engine` holds
+    // The engine's own default is not for this chip: no flag is what it then chooses.
+    CHECK(problem.space.at("path").domain_text() == "slow, or engine");
+    CHECK(ada.composition->render(problem.space.default_configuration(), {"org/m"}).text() == "made org/m");
+    CHECK(ada.composition->render(problem.space.completed({{"path", "slow"}}), {"org/m"}).text() == "made org/m --path=slow");
+    // Who names a value is told where, and who fixes `engine` has what he wants.
+    CHECK(has(refusal("l40s", "space: {fuse: [engine, a]}\n"), "s.yaml:"));
+    CHECK(has(refusal("l40s", "space: {fuse: [engine, a]}\n"), "'fuse': made takes none of its values on ada; it takes some on hopper"));
+    CHECK(refusal("l40s", "space: {fuse: engine, size: [1, 2]}\n").empty());
+    CHECK(study_of("l40s", "space: {fuse: engine, size: [1, 2]}\n").composition->notes().empty());
+    // A preset's values that none of the chip takes: the engine's default stays.
+    folder.write("mine.yaml",
+                 "preset: mine\ndoc: d\nleaves_out: n\nspace:\n  made:\n    fuse: {choice: [engine, a]}\n    path: {choice: [fast]}\n"
+                 "    size: {choice: [1, 2]}\n");
+    const StudyFile with_preset = study_of("l40s", "preset: mine\n");
+    CHECK(with_preset.composition->notes().size() == 2);
+    CHECK(has(with_preset.composition->notes()[1], "'path' is not searched: made takes none of the preset's values here"));
+    CHECK(Problem(SearchSpace(with_preset.composition->parameters(), with_preset.composition->constraints()), ada.objective, ada.decision)
+              .feasible.size() == 2);
+}
+
+TEST_CASE("chips: a preset without a part for the engine names those that have one", "[chips]") {
+    const TemporaryFolder folder;
+    const auto said = message_of<Error>(
+        [&] { (void)load_study(folder.write("s.yaml", study_text("l4", "llama.cpp", "latency", "Qwen/Qwen3-4B")), shipped_catalogue); });
+    CHECK(has(said, "s.yaml:5:9: 'preset': the preset has nothing for llama.cpp; those that have: full, quick"));
+}

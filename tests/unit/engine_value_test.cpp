@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values as engines read them: 8k and 8K, words for a value, values beside those that are searched.
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/base/error.hpp"
+#include "servetune/engine/engine_value.hpp"
+#include "servetune/io/files.hpp"
+#include "servetune/space/feasible_set.hpp"
+#include "servetune/study_file/command_reader.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+StudyFile study_with(const std::string& engine, const std::string& lines) {
+    const TemporaryFolder folder;
+    return load_study(folder.write("s.yaml", "study: s\nmodel: org/m\nengine: " + engine + "\nothers: default\n" + lines +
+                                                 "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
+                                                 "evaluator: {deploy: {}}\n"),
+                      shipped_catalogue);
+}
+std::string refusal_of(const std::string& engine, const std::string& lines) {
+    return message_of<Error>([&] { (void)study_with(engine, lines); });
+}
+SearchSpace searched_in(const StudyFile& study) { return SearchSpace(study.composition->parameters(), study.composition->constraints()); }
+std::string command_in(const StudyFile& study, const Assignment& changes = {}) {
+    const SearchSpace space = searched_in(study);
+    return study.composition->render(space.changed(space.default_configuration(), changes), {"org/m"}).text();
+}
+Value whole(std::int64_t number) { return number; }
+
+}  // namespace
+
+TEST_CASE("values: suffixes count in thousands or in 1024s, and only thousands take decimals") {
+    CHECK(suffixed_number("8k") == 8000);
+    CHECK(suffixed_number("8K") == 8192);
+    CHECK(suffixed_number("25.6k") == 25'600);
+    CHECK(suffixed_number("1m") == 1'000'000);
+    CHECK(suffixed_number("1M") == 1'048'576);
+    CHECK(suffixed_number("2g") == 2'000'000'000);
+    CHECK(suffixed_number("2G") == 2'147'483'648);
+    CHECK(suffixed_number("1T") == std::int64_t{1} << 40U);
+    for (const char* none : {"", "k", "8", "8.5K", "8.k", ".5k", "-8k", "8kk", "8 k", "1e3k", "8x", "inf", "0x8k", "99999999T", "k8"}) {
+        INFO(none);
+        CHECK_FALSE(suffixed_number(none));
+    }
+}
+
+TEST_CASE("values: a study writes numbers as the engine reads them, and equal ones are one") {
+    const StudyFile study = study_with("vllm", "space: {max_num_batched_tokens: [engine, 8K, 8192, 16k, 32768]}\n");
+    CHECK(searched_in(study).at("max_num_batched_tokens").domain_text() == "one of 8192, 16000, 32768, or engine");
+    CHECK(searched_in(study).at("max_num_batched_tokens").ordered());
+    REQUIRE(study.composition->notes().size() == 1);
+    CHECK(has(study.composition->notes()[0], "'max_num_batched_tokens': 8192 is another word for a value of the list"));
+    CHECK(command_in(study, {{"max_num_batched_tokens", whole(16'000)}}) == "vllm serve org/m --max-num-batched-tokens=16000");
+    CHECK(command_in(study_with("vllm", "space: {max_model_len: 25.6k}\n")) == "vllm serve org/m --max-model-len=25600");
+    CHECK(command_in(study_with("vllm", "space: {max_model_len: {choice: [8k, 16k], default: 16k}}\n")) ==
+          "vllm serve org/m --max-model-len=16000");
+    CHECK(command_in(study_with("vllm", "space: {kv_cache_memory_bytes: 8G}\n")) == "vllm serve org/m --kv-cache-memory-bytes=8589934592");
+    CHECK(command_in(study_with("sglang", "space: {context_length: 32K}\n")) ==
+          "python3 -m sglang.launch_server --model-path org/m --context-length=32768");
+    // In a rule of the study, too.
+    const StudyFile rule =
+        study_with("vllm",
+                   "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\n"
+                   "constraints: [{forbid: {max_model_len: 16k, max_num_seqs: 8}}, {forbid: {max_model_len: 8K, max_num_seqs: 16}}]\n");
+    const SearchSpace space = searched_in(rule);
+    CHECK_FALSE(space.feasible(space.completed({{"max_model_len", whole(8192)}, {"max_num_seqs", whole(16)}})));
+    CHECK(space.feasible(space.completed({{"max_model_len", whole(16'384)}, {"max_num_seqs", whole(8)}})));
+    // Where the engine takes plain numbers only, and where a suffix takes no decimals.
+    CHECK(has(refusal_of("vllm", "space: {max_num_seqs: [8K, 16]}\n"), "vllm does not take 8K for 'max_num_seqs'"));
+    CHECK(has(refusal_of("vllm", "space: {max_model_len: 8.5K}\n"), "vllm does not take 8.5K for 'max_model_len'"));
+    CHECK(has(refusal_of("vllm", "space: {max_model_len: 8.5K}\n"), "8k is 8000, 8K is 8192"));
+}
+
+TEST_CASE("values: what engines take beside what is searched can be said") {
+    const StudyFile study = study_with("vllm", "space: {max_model_len: [auto, 8192], long_prefill_token_threshold: [0, 2048]}\n");
+    CHECK(command_in(study, {{"max_model_len", whole(-1)}}) == "vllm serve org/m --max-model-len=-1");
+    // -1 is no length: a rule about lengths says nothing of it.
+    CHECK(FeasibleSet(searched_in(study)).size() == 3 * 2);
+    CHECK(command_in(study_with("vllm", "space: {max_model_len: -1}\n")) == "vllm serve org/m --max-model-len=-1");
+    CHECK(has(refusal_of("vllm", "engine_versions: {vllm: \"0.11\"}\nspace: {max_model_len: auto}\n"), "vllm does not take -1"));
+    const std::string blocks = "space: {block_size: [16, 32, 48, 96]}\n";
+    CHECK(command_in(study_with("vllm", "engine_versions: {vllm: \"0.29\"}\n" + blocks), {{"block_size", whole(48)}}) ==
+          "vllm serve org/m --block-size=48");
+    CHECK(has(refusal_of("vllm", "engine_versions: {vllm: \"0.17\"}\n" + blocks), "vllm does not take 48 for 'block_size'"));
+    CHECK(has(refusal_of("vllm", "space: {block_size: 0}\n"), "vllm does not take 0 for 'block_size'"));
+    CHECK(searched_in(study_with("vllm", "preset: full\nothers: search\nspace: {max_num_seqs: 8}\n")).at("block_size").level_count() == 8);
+    CHECK(command_in(study_with("llama.cpp", "space: {n_cpu_moe: 0}\n")) == "llama-server --model org/m --metrics");
+    CHECK(command_in(study_with("llama.cpp", "space: {gpu_layers: auto}\n")) == "llama-server --model org/m --metrics");
+    CHECK(command_in(study_with("llama.cpp", "space: {gpu_layers: all}\n")) == "llama-server --model org/m --metrics --n-gpu-layers 1024");
+    CHECK(searched_in(study_with("llama.cpp", "space: {n_cpu_moe: [0, 8, 16]}\n")).at("n_cpu_moe").domain_text() ==
+          "one of 8, 16, or engine");
+    CHECK(command_in(study_with("llama.cpp", "space: {cache_ram: -1}\n")) == "llama-server --model org/m --metrics --cache-ram -1");
+    CHECK(has(refusal_of("llama.cpp", "space: {n_cpu_moe: -1}\n"), "llama.cpp does not take -1 for 'n_cpu_moe'"));
+    CHECK(command_in(study_with("sglang", "space: {chunked_prefill_size: -1}\n")) ==
+          "python3 -m sglang.launch_server --model-path org/m --chunked-prefill-size=-1");
+}
+
+TEST_CASE("values: commands are read as the engine reads them") {
+    const StudyFile study =
+        study_with("vllm", "space: {max_model_len: [auto, 8192], max_num_batched_tokens: [8000, 8192], block_size: [16, 48]}\n");
+    const auto parsed = study.composition->parse(
+        {"vllm", "serve", "org/m", "--max-model-len", "auto", "--max-num-batched-tokens=8K", "--block-size", "48"}, "org/m");
+    CHECK(parsed.unknown.empty());
+    CHECK(parsed.values.at("max_model_len") == whole(-1));
+    CHECK(parsed.values.at("max_num_batched_tokens") == whole(8192));
+    CHECK(parsed.values.at("block_size") == whole(48));
+    CHECK(study.composition->parse({"vllm", "serve", "org/m", "--max-num-batched-tokens", "8k"}, "org/m")
+              .values.at("max_num_batched_tokens") == whole(8000));
+    CHECK(study.composition->parse({"vllm", "serve", "org/m", "--max-model-len", "-1"}, "org/m").values.at("max_model_len") == whole(-1));
+    const StudyFile offload = study_with("llama.cpp", "space: {n_cpu_moe: [engine, 4]}\n");
+    CHECK(is_unset(offload.composition->parse({"llama-server", "--n-cpu-moe", "0"}, "org/m").values.at("n_cpu_moe")));
+    // A rule sees what the study's own words in every command come to.
+    const StudyFile held = study_with("vllm", "space: {max_num_seqs: [4096, 16384]}\narguments: [--max-num-batched-tokens, 8K]\n");
+    CHECK(FeasibleSet(searched_in(held)).size() == 2);  // 16384 sequences do not fit a step of 8192 tokens
+}
+
+TEST_CASE("values: the way off of a newer version is read as ours") {
+    const CommandReader reader(shipped_catalogue.engines(), search_spaces);
+    const auto spelled = [&](std::vector<std::string> words) {
+        words.insert(words.begin(), {"vllm", "serve", "org/m"});
+        return reader.spelled_out(words).argv.back();
+    };
+    CHECK(spelled({"--disable-prefix-caching"}) == "--no-enable-prefix-caching");
+    CHECK(spelled({"--enable-cascade-attn"}) == "--no-disable-cascade-attn");
+    CHECK(spelled({"--enable-prefix-caching"}) == "--enable-prefix-caching");
+    CHECK(reader.read({"vllm", "serve", "org/m", "--disable-prefix-caching"}).prefix_cache_off);
+    CHECK_FALSE(reader.read({"vllm", "serve", "org/m", "--enable-prefix-caching"}).prefix_cache_off);
+    const StudyFile study = study_with("vllm", "space: {enable_prefix_caching: [engine, true, false]}\n");
+    const Command off = reader.spelled_out({"vllm", "serve", "org/m", "--disable-prefix-caching"});
+    CHECK(study.composition->parse(off, "org/m").values.at("enable_prefix_caching") == Value(false));
+}
