@@ -114,6 +114,7 @@ private:
             if (!result_.gain.significant())
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
+        if (const std::string differs = environment_difference(view_); gains && !differs.empty()) line("{}\n", differs);
         if (result_.conclusion != Conclusion::inconclusive) line("Noise: {}.\n", noise_text(view_));
         if (const std::string drift = drift_text(view_.standings.drift()); !drift.empty()) line("Drift: {}.\n", drift);
         if (!result_.tied.empty()) {
@@ -460,6 +461,10 @@ private:
                      name, text_of(value));
         }
         not_measured();
+        constexpr std::size_t most_changes = 10;
+        const std::vector<std::string> changes = environment_changes(view_.trials);
+        for (std::size_t i = 0; i < std::min(changes.size(), most_changes); ++i) line("- The environment changed: {}.", changes[i]);
+        if (changes.size() > most_changes) line("- It changed {} times more.", changes.size() - most_changes);
         for (const std::string& limit : result_.unknown)
             line("- The limit {} could not be judged: the recommended configuration's result does not have that metric.", limit);
         std::size_t suspect = 0;
