@@ -59,7 +59,8 @@ std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine,
     const auto spelled = description_.spelled_arguments.find(engine.name);
     const auto always = description_.arguments.find(engine.name);
     if (always == description_.arguments.end()) return std::nullopt;
-    return count_in_words(spelled != description_.spelled_arguments.end() ? spelled->second : always->second, engine, declared, destination_of(engine, declared).flag);
+    return count_in_words(spelled != description_.spelled_arguments.end() ? spelled->second : always->second, engine, declared,
+                          destination_of(engine, declared).flag);
 }
 
 std::int64_t Composition::devices_of(const Configuration& configuration) const {

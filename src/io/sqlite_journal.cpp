@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/sqlite_journal.hpp"
 
+#include "journal_definition.hpp"
 #include "journal_event.hpp"
 #include "journal_snapshot.hpp"
 #include "servetune/base/error.hpp"
@@ -50,31 +51,6 @@ CREATE VIEW trials AS
          (SELECT max(at) FROM events s WHERE s.trial = a.trial AND s.event = 'started') AS started_at, t.at AS told_at
   FROM events a LEFT JOIN events t ON t.trial = a.trial AND t.event = 'told' WHERE a.event = 'asked';
 )";
-
-using Definition = std::map<std::string, std::string>;
-
-Fingerprint fingerprint_of_definition(const Definition& definition) {
-    std::string bytes;
-    for (const auto& [path, text] : definition)
-        bytes += std::to_string(path.size()) + ":" + path + std::to_string(text.size()) + ":" + text;
-    return fingerprint_of(bytes);
-}
-
-std::string changes_between(const Definition& before, const Definition& after) {
-    std::string changes;
-    const auto later = [](const std::string& path) { return path.starts_with(of_later_versions); };
-    const bool earlier_version = std::none_of(before.begin(), before.end(), [&](const auto& entry) { return later(entry.first); });
-    const auto of_machine = [](const std::string& path) { return path == machine_devices_path || path == machine_found_path; };
-    for (const auto& [path, text] : before) {
-        const auto now = after.find(path);
-        if (path == machine_devices_path || (path == machine_found_path && now == after.end())) continue;
-        if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
-        else if (now->second != text) changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
-    }
-    for (const auto& [path, text] : after)
-        if (!before.contains(path) && !(earlier_version && later(path)) && !of_machine(path)) changes += "\n  " + path + ": is new: '" + text + "'";
-    return changes;
-}
 
 /// Which file a path leads to; nothing: to none.
 std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
@@ -262,11 +238,7 @@ private:
 
     void insert_definition(const std::string& fingerprint, const Definition& definition) {
         for (const auto& [path, text] : definition)
-            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)")
-                .bind(fingerprint)
-                .bind(path)
-                .bind(text)
-                .step();
+            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
     }
 
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {

@@ -73,7 +73,8 @@ FoundDevices find_devices(const std::string& nvidia_smi, std::chrono::millisecon
     try {
         constexpr std::size_t output_bytes = 1UL << 20UL;
         const RanCommand command =
-            run_command({file.string(), "--query-gpu=index,uuid,name,memory.total,driver_version", "--format=csv,noheader,nounits"}, within, output_bytes);
+            run_command({file.string(), "--query-gpu=index,uuid,name,memory.total,driver_version", "--format=csv,noheader,nounits"}, within,
+                        output_bytes);
         std::string other;
         for (const std::string& line : lines_of(command.output)) {
             if (const auto device = device_of(line)) result.all.push_back(*device);

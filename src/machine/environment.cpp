@@ -179,8 +179,8 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
 }  // namespace
 
 bool names_secret(std::string_view variable) {
-    static constexpr std::array<std::string_view, 8> endings{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "CREDENTIAL",
-                                                             "CREDENTIALS"};
+    static constexpr std::array<std::string_view, 8> endings{"KEY",    "TOKEN",      "SECRET",     "PASSWORD",
+                                                             "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
     static constexpr std::array<std::string_view, 5> whole{"AUTH", "PASS", "PWD", "COOKIE", "KEYS"};
     std::string upper(variable);
     std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
@@ -197,7 +197,8 @@ bool names_secret(std::string_view variable) {
 
 bool can_change_speed(std::string_view variable, const std::vector<std::string>& prefixes) {
     if (names_secret(variable)) return false;
-    return std::any_of(general_prefixes.begin(), general_prefixes.end(), [&](const auto& row) { return variable.starts_with(row.first); }) ||
+    return std::any_of(general_prefixes.begin(), general_prefixes.end(),
+                       [&](const auto& row) { return variable.starts_with(row.first); }) ||
            std::any_of(prefixes.begin(), prefixes.end(), [&](const std::string& prefix) { return variable.starts_with(prefix); });
 }
 

@@ -12,7 +12,8 @@ namespace {
 std::vector<const Environment*> environments_of(const ReportView& view, const Configuration& configuration) {
     std::vector<const Environment*> result;
     for (const Trial& trial : view.search)
-        if (trial.configuration == configuration && trial.measurement() != nullptr && trial.environment) result.push_back(&*trial.environment);
+        if (trial.configuration == configuration && trial.measurement() != nullptr && trial.environment)
+            result.push_back(&*trial.environment);
     return result;
 }
 
@@ -59,9 +60,9 @@ std::string environment_difference(const ReportView& view) {
         const std::string before = values_of(of_default, name), after = values_of(of_other, name);
         if (before != after) text += (text.empty() ? "" : "; ") + name + ": " + before + " -> " + after;
     }
-    return text.empty() ? ""
-                        : "The default and the best were measured in different environments (" + text +
-                              "): a part of the difference may be theirs.";
+    return text.empty()
+               ? ""
+               : "The default and the best were measured in different environments (" + text + "): a part of the difference may be theirs.";
 }
 
 }  // namespace servetune

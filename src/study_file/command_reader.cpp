@@ -167,7 +167,8 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
         for (const auto& [spelling, fact] : facts.flags) {
             if (const auto our = our_spelling.find(fact.name); our != our_spelling.end() && !fact.negated && !ours.contains(spelling))
                 known_engine.spelling.emplace(spelling, our->second);
-            if (const auto our = our_spelling.find(fact.name); our == our_spelling.end()) known_engine.of_others.insert(with_hyphens(spelling));
+            if (const auto our = our_spelling.find(fact.name); our == our_spelling.end())
+                known_engine.of_others.insert(with_hyphens(spelling));
             else if (fact.negated)
                 known_engine.plain.emplace(with_hyphens(spelling), SpelledFlag{.flag = our->second, .switches_off = true});
             const auto known = by_name.find(fact.name);
@@ -244,7 +245,8 @@ Command CommandReader::spelled_out(const std::vector<std::string>& words, const 
         const auto found = known->spelling.find(word.substr(0, equals));
         const std::string value = equals == std::string::npos ? "" : word.substr(equals);
         if (found == known->spelling.end() && word.starts_with('-'))
-            if (const auto flag = flag_of(word.substr(0, equals), *known); flag && !flag->beginning && !flag->switches_off && !flag->is_model) {
+            if (const auto flag = flag_of(word.substr(0, equals), *known);
+                flag && !flag->beginning && !flag->switches_off && !flag->is_model) {
                 result.argv.push_back(flag->flag + value);
                 continue;
             }

@@ -194,7 +194,8 @@ std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& option
 void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors& errors) {
     const auto* choice = std::get_if<DeployChoice>(&study.measuring);
     if (const Yaml* environment = deploy.find(keys::deploy.environment))
-        for (const auto& [name, node] : environment->entries()) errors.in([&, &name = name, &node = node] {
+        for (const auto& [name, node] : environment->entries())
+            errors.in([&, &name = name, &node = node] {
                 if (const std::string why = why_variable(name, study); !why.empty()) node.fail(why);
                 if (name == "CUDA_VISIBLE_DEVICES" && choice != nullptr && !choice->options.deploy.gpus.empty())
                     node.fail("`gpus` says which devices the engine sees: say it once");
@@ -205,7 +206,8 @@ void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors&
     bool by_variable = false;
     for (const Engine& engine : study.composition->engines())
         for (const PassedSetting& one : study.composition->passed(engine)) by_variable = by_variable || !one.environment.empty();
-    for (const auto& [name, node] : variables_in(*options)) errors.in([&, &name = name, node = node] {
+    for (const auto& [name, node] : variables_in(*options))
+        errors.in([&, &name = name, node = node] {
             if (name.empty() && by_variable)
                 node->fail("a file of variables may set what this study searches: write them under `environment` of `deploy`");
             if (const std::string why = why_variable(name, study); !why.empty()) node->fail("'" + name + "': " + why);

@@ -12,8 +12,8 @@
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
-#include "servetune/io/yaml_text.hpp"
 #include "servetune/io/sqlite_journal.hpp"
+#include "servetune/io/yaml_text.hpp"
 #include "servetune/machine/found_machine.hpp"
 
 #include <algorithm>

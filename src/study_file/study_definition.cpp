@@ -152,7 +152,7 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
             } catch (const IoError&) {
                 const auto kept = file.kept.find(of_later_versions + "data." + workload.name);  // read elsewhere, it is as it was
-                text = kept != file.kept.end() ? kept->second : "cannot be read";  // whoever sends the requests says so
+                text = kept != file.kept.end() ? kept->second : "cannot be read";               // whoever sends the requests says so
             }
             result[of_later_versions + "data." + workload.name] = text;
         }

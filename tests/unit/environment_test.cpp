@@ -3,9 +3,9 @@
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
+#include "servetune/io/sqlite_journal.hpp"
 #include "servetune/machine/environment.hpp"
 #include "servetune/machine/found_machine.hpp"
-#include "servetune/io/sqlite_journal.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study_file/study_file.hpp"
 
@@ -33,10 +33,11 @@ constexpr const char* small_study =
 }  // namespace
 
 TEST_CASE("environment: variables by rule, never secrets") {
-    for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NCCL_P2P_DISABLE", "PYTORCH_CUDA_ALLOC_CONF", "TORCHINDUCTOR_MAX_AUTOTUNE",
-                             "LD_PRELOAD", "TOKENIZERS_PARALLELISM", "HSA_OVERRIDE_GFX_VERSION"})
+    for (const char* name : {"OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", "NCCL_P2P_DISABLE", "PYTORCH_CUDA_ALLOC_CONF",
+                             "TORCHINDUCTOR_MAX_AUTOTUNE", "LD_PRELOAD", "TOKENIZERS_PARALLELISM", "HSA_OVERRIDE_GFX_VERSION"})
         CHECK(can_change_speed(name));
-    for (const char* name : {"HOME", "PATH", "VLLM_USE_V1", "HF_TOKEN", "CUDA_API_KEY", "NCCL_SECRET", "PS1"}) CHECK_FALSE(can_change_speed(name));
+    for (const char* name : {"HOME", "PATH", "VLLM_USE_V1", "HF_TOKEN", "CUDA_API_KEY", "NCCL_SECRET", "PS1"})
+        CHECK_FALSE(can_change_speed(name));
     CHECK(can_change_speed("VLLM_USE_V1", {"VLLM_"}));
     CHECK(can_change_speed("VLLM_MAX_TOKENS_PER_STEP", {"VLLM_"}));
     for (const char* name : {"VLLM_API_KEY", "VLLM_APIKEY", "vllm_api_key", "VLLM_AUTHTOKEN", "VLLM_DB_PASSWORD", "VLLM_S3_CREDENTIALS"}) {
@@ -44,8 +45,10 @@ TEST_CASE("environment: variables by rule, never secrets") {
         CHECK_FALSE(can_change_speed(name, {"VLLM_", "vllm_"}));
     }
     // What ships as data covers each engine's own.
-    for (const auto& [engine, name] : {std::pair("vllm", "VLLM_ATTENTION_BACKEND"), {"sglang", "SGLANG_ENABLE_JIT_DEEPGEMM"},
-                                       {"tensorrt-llm", "TRTLLM_ENABLE_PDL"}, {"llama.cpp", "GGML_CUDA_FORCE_MMQ"}})
+    for (const auto& [engine, name] : {std::pair("vllm", "VLLM_ATTENTION_BACKEND"),
+                                       {"sglang", "SGLANG_ENABLE_JIT_DEEPGEMM"},
+                                       {"tensorrt-llm", "TRTLLM_ENABLE_PDL"},
+                                       {"llama.cpp", "GGML_CUDA_FORCE_MMQ"}})
         CHECK(can_change_speed(name, shipped_catalogue.engine(engine).environment_prefixes));
 }
 
@@ -79,7 +82,7 @@ TEST_CASE("environment: driver, governor, boost and limits of control groups, in
     CHECK(found.contains("kernel"));
     CHECK_FALSE(found.contains("HF_TOKEN"));
     CHECK_FALSE(found.contains("OTHER"));
-    CHECK(each < 0.05);  // 0.2 ms on an idle machine
+    CHECK(each < 0.05);         // 0.2 ms on an idle machine
     options.driver = "570.86";  // nvidia-smi's word counts
     CHECK(environment_now(options).at("driver") == "570.86");
     // Version 1 of control groups, and a path of the host's that is not there.
@@ -91,7 +94,8 @@ TEST_CASE("environment: driver, governor, boost and limits of control groups, in
     options.root = old.path();
     CHECK(environment_now(options).at("cpu limit") == "1.5 cores");
     CHECK_FALSE(environment_now(options).contains("memory limit"));
-    CHECK(differences({{"a", "1"}, {"b", "2"}}, {{"a", "1"}, {"c", "3"}}) == std::vector<std::string>{"b: 2 -> not set", "c: not set -> 3"});
+    CHECK(differences({{"a", "1"}, {"b", "2"}}, {{"a", "1"}, {"c", "3"}}) ==
+          std::vector<std::string>{"b: 2 -> not set", "c: not set -> 3"});
 }
 
 TEST_CASE("environment: the journal keeps each once, and the report names what differs") {
@@ -148,8 +152,8 @@ TEST_CASE("environment: secrets of the study and of addresses are taken out") {
     const TemporaryFolder folder;
     setenv("SERVETUNE_TEST_SECRET", "hidden-0123456789", 1);
     setenv("NCCL_NET", "http://user:passw0rd9@host/ hidden-0123456789", 1);
-    const StudySetup setup = set_up(load_study(
-        folder.write("s.yaml", std::string(small_study) + "notes: [\"${SERVETUNE_TEST_SECRET}\"]\n"), shipped_catalogue));
+    const StudySetup setup =
+        set_up(load_study(folder.write("s.yaml", std::string(small_study) + "notes: [\"${SERVETUNE_TEST_SECRET}\"]\n"), shipped_catalogue));
     const auto environment = setup.environment();
     unsetenv("SERVETUNE_TEST_SECRET");
     unsetenv("NCCL_NET");

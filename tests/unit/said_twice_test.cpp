@@ -24,8 +24,8 @@ struct FixedStudy {
 
     [[nodiscard]] StudyFile loaded(const MachineSource& machine = {}) const {
         const TemporaryFolder folder;
-        return load_study(folder.write("s.yaml", "study: s\nmodel: org/m\nengine: " + engine + "\nspace: " + space + "\narguments: " + arguments +
-                                                     "\n" + more +
+        return load_study(folder.write("s.yaml", "study: s\nmodel: org/m\nengine: " + engine + "\nspace: " + space +
+                                                     "\narguments: " + arguments + "\n" + more +
                                                      "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
                                                      "evaluator: {deploy: {" +
                                                      deploy + "}}\n"),
@@ -46,14 +46,15 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
     const std::string wrong = FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.refusal();
     INFO(wrong);
     CHECK(has(wrong, "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study searches max_num_seqs"));
-    for (const char* words : {"[--max-num-seqs=16]", "[--max_num_seqs=16]", "[--max_num-seqs, \"16\"]", "[--trust-remote-code, --max-num-seqs, \"16\"]",
-                              "[--max-num-s, \"16\"]"}) {
+    for (const char* words : {"[--max-num-seqs=16]", "[--max_num_seqs=16]", "[--max_num-seqs, \"16\"]",
+                              "[--trust-remote-code, --max-num-seqs, \"16\"]", "[--max-num-s, \"16\"]"}) {
         INFO(words);
         CHECK(has(FixedStudy{.arguments = words}.refusal(), "this study searches max_num_seqs"));
     }
     const std::string two = "machine: {count: 2}\n";
     const std::string layouts = "{tensor_parallel_size: [1, 2]}";
-    for (const char* words : {"[-tp, \"2\"]", "[-tp=2]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]", "[--tensor-par=2]"}) {
+    for (const char* words :
+         {"[-tp, \"2\"]", "[-tp=2]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]", "[--tensor-par=2]"}) {
         INFO(words);
         CHECK(has(refusal_of("vllm", layouts, words, two), "this study searches tensor_parallel_size"));
     }
@@ -72,10 +73,11 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
     // With several engines each has its own words.
     const TemporaryFolder folder;
     const std::string several = message_of<Error>([&] {
-        (void)load_study(folder.write("t.yaml", "study: s\nmodel: org/m\nengines: [vllm, sglang]\nspace: {vllm.max_num_seqs: [4, 8]}\n"
-                                                "arguments:\n  sglang: [--max-running-requests, \"8\"]\n  vllm: [--max-num-seqs, \"16\"]\n"
-                                                "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
-                                                "evaluator: {deploy: {}}\n"),
+        (void)load_study(folder.write("t.yaml",
+                                      "study: s\nmodel: org/m\nengines: [vllm, sglang]\nspace: {vllm.max_num_seqs: [4, 8]}\n"
+                                      "arguments:\n  sglang: [--max-running-requests, \"8\"]\n  vllm: [--max-num-seqs, \"16\"]\n"
+                                      "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
+                                      "evaluator: {deploy: {}}\n"),
                          shipped_catalogue);
     });
     CHECK(has(several, "t.yaml:7:10: 'arguments.vllm[0]': '--max-num-seqs 16'"));
@@ -84,14 +86,16 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
 
 TEST_CASE("fixed beats searched: switches, their negations and parts of JSON flags") {
     const std::string caching = "{enable_prefix_caching: [true, false]}";
-    for (const char* words : {"[--no-enable-prefix-caching]", "[--enable-prefix-caching]", "[--enable_prefix_caching]", "[--no_enable_prefix_caching]"}) {
+    for (const char* words :
+         {"[--no-enable-prefix-caching]", "[--enable-prefix-caching]", "[--enable_prefix_caching]", "[--no_enable_prefix_caching]"}) {
         INFO(words);
         CHECK(has(refusal_of("vllm", caching, words), "searches enable_prefix_caching"));
     }
     CHECK(has(refusal_of("vllm", "{enforce_eager: [true, false]}", "[--no-enforce-eager]"), "searches enforce_eager"));
     const std::string graphs = "{cudagraph_mode: [NONE, PIECEWISE]}";
-    for (const char* words : {"[--compilation-config, '{\"mode\": 3}']", "[--compilation-config.cudagraph_mode=FULL]", "[-cc.cudagraph_mode=FULL]",
-                              "['-cc={\"cudagraph_mode\": \"FULL\"}']", "[--compilation_config.cudagraph_mode, FULL]"}) {
+    for (const char* words :
+         {"[--compilation-config, '{\"mode\": 3}']", "[--compilation-config.cudagraph_mode=FULL]", "[-cc.cudagraph_mode=FULL]",
+          "['-cc={\"cudagraph_mode\": \"FULL\"}']", "[--compilation_config.cudagraph_mode, FULL]"}) {
         INFO(words);
         CHECK(has(refusal_of("vllm", graphs, words), "searches cudagraph_mode"));
     }
@@ -130,7 +134,8 @@ TEST_CASE("fixed beats searched: variables over `env` parameters, flags by varia
     CHECK(has(FixedStudy{.space = foo, .deploy = "watch: off, environment: {FOO: z}"}.refusal(),
               "'evaluator.deploy.environment.FOO': this study searches foo"));
     CHECK(FixedStudy{.space = foo, .deploy = "watch: off, environment: {FOOT: z}"}.refusal().empty());
-    CHECK(has(FixedStudy{.engine = "llama.cpp", .space = "{batch_size: [512, 2048]}", .deploy = "environment: {LLAMA_ARG_BATCH: \"256\"}"}.refusal(),
+    CHECK(has(FixedStudy{.engine = "llama.cpp", .space = "{batch_size: [512, 2048]}", .deploy = "environment: {LLAMA_ARG_BATCH: \"256\"}"}
+                  .refusal(),
               "variables LLAMA_ARG_... set flags of llama.cpp"));
     CHECK(has(FixedStudy{.deploy = "gpus: \"0\", environment: {CUDA_VISIBLE_DEVICES: \"1\"}", .more = "machine: {count: 1}\n"}.refusal(),
               "`gpus` says which devices"));
@@ -152,17 +157,20 @@ TEST_CASE("fixed beats searched: variables over `env` parameters, flags by varia
 }
 
 TEST_CASE("fixed beats searched: arguments that fix what is not searched stay, and so does what says the same") {
-    for (const char* words : {"[--load-format, dummy, --served-model-name, a, b]", "[--max-model-len, \"4096\"]", "[--no-enable-prefix-caching]",
-                              "[--trust-remote-code]", "[--an-unknown-flag, x, y]", "[--kv-transfer-config, '{\"a\": 1}']"}) {
+    for (const char* words :
+         {"[--load-format, dummy, --served-model-name, a, b]", "[--max-model-len, \"4096\"]", "[--no-enable-prefix-caching]",
+          "[--trust-remote-code]", "[--an-unknown-flag, x, y]", "[--kv-transfer-config, '{\"a\": 1}']"}) {
         INFO(words);
         CHECK(FixedStudy{.arguments = words}.refusal().empty());
     }
     const std::string fixed = "{max_num_seqs: 16, max_num_batched_tokens: [2048, 4096]}";
     CHECK(FixedStudy{.space = fixed, .arguments = "[--max-num-seqs, \"16\"]"}.refusal().empty());
     CHECK(FixedStudy{.space = fixed, .arguments = "[--max_num_seqs=16]"}.refusal().empty());
-    CHECK(has(FixedStudy{.space = fixed, .arguments = "[--max-num-seqs, \"8\"]"}.refusal(), "'space' fixes max_num_seqs to 16: say it once"));
+    CHECK(
+        has(FixedStudy{.space = fixed, .arguments = "[--max-num-seqs, \"8\"]"}.refusal(), "'space' fixes max_num_seqs to 16: say it once"));
     // A preset searches too.
-    CHECK(has(refusal_of("vllm", "{}", "[--max-num-batched-tokens, \"4096\"]", "preset: quick\n"), "this study searches max_num_batched_tokens"));
+    CHECK(has(refusal_of("vllm", "{}", "[--max-num-batched-tokens, \"4096\"]", "preset: quick\n"),
+              "this study searches max_num_batched_tokens"));
     // They count in rules, however they are spelled: two devices here, so data parallelism of two does not fit.
     for (const char* words : {"[-tp, \"2\"]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]"}) {
         INFO(words);

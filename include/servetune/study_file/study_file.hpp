@@ -96,8 +96,8 @@ struct StudyFile {
     /// What its journal was written under (StudySetup::definition), where the study is only read. What was found then
     /// counts, and this machine is not asked. Empty: it is to measure.
     std::map<std::string, std::string> kept{};
-    std::vector<std::string> said_twice{};       ///< of a study that is only read; one that is to measure is refused
-    std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
+    std::vector<std::string> said_twice{};     ///< of a study that is only read; one that is to measure is refused
+    std::unique_ptr<Composition> composition;  ///< the engines, and the way from configurations to commands
 
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
