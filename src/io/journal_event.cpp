@@ -34,7 +34,8 @@ std::string JournalEvent::name() const {
 std::string JournalEvent::environment() const {
     if (event != "started") return "";
     const auto object = nlohmann::json::parse(body, nullptr, false);
-    return object.is_object() ? object.value("environment", "") : "";
+    const auto named = object.is_object() ? object.find("environment") : object.end();
+    return named != object.end() && named->is_string() ? named->get<std::string>() : "";
 }
 
 void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& environments) const {

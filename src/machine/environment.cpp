@@ -88,7 +88,7 @@ std::string governors(const fs::path& cpufreq) {
 }
 
 /// `on` or `off`, as one of the two drivers tells; empty where none does.
-std::string boost(const fs::path& cpu) {
+std::string boost_state(const fs::path& cpu) {
     if (const std::string on = first_line(cpu / "cpufreq/boost"); !on.empty()) return on == "1" ? "on" : "off";
     if (const std::string off = first_line(cpu / "intel_pstate/no_turbo"); !off.empty()) return off == "0" ? "on" : "off";
     return "";
@@ -169,7 +169,7 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
     utsname system{};
     if (uname(&system) == 0) add("kernel", system.release);
     add("cpu governor", governors(cpu / "cpufreq"));
-    add("cpu boost", boost(cpu));
+    add("cpu boost", boost_state(cpu));
     cpu_set_t cores;
     CPU_ZERO(&cores);
     if (sched_getaffinity(0, sizeof(cores), &cores) == 0) add("cores", std::to_string(CPU_COUNT(&cores)));

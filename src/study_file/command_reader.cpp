@@ -152,6 +152,7 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
             for (const std::string& flag : {to->flag, to->off_flag})
                 if (!flag.empty()) ours.insert(flag);
     for (const JsonFlag& json : engine.json_flags) ours.insert(json.flag);
+    if (!engine.options_flag.empty()) ours.insert(engine.options_flag);
     for (const std::string& word : engine.launch)
         if (word.starts_with("--")) ours.insert(word);
     for (const FlagFacts& facts : known_versions(root, engine.name)) {
@@ -188,7 +189,7 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
 void CommandReader::add_plain_spellings(Known& known, const std::set<std::string>& ours) {
     for (const std::string& flag : ours) known.plain.emplace(with_hyphens(before_dot(flag)), SpelledFlag{.flag = before_dot(flag)});
     for (const auto& [spelling, our] : known.spelling)
-        known.plain.emplace(with_hyphens(spelling), SpelledFlag{.flag = our, .is_model = our.empty()});
+        known.plain.emplace(with_hyphens(spelling), SpelledFlag{.flag = our, .is_model = our.empty() || our == known.model_flag});
     if (!known.model_flag.empty()) known.plain[with_hyphens(known.model_flag)] = {.flag = known.model_flag, .is_model = true};
     for (const auto& entry : known.plain) known.of_others.erase(entry.first);
 }

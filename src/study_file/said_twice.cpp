@@ -91,10 +91,11 @@ public:
         if (group.flag.empty()) group.at->fail(said + "this belongs to no flag, and the model is named by the study's 'model'");
         check_bare_words(group);
         const auto flag = commands_.flag_of(group.flag, engine_.name);
+        const std::string name = flag ? flag->flag : group.flag;
+        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), name) != of_weight_cache_.end())
+            group.at->fail(said + "with `weight_cache` the commands of this study pass " + name + " themselves");
         if (!flag) return;
         if (flag->is_model) group.at->fail(said + "the study's 'model' says which model is served, and its commands name that one");
-        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), flag->flag) != of_weight_cache_.end())
-            group.at->fail(said + "with `weight_cache` the commands of this study pass " + flag->flag + " themselves");
         std::vector<PassedSetting> twice;
         for (const PassedSetting& one : passed_) {
             if (!overlap(one.flag, flag->flag)) continue;

@@ -150,7 +150,6 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
     std::vector<std::string> twice = said_twice(root, study);
     if (machine.kept) study.said_twice = std::move(twice);  // it ran so, and its report says it
     else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
-    for (const std::string& one : study.said_twice) study.notes.push_back("Take care, its results may be of one server: " + one);
 }
 
 void read_traffic(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
@@ -251,6 +250,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     read_traffic(root, catalogue, outside, errors, study);
     read_goals(root, written, outside, errors, study);
     read_decision(root, errors, study);
+    for (const std::string& one : study.said_twice) study.notes.push_back("Take care, its results may be of one server: " + one);
     if (study.composition != nullptr)
         if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
     errors.in([&] {

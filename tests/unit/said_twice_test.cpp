@@ -6,7 +6,9 @@
 #include "servetune/base/error.hpp"
 #include "servetune/study_file/study_file.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -142,7 +144,8 @@ TEST_CASE("fixed beats searched: variables over `env` parameters, flags by varia
     const std::string podman = "launcher: podman, container: {image: i, options: ";
     for (const char* options : {"[-e, FOO=z]", "[--env=FOO=z]", "[--env, FOO]", "[--env-file, prod.env]"}) {
         INFO(options);
-        CHECK_FALSE(FixedStudy{.space = foo, .deploy = podman + options + "}"}.refusal().empty());
+        const std::string refusal = FixedStudy{.space = foo, .deploy = podman + options + "}"}.refusal();
+        CHECK((has(refusal, "this study searches foo") || has(refusal, "a file of variables")));
     }
     CHECK(FixedStudy{.space = foo, .deploy = podman + "[-e, BAR=z]}"}.refusal().empty());
     // What this program's own shell exports is inherited by engines that it starts here.
@@ -187,5 +190,6 @@ TEST_CASE("fixed beats searched: a study that ran so can still be read, and says
     const StudyFile study = FixedStudy{.arguments = "[--max-num-seqs, \"16\"]"}.loaded(kept);
     REQUIRE(study.said_twice.size() == 1);
     CHECK(has(study.said_twice.front(), "this study searches max_num_seqs"));
-    CHECK(has(study.notes.back(), "its results may be of one server"));
+    CHECK(std::any_of(study.notes.begin(), study.notes.end(),
+                      [](const std::string& note) { return has(note, "its results may be of one server"); }));
 }
