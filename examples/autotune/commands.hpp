@@ -33,7 +33,10 @@ struct StudyArguments {
     std::string strategy{};                            ///< in place of the file's
     bool json = false;
 
+    /// To measure, or to say what would be measured: the machine is asked, once for all that this process loads.
     [[nodiscard]] servetune::StudyFile load(servetune::MeasuredBy by = servetune::MeasuredBy::evaluator) const;
+    /// To read its journal: the machine is the one that the journal was written on. Throws IoError where there is none.
+    [[nodiscard]] servetune::StudyFile load_to_read() const;
     [[nodiscard]] std::filesystem::path folder(const servetune::StudyFile& file) const { return directory.value_or(file.name); }
 };
 

@@ -7,6 +7,7 @@
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/comparison.hpp"
@@ -42,12 +43,16 @@ struct Measured {
     std::unique_ptr<Study> study{};
     std::size_t first_here = 0;  ///< number of the first trial of this process
 
-    /// False: the journal cannot be opened; standard error says why.
-    bool open() {
+    /// `by_journal`: nothing is measured, so the machine is the journal's. False: the journal cannot be opened; standard
+    /// error says why.
+    bool open(bool by_journal) {
         hooks.say = [](const std::string& line) { put_text(stderr, line + "\n"); };
-        StudyFile file = arguments.load();
-        for (const auto& missing : {missing_models(file), missing_power(file)})
-            if (!missing.empty()) throw UsageError(missing.front());
+        if (by_journal) arguments.directory = folder;
+        StudyFile file = by_journal ? arguments.load_to_read() : arguments.load();
+        if (by_journal && !file.said_twice.empty()) throw ParseError(file.said_twice.front());
+        if (!by_journal)
+            for (const auto& missing : {missing_models(file), missing_power(file), set_by_own_environment(file)})
+                if (!missing.empty()) throw UsageError(missing.front());
         if (file.starts_processes()) hooks.watchdog = watchdog_for(file.processes().stop_within_seconds);
         setup = set_up(std::move(file), folder, hooks);
         if (!setup.problem->replicates_inform)
@@ -235,13 +240,8 @@ std::filesystem::path study_with(const CompareArguments& arguments, const std::f
     return folder / "b.yaml";
 }
 
-}  // namespace
-
-int compare(const CompareArguments& given) {
-    CompareArguments arguments = given;
-    if (arguments.settings.empty() == !arguments.other)
-        throw UsageError("compare wants two studies, or one and --set name=value for what B changes");
-    StopSignals signals("the measurement that is running will be repeated by the next run", true);
+/// `by_journal`: by what the folder holds and on any machine; nothing where that does not decide.
+std::optional<int> compare(CompareArguments arguments, StopSignals& signals, bool by_journal) {
     Measured first;
     Measured second;
     first.arguments.study = arguments.study;
@@ -249,12 +249,14 @@ int compare(const CompareArguments& given) {
     const std::filesystem::path folder = arguments.directory.value_or("comparison");
     first.folder = folder / "a";
     second.folder = folder / "b";
-    if (!first.open()) return environment_error;
+    if (!first.open(by_journal)) return environment_error;
     if (!arguments.other && !study_knows(first.setup, arguments.settings)) {
         arguments.other = study_with(arguments, folder, first.setup.file.name);
         second.arguments.study = *arguments.other;
     }
-    if (arguments.other && !second.open()) return environment_error;
+    std::error_code unknown;
+    if (by_journal && arguments.other && !std::filesystem::exists(SqliteJournal::file_of(second.folder), unknown)) return std::nullopt;
+    if (arguments.other && !second.open(by_journal)) return environment_error;
     Side a{"A", &first, first.setup.problem->space.default_configuration()};
     Side b{"B", arguments.other ? &second : &first};
     if (arguments.other) {
@@ -266,8 +268,9 @@ int compare(const CompareArguments& given) {
         if (const auto violations = space.violations(b.configuration); !violations.empty()) throw SpaceError(violations.front());
         if (a.configuration == b.configuration) throw UsageError("--set changes nothing of the study's default: A and B are the same");
     }
+    for (Side* side : {&a, &b}) side->look();
+    if (by_journal && !ended_early(a, b) && compared(arguments, a, b).open()) return std::nullopt;
     for (Side* side : {&a, &b}) {
-        side->look();
         if (!arguments.quiet) put(stderr, "{}: {}\n", side->name, side->of->setup.command(side->configuration).text());
     }
     if (first.setup.problem->objective.over == Objective::Over::worst)
@@ -304,6 +307,18 @@ int compare(const CompareArguments& given) {
     if (arguments.json) print_comparison(*verdict, comparison, a, b);
     else put(stdout, "{}{}\n", verdict->text, verdict->text.ends_with('.') ? "" : ".");
     return verdict->code;
+}
+
+}  // namespace
+
+int compare(const CompareArguments& arguments) {
+    if (arguments.settings.empty() == !arguments.other)
+        throw UsageError("compare wants two studies, or one and --set name=value for what B changes");
+    StopSignals signals("the measurement that is running will be repeated by the next run", true);
+    std::error_code unknown;
+    if (std::filesystem::exists(SqliteJournal::file_of(arguments.directory.value_or("comparison") / "a"), unknown))
+        if (const auto code = compare(arguments, signals, true)) return *code;
+    return present(compare(arguments, signals, false));
 }
 
 }  // namespace autotune

@@ -14,7 +14,7 @@ namespace autotune {
 using namespace servetune;
 
 int explain(const ExplainArguments& arguments) {
-    StudyFile file = arguments.load(MeasuredBy::either);
+    StudyFile file = arguments.load_to_read();
     add_earlier_studies(file, arguments.learn_from);
     const std::filesystem::path folder = arguments.folder(file);
     const StudySetup setup = set_up(std::move(file), folder);

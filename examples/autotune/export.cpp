@@ -76,6 +76,7 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
                          {"asked_at", trial.asked_at},
                          {"started_at", time(trial.started_at)},
                          {"told_at", time(trial.told_at)},
+                         {"environment", trial.environment ? OrderedJson(*trial.environment) : OrderedJson(nullptr)},
                          {"outcome", trial.told() ? OrderedJson::parse(json_of(*trial.outcome)) : OrderedJson(nullptr)}};
         redact(line, secrets());
         result += line.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
@@ -86,7 +87,7 @@ std::string json_lines_of_trials(const std::vector<Trial>& trials) {
 }  // namespace
 
 int export_trials(const ExportArguments& arguments) {
-    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
+    const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     if (arguments.format == "optuna") {
         if (!arguments.output) throw UsageError("--format optuna writes a database: say the file with --output");

@@ -31,7 +31,21 @@ namespace autotune {
 using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
-StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by); }
+namespace {
+
+FoundMachine this_machine() {
+    static const FoundMachine found = find_machine();
+    return found;
+}
+
+}  // namespace
+
+StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by, {this_machine}); }
+
+StudyFile StudyArguments::load_to_read() const {
+    return load_study(study, Catalogue::standard(), strategy, MeasuredBy::either,
+                      {this_machine, [this](const StudyFile& file) { return SqliteJournal::definition_of(folder(file)); }});
+}
 
 namespace {
 
@@ -122,7 +136,7 @@ std::vector<std::string> same_commands(const StudySetup& setup) {
 }
 
 /// How the GPUs that nvidia-smi finds are joined; empty where it does not tell.
-std::string topology_text(const StudyFile& file) { return file.machine_found.empty() ? "" : find_topology().text(); }
+std::string topology_text(const StudyFile& file) { return file.machine ? file.machine->topology.text() : ""; }
 
 /// The devices that layouts may take, and who says so.
 std::string machine_text(const StudyFile& file) {
@@ -154,7 +168,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
-    for (const auto& missing : {missing_data(setup.file), missing_power(setup.file)})
+    for (const auto& missing : {missing_data(setup.file), missing_power(setup.file), set_by_own_environment(setup.file)})
         problems.insert(problems.end(), missing.begin(), missing.end());
     for (std::string& text : flag_problems(setup, facts)) problems.push_back(std::move(text));
     if (!problems.empty()) {
@@ -290,9 +304,9 @@ int validate(const ValidateArguments& arguments) {
 }
 
 int status(const StatusArguments& arguments) {
-    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
+    if (arguments.rescue) return rescue_journal(arguments.folder(arguments.load(MeasuredBy::either)));
+    const StudySetup setup = set_up(arguments.load_to_read());
     const std::filesystem::path folder = arguments.folder(setup.file);
-    if (arguments.rescue) return rescue_journal(folder);
     const std::vector<Trial> trials = read_journal(setup, folder).trials();
     if (arguments.json) {
         put(stdout, "{}\n", json_report(setup, trials, ended_because(setup, trials)));
@@ -319,11 +333,11 @@ int status(const StatusArguments& arguments) {
 }
 
 int report(const ReportArguments& arguments) {
-    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
+    const StudySetup setup = set_up(arguments.load_to_read());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     if (arguments.beside) {
         const StudyArguments beside{*arguments.beside, arguments.beside_directory};
-        const StudySetup other = set_up(beside.load(MeasuredBy::either));
+        const StudySetup other = set_up(beside.load_to_read());
         const std::vector<Trial> others = read_journal(other, beside.folder(other.file)).trials();
         if (arguments.json) put(stdout, "{}\n", json_beside({setup, trials}, {other, others}));
         else put(stdout, "{}", markdown_beside({setup, trials}, {other, others}));

@@ -250,8 +250,9 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
             if (!engine.launch.empty() && program_on_path(engine.launch.front()).empty())
                 result.push_back("'run' needs the program " + engine.launch.front() + " (" + engine.name +
                                  "), which is not on the PATH here");
-    if (file.hardware.empty()) return result;
-    const std::vector<std::string> gpus = gpus_here();
+    if (file.hardware.empty() || !file.machine) return result;  // engines start elsewhere: what is here says nothing
+    std::vector<std::string> gpus;
+    for (const Device& device : file.machine->devices.all) gpus.push_back(device.name);
     const auto known = file.catalogue().all_hardware();
     const auto meant = hardware_in(file.hardware, known);
     const auto found = gpus.empty() ? std::nullopt : hardware_in(gpus.front(), known);

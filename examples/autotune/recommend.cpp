@@ -19,7 +19,8 @@ using namespace servetune;
 using OrderedJson = nlohmann::ordered_json;
 
 int recommend_as(const RecommendArguments& arguments) {
-    const StudySetup setup = set_up(arguments.load(MeasuredBy::either));
+    const StudySetup setup = set_up(arguments.load_to_read());
+    if (!setup.file.said_twice.empty()) throw ParseError(setup.file.said_twice.front());
     const std::vector<Trial> trials = read_journal(setup, arguments.folder(setup.file)).trials();
     const Headline headline = headline_of(setup, trials);
     const Recommendation result = recommend(*setup.problem, search_history(*setup.problem, trials));
@@ -28,7 +29,7 @@ int recommend_as(const RecommendArguments& arguments) {
         return nothing_feasible;
     }
     ArtefactOptions options{arguments.host, arguments.port, arguments.image, arguments.gpus, setup.file.secrets(headline.title + ".")};
-    if (!setup.file.machine_found.empty()) options.topology = find_topology();
+    if (setup.file.machine) options.topology = setup.file.machine->topology;
     for (const Trial& trial : trials)
         if (const Measurement* measured = trial.measurement(); measured != nullptr && trial.configuration == result.recommended)
             if (const auto copies = measured->metrics.find("replicas"); copies != measured->metrics.end())

@@ -80,7 +80,7 @@ int run(const RunArguments& arguments) {
     if (arguments.trials) file.budget.trials = *arguments.trials;
     if (file.budget_until) file.budget.until = next_time_of_day(*file.budget_until);
     if (file.measures()) file.budget.same_failures = 3;  // the default and two others
-    for (const auto& missing : {missing_models(file), missing_data(file), missing_power(file)})
+    for (const auto& missing : {missing_models(file), missing_data(file), missing_power(file), set_by_own_environment(file)})
         if (!missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
@@ -169,7 +169,8 @@ int run(const RunArguments& arguments) {
         tell("The run stopped: its journal is gone.");
         return environment_error;
     }
-    const Reports reports = all_reports(setup, study.trials(), reason);
+    const std::vector<Trial> trials = journal->trials();  // with the environment of each
+    const Reports reports = all_reports(setup, trials, reason);
     const bool is_new = reports.json + "\n" != text_kept_in(folder / "report.json");
     try {
         write_file(folder / "report.md", reports.markdown);
@@ -180,7 +181,7 @@ int run(const RunArguments& arguments) {
         tell(std::string("The report could not be written: ") + error.what());
         return environment_error;
     }
-    const Headline headline = headline_of(setup, study.trials());
+    const Headline headline = headline_of(setup, trials);
     if (page) page->ended(fmt::format("The run has ended: {}. {} has the report.", headline.title, (folder / "report.html").string()));
     if (summary.reason == StopReason::nothing_starts)
         complain("autotune: {}\nmend that, then run again; with another --directory, so that what has failed is tried again too",

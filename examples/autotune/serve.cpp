@@ -41,7 +41,7 @@ int serve(const ServeArguments& given) {
     pthread_sigmask(SIG_BLOCK, &stopping, nullptr);  // also in the threads that follow
     const StudyArguments arguments = with_file_beside(given);
     const LiveOptions options = live_options(given.address, given.token_file);
-    StudyFile file = arguments.load(MeasuredBy::either);
+    StudyFile file = arguments.load_to_read();
     const std::filesystem::path folder = arguments.folder(file);
     StudySetup setup = set_up(std::move(file));
     setup.evaluator.reset();

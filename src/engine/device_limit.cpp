@@ -63,9 +63,11 @@ std::int64_t largest(const Domain& domain) {
 
 /// What the words at the end of every command set this parameter to.
 std::optional<std::int64_t> Composition::said_in_arguments(const Engine& engine, const EngineParameter& declared) const {
+    const auto spelled = description_.spelled_arguments.find(engine.name);
     const auto always = description_.arguments.find(engine.name);
     if (always == description_.arguments.end()) return std::nullopt;
-    return count_in_words(always->second, engine, declared, destination_of(engine, declared).flag);
+    return count_in_words(spelled != description_.spelled_arguments.end() ? spelled->second : always->second, engine, declared,
+                          destination_of(engine, declared).flag);
 }
 
 std::int64_t Composition::devices_of(const Configuration& configuration) const {

@@ -31,7 +31,14 @@ std::string JournalEvent::name() const {
     return "event " + std::to_string(sequence) + ", '" + event + "' of trial " + std::to_string(trial);
 }
 
-void JournalEvent::apply(std::vector<Trial>& trials) const {
+std::string JournalEvent::environment() const {
+    if (event != "started") return "";
+    const auto object = nlohmann::json::parse(body, nullptr, false);
+    const auto named = object.is_object() ? object.find("environment") : object.end();
+    return named != object.end() && named->is_string() ? named->get<std::string>() : "";
+}
+
+void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& environments) const {
     try {
         if (event == "asked") {
             const auto object = nlohmann::json::parse(body);
@@ -44,8 +51,11 @@ void JournalEvent::apply(std::vector<Trial>& trials) const {
         }
         if (event != "started" && event != "told") throw ParseError("there is no such event");
         check_open(trials, trial);
-        if (event == "started") trials[trial].started_at = at;
-        else {
+        if (event == "started") {
+            trials[trial].started_at = at;
+            const auto kept = environments.find(environment());
+            trials[trial].environment = kept != environments.end() ? kept->second : nullptr;
+        } else {
             trials[trial].outcome = outcome_from_json(body);
             trials[trial].told_at = at;
         }
@@ -65,7 +75,9 @@ std::string asked_body(const Trial& trial) {
     return body.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);  // the reason only: all else is UTF-8
 }
 
-std::string started_body() { return "{}"; }
+std::string started_body(const std::string& environment) {
+    return environment.empty() ? "{}" : nlohmann::ordered_json{{"environment", environment}}.dump();
+}
 
 std::string told_body(const Outcome& outcome) { return json_of(outcome); }
 

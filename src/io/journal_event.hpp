@@ -4,10 +4,15 @@
 #include "servetune/trial/trial.hpp"
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace servetune {
+
+/// By their fingerprint: Trial::environment.
+using KeptEnvironments = std::map<std::string, std::shared_ptr<const std::map<std::string, std::string>>>;
 
 /// A row of the journal's table `events` (docs/reference/journal-format.md).
 struct JournalEvent {
@@ -24,14 +29,16 @@ struct JournalEvent {
     [[nodiscard]] std::string right_checksum() const;
     /// For messages: "event 3, 'told' of trial 0".
     [[nodiscard]] std::string name() const;
+    /// The fingerprint of the environment that a 'started' names; empty: of none.
+    [[nodiscard]] std::string environment() const;
     /// Adds to `trials` what it says. Throws IoError where it cannot be read or makes no sense after the events before
     /// it.
-    void apply(std::vector<Trial>& trials) const;
+    void apply(std::vector<Trial>& trials, const KeptEnvironments& environments = {}) const;
 };
 
 /// The bodies.
 std::string asked_body(const Trial& trial);
-std::string started_body();
+std::string started_body(const std::string& environment);
 std::string told_body(const Outcome& outcome);
 
 }  // namespace servetune

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/io/sqlite_journal.hpp"
 
+#include "journal_definition.hpp"
 #include "journal_event.hpp"
 #include "journal_snapshot.hpp"
 #include "servetune/base/error.hpp"
@@ -50,29 +51,6 @@ CREATE VIEW trials AS
          (SELECT max(at) FROM events s WHERE s.trial = a.trial AND s.event = 'started') AS started_at, t.at AS told_at
   FROM events a LEFT JOIN events t ON t.trial = a.trial AND t.event = 'told' WHERE a.event = 'asked';
 )";
-
-using Definition = std::map<std::string, std::string>;
-
-Fingerprint fingerprint_of_definition(const Definition& definition) {
-    std::string bytes;
-    for (const auto& [path, text] : definition)
-        bytes += std::to_string(path.size()) + ":" + path + std::to_string(text.size()) + ":" + text;
-    return fingerprint_of(bytes);
-}
-
-std::string changes_between(const Definition& before, const Definition& after) {
-    std::string changes;
-    const auto later = [](const std::string& path) { return path.starts_with(of_later_versions); };
-    const bool earlier_version = std::none_of(before.begin(), before.end(), [&](const auto& entry) { return later(entry.first); });
-    for (const auto& [path, text] : before) {
-        const auto now = after.find(path);
-        if (now == after.end()) changes += "\n  " + path + ": was '" + text + "', is gone";
-        else if (now->second != text) changes += "\n  " + path + ": was '" + text + "', is '" + now->second + "'";
-    }
-    for (const auto& [path, text] : after)
-        if (!before.contains(path) && !(earlier_version && later(path))) changes += "\n  " + path + ": is new: '" + text + "'";
-    return changes;
-}
 
 /// Which file a path leads to; nothing: to none.
 std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
@@ -169,6 +147,23 @@ public:
         definition_ = own_definition_;
     }
 
+    /// The same of a start, with what of its surroundings is to be kept; each environment is written once.
+    void append_start(std::uint64_t trial, double at, const Definition& environment) {
+        const std::string fingerprint = environment.empty() ? "" : fingerprint_of_definition(environment).text();
+        if (fingerprint.empty() || environments_.contains(fingerprint)) return append(trial, "started", at, started_body(fingerprint));
+        const std::uint64_t before = last_sequence_;
+        try {
+            SqliteTransaction transaction(*connection_);
+            insert_definition(fingerprint, environment);
+            append(trial, "started", at, started_body(fingerprint));
+            transaction.commit();
+        } catch (const Error&) {
+            last_sequence_ = before;
+            throw;
+        }
+        environments_[fingerprint] = std::make_shared<const Definition>(environment);
+    }
+
     /// Why its files are no longer those that were opened; empty: they are.
     [[nodiscard]] std::string displaced() const {
         const auto files = own_files();
@@ -186,6 +181,8 @@ public:
     std::vector<Trial> trials_{};
     std::string name_{};
     Definition definition_{};  ///< of the last event
+    KeptEnvironments environments_{};
+    std::function<Definition()> environment_now_{};
 
 private:
     [[nodiscard]] std::array<fs::path, 2> own_files() const { return {file_, file_.string() + "-wal"}; }
@@ -237,13 +234,11 @@ private:
         }
     }
 
-    void insert_definition(const StudyIdentity& identity) {
-        for (const auto& [path, text] : identity.definition)
-            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)")
-                .bind(identity.fingerprint().text())
-                .bind(path)
-                .bind(text)
-                .step();
+    void insert_definition(const StudyIdentity& identity) { insert_definition(identity.fingerprint().text(), identity.definition); }
+
+    void insert_definition(const std::string& fingerprint, const Definition& definition) {
+        for (const auto& [path, text] : definition)
+            Statement(*connection_, "INSERT OR REPLACE INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
     }
 
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {
@@ -282,13 +277,20 @@ private:
 
     void load(SqliteConnection& connection) {
         trials_.clear();
+        environments_.clear();
         last_sequence_ = 0;
         for_each_event(connection, version_, [&](const JournalEvent& event) {
             if (version_ >= first_with_checksums && event.sequence != last_sequence_ + 1)
                 damaged("event " + std::to_string(last_sequence_ + 1) + " is missing");
             if (!has_right_checksum(event, version_)) damaged(event.name() + ", does not match its checksum");
+            if (const std::string kept = event.environment(); !kept.empty() && !environments_.contains(kept)) {
+                Definition environment = definition_named(connection, kept);
+                if (fingerprint_of_definition(environment).text() != kept)
+                    damaged("the environment of trial " + std::to_string(event.trial) + " does not match its fingerprint " + kept);
+                environments_[kept] = std::make_shared<const Definition>(std::move(environment));
+            }
             try {
-                event.apply(trials_);
+                event.apply(trials_, environments_);
             } catch (const IoError& error) {
                 throw IoError("journal " + file_.string() + ": " + error.what());
             }
@@ -352,6 +354,12 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     for (const auto& [fingerprint, path, text] : definitions)
         Statement(*connection_, "INSERT INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
 
+    std::map<std::string, Definition> environments;  // and definitions, which no event names
+    for (const auto& [fingerprint, path, text] : definitions) environments[fingerprint][path] = text;
+    const auto is_whole = [&](const std::string& fingerprint) {
+        const auto found = environments.find(fingerprint);
+        return found != environments.end() && fingerprint_of_definition(found->second).text() == fingerprint;
+    };
     std::vector<std::string> left_out;
     std::map<std::uint64_t, std::uint64_t> numbers;  // of the trials, which stay without a gap
     for (JournalEvent& event : events) {
@@ -370,6 +378,10 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
                 continue;
             }
             if (event.event == "asked") numbers[trial] = event.trial;
+            if (const std::string kept = event.environment(); !kept.empty() && !is_whole(kept)) {
+                left_out.push_back(name + ": the environment that it started in is lost");
+                event.body = started_body("");
+            }
             event.sequence = last_sequence_ + 1;
             insert(event);
         }
@@ -400,6 +412,16 @@ fs::path SqliteJournal::file_of(const fs::path& folder_or_file) {
     return fs::is_regular_file(folder_or_file, not_there) ? folder_or_file : folder_or_file / "study.db";
 }
 
+std::map<std::string, std::string> SqliteJournal::definition_of(const fs::path& folder_or_file) {
+    const fs::path file = file_of(folder_or_file);
+    Definition result;
+    read_snapshot(file, [&](SqliteConnection& connection) {
+        if (schema_version_of(connection, file) == 0) throw IoError("journal " + file.string() + " is empty");
+        result = definition_named(connection, last_fingerprint(connection));
+    });
+    return result;
+}
+
 SqliteJournal SqliteJournal::read(const fs::path& folder_or_file) {
     auto database = std::make_unique<Database>(file_of(folder_or_file));
     database->read();
@@ -427,8 +449,11 @@ void SqliteJournal::asked(const Trial& trial) {
 
 void SqliteJournal::started(std::uint64_t id, double at) {
     check_open(database_->trials_, id);
-    database_->append(id, "started", at, started_body());
-    database_->trials_[id].started_at = at;
+    const Definition environment = database_->environment_now_ ? database_->environment_now_() : Definition{};
+    database_->append_start(id, at, environment);
+    Trial& trial = database_->trials_[id];
+    trial.started_at = at;
+    trial.environment = environment.empty() ? nullptr : database_->environments_.at(fingerprint_of_definition(environment).text());
 }
 
 void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at) {
@@ -439,6 +464,10 @@ void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at
 }
 
 std::vector<Trial> SqliteJournal::trials() const { return database_->trials_; }
+
+void SqliteJournal::keep_environment(std::function<std::map<std::string, std::string>()> now) {
+    database_->environment_now_ = std::move(now);
+}
 
 bool SqliteJournal::in_place() const { return database_->displaced().empty(); }
 

@@ -18,7 +18,8 @@
 namespace servetune {
 namespace {
 
-/// `0, GPU-6d2a..., NVIDIA H100 80GB HBM3, 81559`; a name has no comma. Memory that it does not tell ([N/A]) is 0.
+/// `0, GPU-6d2a..., NVIDIA H100 80GB HBM3, 81559, 570.86`; a name has no comma. Memory that it does not tell ([N/A]) is
+/// 0.
 std::optional<Device> device_of(std::string_view line) {
     std::vector<std::string_view> fields;
     for (std::size_t end = 0; end != std::string_view::npos; line.remove_prefix(std::min(line.size(), end + 1))) {
@@ -26,7 +27,7 @@ std::optional<Device> device_of(std::string_view line) {
         fields.push_back(trimmed(line.substr(0, end)));
     }
     Device device;
-    if (fields.size() != 4 || fields[1].empty() || fields[2].empty()) return std::nullopt;
+    if (fields.size() < 4 || fields.size() > 5 || fields[1].empty() || fields[2].empty()) return std::nullopt;
     const std::string_view index = fields[0];
     const auto [end, error] = std::from_chars(index.data(), index.data() + index.size(), device.index);
     if (error != std::errc() || end != index.data() + index.size()) return std::nullopt;
@@ -35,6 +36,7 @@ std::optional<Device> device_of(std::string_view line) {
     std::uint64_t mib = 0;
     (void)std::from_chars(fields[3].data(), fields[3].data() + fields[3].size(), mib);
     device.memory_bytes = mib << 20U;
+    if (fields.size() == 5 && !fields[4].starts_with('[')) device.driver = fields[4];
     return device;
 }
 
@@ -71,7 +73,8 @@ FoundDevices find_devices(const std::string& nvidia_smi, std::chrono::millisecon
     try {
         constexpr std::size_t output_bytes = 1UL << 20UL;
         const RanCommand command =
-            run_command({file.string(), "--query-gpu=index,uuid,name,memory.total", "--format=csv,noheader,nounits"}, within, output_bytes);
+            run_command({file.string(), "--query-gpu=index,uuid,name,memory.total,driver_version", "--format=csv,noheader,nounits"}, within,
+                        output_bytes);
         std::string other;
         for (const std::string& line : lines_of(command.output)) {
             if (const auto device = device_of(line)) result.all.push_back(*device);

@@ -230,6 +230,7 @@ Headline headline_of(const ReportView& view) {
             return headline;
         }
     }
+    if (const std::string difference = environment_difference(view); !difference.empty()) headline.reason += " " + difference;
     headline.command = view.setup.advice(result.recommended);
     if (const auto copies = value_in(view.means(result.recommended), "replicas"); copies && *copies > 1)
         headline.advice += fmt::format(

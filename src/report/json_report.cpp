@@ -240,6 +240,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     object["failures"] = failures;
     object["audit"] = audit;
     if (effects != nullptr) object["effects"] = *effects;
+    object["environment_changes"] = environment_changes(view.trials);
     object["cost_seconds"] = view.cost_seconds();
     object["stop_reason"] = stop_reason.empty() ? OrderedJson(nullptr) : OrderedJson(stop_reason);
     redact(object, setup.file.secrets);

@@ -118,6 +118,7 @@ private:
             if (!result_.gain.significant())
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
+        if (const std::string differs = environment_difference(view_); gains && !differs.empty()) line("{}\n", differs);
         if (result_.conclusion != Conclusion::inconclusive) line("Noise: {}.\n", noise_text(view_));
         if (const std::string drift = drift_text(view_.standings); !drift.empty()) line("Drift: {}.\n", drift);
         if (!result_.tied.empty()) {
@@ -465,6 +466,10 @@ private:
         }
         not_measured();
         for (const std::string& note : other_work_notes(view_)) line("- {}", note);
+        constexpr std::size_t most_changes = 10;
+        const std::vector<std::string> changes = environment_changes(view_.trials);
+        for (std::size_t i = 0; i < std::min(changes.size(), most_changes); ++i) line("- The environment changed: {}.", changes[i]);
+        if (changes.size() > most_changes) line("- It changed {} times more.", changes.size() - most_changes);
         std::size_t suspect = 0;
         std::size_t unsound = 0;
         for (const Trial& trial : view_.trials) {

@@ -57,6 +57,12 @@ struct ReportView {
 std::string why_not_measured(const ReportView& view, const Configuration& configuration, std::string_view workload,
                              std::string_view stop_reason);
 
+/// What of the surroundings of trials changed from one to the next: `from trial 12 on driver: 550.54 -> 560.35`.
+std::vector<std::string> environment_changes(std::span<const Trial> trials);
+/// A sentence where the default and the best were measured in different environments; empty: they were not, or it is
+/// not known.
+std::string environment_difference(const ReportView& view);
+
 /// The two renderings; `effects` as `effects_report` gives them, null in the JSON: not asked for.
 std::string markdown_of(const ReportView& view, std::string_view stop_reason, const std::string& effects);
 std::string json_of(const ReportView& view, std::string_view stop_reason, const nlohmann::ordered_json* effects);

@@ -123,6 +123,13 @@ Engine read_engine(const Yaml& file) {
         if (engine.help_of_removed[i].empty()) file.at(table.help_of_removed).items()[i].fail("no words are in every line");
     read_word<keys::flag_styles>(file, table.flag_style, engine.flag_style);
     read(file, table.options_flag, engine.options_flag);
+    for (const auto& [key, into] : {std::pair(table.file_flags, &engine.file_flags),
+                                    {table.flag_variables, &engine.flag_variables},
+                                    {table.environment_prefixes, &engine.environment_prefixes}}) {
+        read(file, key, *into);
+        for (std::size_t i = 0; i < into->size(); ++i)
+            if ((*into)[i].empty()) file.at(key).items()[i].fail("every name begins with nothing: a word wanted");
+    }
     if (const Yaml* ready = file.find(table.ready)) {
         ready->check_keys(keys::ready);
         read(*ready, keys::ready.http_get, engine.ready_path);

@@ -67,13 +67,21 @@ std::optional<double> number_behind(const std::string& json, const std::string& 
     return real_of(json.substr(at, json.find_first_not_of("0123456789", at) - at));
 }
 
+/// Parsers take `_` for `-`; what no parser takes is refused by the engine.
+std::string with_hyphens(std::string flag) {
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
+}
+
+std::string before_dot(const std::string& flag) { return flag.substr(0, flag.find('.')); }
+
 bool is_no(const std::string& value) { return value == "false" || value == "False" || value == "0" || value == "off"; }
 
 }  // namespace
 
 CommandReader::CommandReader(const std::vector<Engine>& engines, const std::filesystem::path& root) {
     for (const Engine& engine : engines) {
-        Known known{engine.name, engine.started_as, false, program_words(engine.launch), "", flags_of(engine), {}};
+        Known known{engine.name, engine.started_as, false, program_words(engine.launch), "", flags_of(engine), {}, {}};
         known.starts.push_back(known.program);
         const auto model = std::find(engine.launch.begin(), engine.launch.end(), "{model}");
         known.model_by_position = model != engine.launch.end() && (model == engine.launch.begin() || !(model - 1)->starts_with('-'));
@@ -147,6 +155,7 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
             if (!to->off_flag.empty()) way_off[to->flag] = to->off_flag;
         }
     for (const JsonFlag& json : engine.json_flags) ours.insert(json.flag);
+    if (!engine.options_flag.empty()) ours.insert(engine.options_flag);
     for (const std::string& word : engine.launch)
         if (word.starts_with("--")) ours.insert(word);
     for (const FlagFacts& facts : known_versions(root, engine.name)) {
@@ -156,6 +165,8 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
             if (fact.negated) continue;
             if (const auto known = flags.find(spelling); known != flags.end()) by_name.emplace(fact.name, known->second);
             if (ours.contains(spelling)) our_spelling.emplace(fact.name, spelling);
+            else if (const auto alias = known_engine.spelling.find(spelling); alias != known_engine.spelling.end())
+                our_spelling.emplace(fact.name, alias->second);
         }
         for (const auto& [spelling, fact] : facts.flags) {
             if (const auto our = our_spelling.find(fact.name); our != our_spelling.end() && !ours.contains(spelling)) {
@@ -163,6 +174,10 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
                 if (!fact.negated) known_engine.spelling.emplace(spelling, our->second);
                 else if (off != way_off.end()) known_engine.spelling.emplace(spelling, off->second);
             }
+            if (const auto our = our_spelling.find(fact.name); our == our_spelling.end())
+                known_engine.of_others.insert(with_hyphens(spelling));
+            else if (fact.negated)
+                known_engine.plain.emplace(with_hyphens(spelling), SpelledFlag{.flag = our->second, .switches_off = true});
             const auto known = by_name.find(fact.name);
             if (known == by_name.end()) continue;
             Flag flag = known->second;
@@ -174,6 +189,43 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
             }
         }
     }
+    add_plain_spellings(known_engine, ours);
+}
+
+void CommandReader::add_plain_spellings(Known& known, const std::set<std::string>& ours) {
+    for (const std::string& flag : ours) known.plain.emplace(with_hyphens(before_dot(flag)), SpelledFlag{.flag = before_dot(flag)});
+    for (const auto& [spelling, our] : known.spelling)
+        known.plain.emplace(with_hyphens(spelling), SpelledFlag{.flag = our, .is_model = our.empty() || our == known.model_flag});
+    if (!known.model_flag.empty()) known.plain[with_hyphens(known.model_flag)] = {.flag = known.model_flag, .is_model = true};
+    for (const auto& entry : known.plain) known.of_others.erase(entry.first);
+}
+
+std::optional<SpelledFlag> CommandReader::flag_of(const std::string& spelling, const std::string& engine) const {
+    const auto known = std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.engine == engine; });
+    return known == known_.end() ? std::nullopt : flag_of(spelling, *known);
+}
+
+std::optional<SpelledFlag> CommandReader::flag_of(const std::string& spelling, const Known& known) {
+    const std::string base = with_hyphens(before_dot(spelling));
+    const auto with_rest = [&](SpelledFlag found) {
+        if (!found.is_model) found.flag += spelling.substr(before_dot(spelling).size());
+        return found;
+    };
+    if (const auto found = known.plain.find(base); found != known.plain.end()) return with_rest(found->second);
+    if (known.of_others.contains(base)) return std::nullopt;
+    if (base.starts_with("--no-"))
+        if (auto found = flag_of("--" + spelling.substr(5), known); found && !found->beginning) {
+            found->switches_off = !found->switches_off;
+            return found;
+        }
+    if (!base.starts_with("--") || base.size() < 4) return std::nullopt;
+    for (const auto& [whole, found] : known.plain)
+        if (whole.starts_with(base)) {
+            SpelledFlag result = with_rest(found);
+            result.beginning = true;
+            return result;
+        }
+    return std::nullopt;
 }
 
 Command CommandReader::spelled_out(const std::vector<std::string>& words, const std::string& engine) const {
@@ -199,6 +251,12 @@ Command CommandReader::spelled_out(const std::vector<std::string>& words, const 
         const auto equals = word.find('=');
         const auto found = known->spelling.find(word.substr(0, equals));
         const std::string value = equals == std::string::npos ? "" : word.substr(equals);
+        if (found == known->spelling.end() && word.starts_with('-'))
+            if (const auto flag = flag_of(word.substr(0, equals), *known);
+                flag && !flag->beginning && !flag->switches_off && !flag->is_model) {
+                result.argv.push_back(flag->flag + value);
+                continue;
+            }
         if (found == known->spelling.end() || !word.starts_with('-')) {
             // A model by position where the engine takes a flag: `sglang serve x`.
             const bool first = at == start.behind && !word.starts_with('-') && !known->model_flag.empty();

@@ -160,6 +160,11 @@ inline constexpr struct EngineKeys {
                         "words by which a line of that list names a flag that the program no longer takes"};
     Key flag_style{"flag_style", is::one_of<flag_styles>, "how a flag takes its value: --flag=value or --flag value"};
     Key options_flag{"options_flag", is::text, "the flag that takes the engine's options file"};
+    Key file_flags{"file_flags", is::list_of<is::word>,
+                   "flags that take a file which may set any other flag: no study may pass one under `arguments`"};
+    Key flag_variables{"flag_variables", is::list_of<is::word>, "beginnings of environment variables that set flags"};
+    Key environment_prefixes{"environment_prefixes", is::list_of<is::word>,
+                             "beginnings of environment variables that can change its speed: their values are kept with each trial"};
     Key ready{"ready", is::keyed<keys::ready>, "how the engine says that it serves"};
     Key api{"api", is::keyed<keys::api>, "style and paths of its HTTP interface (OpenAI's)"};
     Key reported_as{"reported_as", is::mapping_of<is::text>,
@@ -490,7 +495,7 @@ inline constexpr struct StudyKeys {
     Key others{"others", is::one_of<others_words>, "parameters that `space` does not name (default where there is a `space`, else search)"};
     Key constraints{"constraints", is::list_of<is::keyed<keys::constraint>>, "rules of this study, beside the engines' own"};
     Key arguments{"arguments", is::either<is::list_of<is::word>, is::mapping_of<is::list_of<is::word>>>,
-                  "added to every command as they are"};
+                  "added to every command as they are; none that the study searches or the launch passes itself"};
     Key strategy{"strategy", is::either<is::name, is::keyed<keys::strategy>>, "how to search (bayesian)"};
     Key knowledge{"knowledge", is::list_of<is::keyed<keys::knowledge>>,
                   "what `bayesian` believes before anything is measured (`[{cost_model: {}}]` unless the study is simulated)"};

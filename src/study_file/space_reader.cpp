@@ -6,14 +6,16 @@
 #include "keys.hpp"
 #include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
+#include "said_twice.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/io/key_reader.hpp"
+#include "servetune/io/sqlite_journal.hpp"
 #include "servetune/io/yaml_text.hpp"
-#include "servetune/machine/devices.hpp"
+#include "servetune/machine/found_machine.hpp"
 
 #include <algorithm>
 #include <sstream>
@@ -149,6 +151,12 @@ std::optional<DeviceLimit> read_devices(const StudyFile& study) {
     return DeviceLimit{};
 }
 
+/// As the journal keeps it, of a study that is only read; else as it is found now.
+FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
+    const auto kept = study.kept.find(machine_devices_path);
+    return kept == study.kept.end() ? source.find() : machine_from_json(kept->second);
+}
+
 /// What nvidia-smi finds, and what does not agree with the study's words.
 void look_at_found(const FoundDevices& found, StudyFile& study) {
     study.machine_found = found.text();
@@ -170,7 +178,7 @@ void read_model_name(const Yaml& node, const Catalogue& catalogue, StudyFile& st
     study.model = with_home(catalogue.model(study.model_file.string()).model.name);
 }
 
-void read_machine(const Yaml& root, const Catalogue& catalogue, StudyFile& study) {
+void read_machine(const Yaml& root, const Catalogue& catalogue, const MachineSource& source, StudyFile& study) {
     const auto read_device = [&](const Yaml& node) {
         std::string name = node.text();
         if (names_yaml_file(name)) {
@@ -201,7 +209,8 @@ void read_machine(const Yaml& root, const Catalogue& catalogue, StudyFile& study
     const MeasuringKind& kind = kind_of(study);
     const auto* deployed = std::get_if<DeployChoice>(&study.measuring);
     const bool elsewhere = deployed != nullptr && deployed->elsewhere();
-    const FoundDevices found = kind.runs_engine && !elsewhere ? find_devices() : FoundDevices{};
+    if (kind.runs_engine && !elsewhere) study.machine = machine_of(source, study);
+    const FoundDevices found = study.machine ? study.machine->devices : FoundDevices{};
     look_at_found(found, study);
     std::optional<std::int64_t> visible;
     if (kind.visible_devices != nullptr) visible = kind.visible_devices(study);
@@ -272,6 +281,9 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             if (description.engines.size() > 1) arguments->fail("with several engines: a mapping, engine -> list of words");
             read(root, keys::study.arguments, description.arguments[description.engines.front().name]);
         } else read(root, keys::study.arguments, description.arguments);
+        for (const Engine& one : description.engines)
+            if (const auto words = description.arguments.find(one.name); words != description.arguments.end())
+                description.spelled_arguments[one.name] = spelled_arguments(one, words->second, catalogue.root());
     }
     if (versions != nullptr) {
         read(root, keys::study.engine_versions, description.versions);

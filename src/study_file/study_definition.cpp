@@ -151,7 +151,8 @@ void add_data(const StudyFile& file, std::map<std::string, std::string>& result)
             try {
                 text = fingerprint_of(read_file(file_of(workload.dataset))).text();
             } catch (const IoError&) {
-                text = "cannot be read";  // whoever sends the requests says so
+                const auto kept = file.kept.find(of_later_versions + "data." + workload.name);  // read elsewhere, it is as it was
+                text = kept != file.kept.end() ? kept->second : "cannot be read";               // whoever sends the requests says so
             }
             result[of_later_versions + "data." + workload.name] = text;
         }
@@ -254,6 +255,10 @@ std::map<std::string, std::string> StudySetup::definition() const {
         std::string all;
         for (const Configuration& one : *suggestions) all += one.text() + "\n";
         result["suggestions"] = std::to_string(suggestions->size()) + " (" + fingerprint_of(all).text() + ")";
+    }
+    if (file.machine) {
+        result[machine_found_path] = file.machine_found.empty() ? "no GPU" : file.machine_found;
+        result[machine_devices_path] = json_of(*file.machine);
     }
     result["command"] = advice_with_secrets(*this, problem->space.default_configuration());
     kind_of(file).define(*this, result);

@@ -8,6 +8,7 @@
 #include "measuring/kind.hpp"
 #include "measuring/load_test.hpp"
 #include "parameter_reader.hpp"
+#include "said_twice.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
@@ -133,10 +134,12 @@ bool names_load_test(const Yaml& written) {
 }
 
 /// The measuring and the space of a study, and the machine that they are for.
-void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
+void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside, const MachineSource& machine, AllErrors& errors,
+                           StudyFile& study) {
     const bool known = errors.in([&] { study.measuring = read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside); });
     if (!known) study.measuring = DeployChoice{};  // only to read the rest: the study is refused
-    errors.in([&] { read_machine(root, catalogue, study); });
+    if (known && machine.kept) study.kept = machine.kept(study);
+    errors.in([&] { read_machine(root, catalogue, machine, study); });
     if (known && kind_of(study).why_not != nullptr)
         if (const std::string why = kind_of(study).why_not(study); !why.empty())
             errors.in([&] { root.at(keys::study.evaluator).fail(why); });
@@ -144,6 +147,9 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
         study.composition = read_space(root, catalogue, study);
         for (std::string& warning : unchecked_versions(*study.composition, catalogue)) study.warnings.push_back(std::move(warning));
     });
+    std::vector<std::string> twice = said_twice(root, study);
+    if (machine.kept) study.said_twice = std::move(twice);  // it ran so, and its report says it
+    else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
 }
 
 void read_traffic(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
@@ -224,7 +230,8 @@ void read_published_document(const Yaml& root, StudyFile& study) {
             value.fail("there is no stage '" + stage + "'");
 }
 
-StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
+StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,
+                     const MachineSource& machine) {
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
     const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
@@ -239,10 +246,11 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
             root.at(keys::study.study).fail("a study's name is its folder's: no '/', no leading '.'");
     });
     errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
-    read_what_is_searched(root, catalogue, outside, errors, study);
+    read_what_is_searched(root, catalogue, outside, machine, errors, study);
     read_traffic(root, catalogue, outside, errors, study);
     read_goals(root, written, outside, errors, study);
     read_decision(root, errors, study);
+    for (const std::string& one : study.said_twice) study.notes.push_back("Take care, its results may be of one server: " + one);
     if (study.composition != nullptr)
         if (const std::string note = larger_looks_better(study); !note.empty()) study.notes.push_back("Take care: " + note + ".");
     errors.in([&] {
@@ -270,11 +278,12 @@ std::size_t StudyFile::default_again_every() const {
     return measures() && decision.rule == Decision::Rule::significant && budget.trials >= least_trials ? usual : 0;
 }
 
-StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by) {
+StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,
+                     const MachineSource& machine) {
     Redactor secrets;
     const CollectSecrets collecting(secrets);
     return without_secrets_in_errors(secrets, [&] {
-        StudyFile study = read_study(file, catalogue, strategy, by);
+        StudyFile study = read_study(file, catalogue, strategy, by, machine);
         study.secrets = secrets;
         return study;
     });

@@ -3,6 +3,8 @@
 #include "measuring/kind.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/printable.hpp"
+#include "servetune/base/url.hpp"
 #include "servetune/io/secrets.hpp"
 #include "servetune/study_file/knowledge.hpp"
 #include "servetune/study_file/study_file.hpp"
@@ -52,6 +54,18 @@ void check_strategy(const StudyFile& file) {
 }
 
 }  // namespace
+
+std::map<std::string, std::string> StudySetup::environment() const {
+    const MeasuringKind& kind = kind_of(file);
+    if (kind.environment == nullptr) return {};
+    Environment result = environment_now(kind.environment(file));
+    for (auto& [name, text] : result) {
+        Redactor of_address;
+        if (text.find("://") != std::string::npos) add_user_info(of_address, text);
+        text = printable_line(file.secrets(of_address(text)));
+    }
+    return result;
+}
 
 BayesianOptions StudySetup::bayesian_options() const {
     BayesianOptions options = file.strategy.bayesian;

@@ -44,8 +44,10 @@ struct SpaceDescription {
     bool others_searched = true;  ///< false: parameters without an entry stay at their defaults and out of the space
     std::vector<Constraint> constraints{};
     std::map<std::string, std::vector<std::string>> arguments{};  ///< engine -> words at the end of each of its commands
-    std::map<std::string, std::string> versions{};                ///< engine -> its version; without: the newest that its file covers
-    std::vector<Parameter> load_levels{};                         ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
+    /// The same words in the spelling of the engine file, for what they say of parameters; none: as they are.
+    std::map<std::string, std::vector<std::string>> spelled_arguments{};
+    std::map<std::string, std::string> versions{};      ///< engine -> its version; without: the newest that its file covers
+    std::vector<Parameter> load_levels{};               ///< `load.concurrency` or `load.request_rate` (engine/load_level.hpp)
     std::map<std::string, std::int64_t> model_facts{};  ///< of `model_facts` (engine/engine.hpp), those that are known of the model
     std::vector<std::string> images{};                  ///< of containers; several: `container.image` is a parameter, the first its default
     std::string architecture{};  ///< of the chip (perf/hardware_spec.hpp): values that it refuses leave the space; empty: not known
@@ -63,6 +65,17 @@ struct Command {
     [[nodiscard]] std::string text() const;
     /// What its files (JSON) say: dotted path -> text.
     [[nodiscard]] std::map<std::string, std::string> options() const;
+};
+
+/// One way in which commands of a study set something by themselves. What else sets it would win over it, or lose.
+struct PassedSetting {
+    std::string place{};            ///< of the launch command: `{model}`, `{host}`, `{port}`; empty: of a parameter
+    std::string parameter{};        ///< its name in the space
+    std::string declared{};         ///< its name in the engine file
+    std::string flag{};             ///< also a JSON flag as a whole
+    std::string environment{};      ///< the variable
+    std::string option{};           ///< dotted path in the options file
+    std::optional<Value> always{};  ///< the only value that the space has; nothing: it is searched
 };
 
 /// What a weight cache takes to start (WeightCacheDaemon).
@@ -117,6 +130,8 @@ public:
     /// The engine that a configuration runs on.
     [[nodiscard]] const Engine& engine_of(const Configuration& configuration) const;
     [[nodiscard]] Command render(const Configuration& configuration, const LaunchTarget& target) const;
+    /// What commands of this engine set by themselves: the launch's own flags, and all parameters in the space.
+    [[nodiscard]] std::vector<PassedSetting> passed(const Engine& engine) const;
     /// Why this engine has no weight cache in the study's version; empty: it has one.
     [[nodiscard]] std::string why_no_weight_cache(const Engine& engine) const;
     /// Why its engine cannot take this configuration's weights from a weight cache; empty: it can.

@@ -119,8 +119,11 @@ struct Engine {
     /// Words by which a line of that help names a flag that the program no longer takes.
     std::vector<std::string> help_of_removed{};
     FlagStyle flag_style = FlagStyle::equals;
-    std::string options_flag{};  ///< takes the options file; empty: the engine has none
-    std::string ready_path{};    ///< answers 200 once the engine serves
+    std::string options_flag{};                       ///< takes the options file; empty: the engine has none
+    std::vector<std::string> file_flags{};            ///< each takes a file that may set any other flag
+    std::vector<std::string> flag_variables{};        ///< beginnings of environment variables that set flags
+    std::vector<std::string> environment_prefixes{};  ///< beginnings of variables that can change the engine's speed
+    std::string ready_path{};                         ///< answers 200 once the engine serves
     double ready_within_seconds = 0;
     std::map<std::string, std::string> api{};  ///< style, chat, completions, models, server_info; what is not here is as OpenAI has it
     /// Flag -> its name in the answer of `server_info`; of others the flag without leading dashes and with `_` for `-`.

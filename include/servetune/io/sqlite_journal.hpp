@@ -5,6 +5,7 @@
 #include "servetune/trial/journal.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -15,6 +16,12 @@ namespace servetune {
 /// How paths of a definition begin that journals did not have before 2026-11-23: a journal without any says nothing of
 /// them.
 inline const std::string of_later_versions = "file.";
+
+/// Paths of a definition: the machine that the study's engines start on, in words and in full (`json_of` of
+/// FoundMachine). The first is compared where both definitions have it, the second never: another device of the same
+/// kind is the same machine.
+inline const std::string machine_found_path = "machine.found";
+inline const std::string machine_devices_path = "machine.devices";
 
 /// What a journal belongs to.
 struct StudyIdentity {
@@ -48,6 +55,8 @@ public:
     /// What is recorded now, read beside a running writer: a study's folder, or a journal's file under any name.
     /// Changes nothing there and needs no permission to write. Throws IoError.
     static SqliteJournal read(const std::filesystem::path& folder_or_file);
+    /// What the study in a journal last ran under, as `definition()` of `read`, without its trials. Throws IoError.
+    static std::map<std::string, std::string> definition_of(const std::filesystem::path& folder_or_file);
     /// The journal that `read` opens.
     static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 
@@ -64,6 +73,9 @@ public:
     void started(std::uint64_t id, double at) override;
     void told(std::uint64_t id, const ToldOutcome& outcome, double at) override;
     [[nodiscard]] std::vector<Trial> trials() const override;
+
+    /// From now on each trial that starts is kept with what this gives then (Trial::environment). UTF-8, no secrets.
+    void keep_environment(std::function<std::map<std::string, std::string>()> now);
 
     /// Whether the files that were opened for writing are still where they were.
     [[nodiscard]] bool in_place() const;

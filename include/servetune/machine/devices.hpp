@@ -14,6 +14,7 @@ struct Device {
     std::string uuid{};  ///< GPU-...
     std::string name{};  ///< NVIDIA H100 80GB HBM3
     std::uint64_t memory_bytes = 0;
+    std::string driver{};  ///< version of the driver; empty: not told
 };
 
 /// What nvidia-smi finds.

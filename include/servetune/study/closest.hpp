@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/strategy/strategy.hpp"
 #include "servetune/trial/standings.hpp"
 
 #include <algorithm>

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,6 +22,14 @@ struct CommandFacts {
     bool prefix_cache_off = false;    ///< a flag switches it off
     bool speculates = false;          ///< some method of speculation is on
     std::optional<double> guesses{};  ///< tokens guessed a step, where the words say it
+};
+
+/// What a flag, however it is spelled, is in the engine file.
+struct SpelledFlag {
+    std::string flag{};         ///< as the engine file has it, with the dotted rest of a part of a JSON flag
+    bool is_model = false;      ///< it names the model
+    bool switches_off = false;  ///< it is a negation of `flag`
+    bool beginning = false;     ///< only the beginning of `flag`, which some parsers take for the whole
 };
 
 /// Reads serving commands, as people write them, by what the engine files say: `launch` and `started_as` tell whose
@@ -42,6 +51,9 @@ public:
     /// `Composition::parse` reads it: `A=1 vllm serve x -tp 2` has `--tensor-parallel-size` and the environment A.
     /// Flags alone become a command of `engine`; without one they stay as they are.
     [[nodiscard]] Command spelled_out(const std::vector<std::string>& words, const std::string& engine = "") const;
+    /// The flag that a spelling stands for: an alias, `_` for `-`, a negation such as `--no-x`, a part of a JSON flag, the
+    /// beginning of a flag. Nothing: no flag of this engine's file.
+    [[nodiscard]] std::optional<SpelledFlag> flag_of(const std::string& spelling, const std::string& engine) const;
     /// The model that a command names, by position or by a flag; empty: none.
     [[nodiscard]] std::string model_of(const std::vector<std::string>& words) const { return read(words).model; }
 
@@ -62,6 +74,9 @@ private:
         std::string model_flag;                        ///< empty: by position
         Flags flags;
         std::map<std::string, std::string> spelling;  ///< other spelling -> the engine file's; "" for the model
+        /// Every spelling with `-` for `_`, without the rest behind a dot -> what it is.
+        std::map<std::string, SpelledFlag> plain;
+        std::set<std::string> of_others{};  ///< such spellings of flags that the engine file does not have
     };
     struct Start {
         const Known* known = nullptr;
@@ -72,6 +87,8 @@ private:
     static Flags flags_of(const Engine& engine);
     static void add_spellings(Known& known, const Engine& engine, const std::filesystem::path& root);
     static void apply(const Flag& flag, const std::string& value, CommandFacts& facts);
+    static void add_plain_spellings(Known& known, const std::set<std::string>& ours);
+    [[nodiscard]] static std::optional<SpelledFlag> flag_of(const std::string& spelling, const Known& known);
     [[nodiscard]] Start start_of(const std::vector<std::string>& words) const;
     /// What a flag means to this engine, or to any (null); none where nobody knows it.
     [[nodiscard]] Flag meaning_of(const Known* known, const std::string& flag) const;

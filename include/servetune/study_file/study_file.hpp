@@ -5,6 +5,7 @@
 #include "servetune/engine/composition.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/evaluate/replay.hpp"
+#include "servetune/machine/found_machine.hpp"
 #include "servetune/predict/simulate_evaluator.hpp"
 #include "servetune/process/watchdog.hpp"
 #include "servetune/strategy/bayesian_options.hpp"
@@ -68,6 +69,7 @@ struct StudyFile {
     std::filesystem::path hardware_file{};      ///< the same of an accelerator
     std::optional<std::int64_t> devices;        ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
     std::string machine_found;                  ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
+    std::optional<FoundMachine> machine{};      ///< the machine that engines start on; nothing: they start elsewhere, or none does
     std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
@@ -91,7 +93,11 @@ struct StudyFile {
     std::map<std::string, std::string> printed;  ///< published: stage -> gain as printed
     std::map<std::string, std::string> written;  ///< what else the file says that decides what is asked or measured (definition())
     Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
-    std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
+    /// What its journal was written under (StudySetup::definition), where the study is only read. What was found then
+    /// counts, and this machine is not asked. Empty: it is to measure.
+    std::map<std::string, std::string> kept{};
+    std::vector<std::string> said_twice{};     ///< of a study that is only read; one that is to measure is refused
+    std::unique_ptr<Composition> composition;  ///< the engines, and the way from configurations to commands
 
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
@@ -128,15 +134,26 @@ enum class MeasuredBy {
 /// The strategies that a study file can name, in the order in which they are shown.
 [[nodiscard]] std::vector<std::string> strategy_names();
 
+/// Where the machine comes from that a study is for.
+struct MachineSource {
+    /// Asked at most once, and only where the study starts engines on this machine.
+    std::function<FoundMachine()> find = find_machine;
+    /// Of a study that is only read: what its journal was written under, by its name. The machine is the one that is
+    /// kept there; `find` is asked where the journal is of a version that kept none. Null: the study is to measure.
+    std::function<std::map<std::string, std::string>(const StudyFile&)> kept{};
+};
+
 /// Throws IoError and ParseError (`file:line:column: ...`). `strategy` replaces the file's, as `--strategy` does.
 StudyFile load_study(const std::filesystem::path& file, const Catalogue& catalogue, const std::string& strategy = "",
-                     MeasuredBy by = MeasuredBy::evaluator);
+                     MeasuredBy by = MeasuredBy::evaluator, const MachineSource& machine = {});
 
 /// Engines of which the study names a version that is newer than all whose flags are known, each with what was checked
 /// last.
 std::vector<std::string> unchecked_versions(const Composition& composition, const Catalogue& catalogue);
 /// What keeps the study from running on this machine, each with what was looked for: models whose path leads nowhere.
 std::vector<std::string> missing_models(const StudyFile& file);
+/// What the environment of this program sets of what the study's commands set: engines inherit it.
+std::vector<std::string> set_by_own_environment(const StudyFile& file);
 /// The same of an objective that names power or energy where nothing measures it. Asks a tool only then.
 std::vector<std::string> missing_power(const StudyFile& file);
 
@@ -148,6 +165,9 @@ struct StudySetup {
     std::unique_ptr<Evaluator> evaluator;  ///< null: somebody else measures
     /// What measures beside it, each on its own part of the machine; empty: one trial at a time. `WorkersRun` uses all.
     std::vector<std::unique_ptr<Evaluator>> neighbours{};
+    /// What of a trial's surroundings can change its speed, now (machine/environment.hpp), without the study's secrets;
+    /// empty: it measures nothing here.
+    [[nodiscard]] std::map<std::string, std::string> environment() const;
     Beliefs beliefs{};  ///< what `knowledge` came to, also the strategy's
     /// The strategy holds them too: what is added here, its next ask sees.
     std::shared_ptr<std::vector<Configuration>> suggestions = std::make_shared<std::vector<Configuration>>();

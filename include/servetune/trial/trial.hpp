@@ -6,6 +6,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,6 +48,9 @@ struct Trial {
     double asked_at = 0;
     std::optional<double> started_at{};
     std::optional<double> told_at{};
+
+    /// What of the surroundings of its last start can change its speed, by name; null: not known.
+    std::shared_ptr<const std::map<std::string, std::string>> environment{};
 
     [[nodiscard]] bool told() const { return outcome.has_value(); }
     /// Whether it belongs to the search (strategies look at these only) or to the report.

@@ -61,6 +61,13 @@ std::string note_of_attached(const StudyFile& file) {
 
 std::string attached_server(const StudyFile& file) { return "# the server at " + shown_url(file) + " as it is"; }
 
+/// The server's variables are its owner's. The load comes from here.
+EnvironmentOptions environment_of_attached(const StudyFile& file) {
+    EnvironmentOptions options = environment_of_machine(file);
+    options.inherits = false;
+    return options;
+}
+
 constexpr std::array<std::string_view, 2> defined_of_attach{keys::attach.url.name, keys::attach.warm_up.name};
 constexpr std::array<std::string_view, 1> harmless_of_attach{keys::attach.api_key_env.name};
 
@@ -76,6 +83,7 @@ constinit const MeasuringKind attach_kind{
     .build = build_attached,
     .define = define_attached,
     .note = note_of_attached,
+    .environment = environment_of_attached,
     .server_text = attached_server,
 };
 

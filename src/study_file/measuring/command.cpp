@@ -69,6 +69,12 @@ TrialProcesses commanded_processes(const StudyFile& file) {
     return {options.mark, options.stop_within_seconds};
 }
 
+EnvironmentOptions environment_of_command(const StudyFile& file) {
+    EnvironmentOptions options = environment_of_machine(file);
+    options.set = std::get<CommandChoice>(file.measuring).options.environment;
+    return options;
+}
+
 constexpr std::array<std::string_view, 2> defined_of_command{keys::command.run.name, keys::command.environment.name};
 constexpr std::array<std::string_view, 2> harmless_of_command{keys::command.stop_within.name, keys::command.log_bytes.name};
 
@@ -84,6 +90,7 @@ constinit const MeasuringKind command_kind{
     .define = define_command,
     .note = note_of_command,
     .processes = commanded_processes,
+    .environment = environment_of_command,
 };
 
 }  // namespace servetune

@@ -112,11 +112,11 @@ std::vector<T> part_of(const std::vector<T>& all, std::size_t number, std::size_
 }
 
 /// The GPUs of each worker, as lists: those that NVLink or a NUMA node joins stay together, as far as that is known.
-std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers) {
+std::vector<std::string> parts_of_gpus(const std::string& gpus, std::size_t workers, const FoundMachine& machine) {
     std::vector<std::string> result;
     if (workers < 2 || gpus.empty()) return result;
     const auto size = static_cast<std::int64_t>(names_of_gpus(gpus).size() / workers);
-    for (const auto& group : groups_of_devices(gpus, find_devices(), size, find_topology())) {
+    for (const auto& group : groups_of_devices(gpus, machine.devices, size, machine.topology)) {
         result.emplace_back();
         for (const std::string& gpu : group) result.back() += (result.back().empty() ? "" : ",") + gpu;
     }
@@ -232,7 +232,7 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     options.trial_folders = std::make_shared<TrialFolders>();
     options.several_at_once = choice.workers > 1;
     const EngineEvaluator::Options whole = options;
-    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers);
+    const auto gpus = parts_of_gpus(whole.deploy.gpus, choice.workers, file.machine.value_or(FoundMachine{}));
     for (std::size_t worker = 0; worker < choice.workers; ++worker) {
         EngineEvaluator::Options mine = whole;
         mine.deploy.cores = part_of(whole.deploy.cores, worker, choice.workers);
@@ -244,13 +244,24 @@ void build_deployment(StudySetup& setup, StudyFile& file, const std::filesystem:
     }
 }
 
+constexpr const char* image_not_here = "not here";
+
+std::string path_of_image(const std::string& image) { return of_later_versions + "evaluator.deploy.container.image " + image; }
+
+/// What an image is now, or was when the journal was written; empty: nobody knows.
+std::string pinned_image(const StudyFile& file, const Launcher& launcher, const std::string& image) {
+    const auto kept = file.kept.find(path_of_image(image));
+    if (kept == file.kept.end()) return launcher.pinned(image);
+    return kept->second == image_not_here ? "" : kept->second;
+}
+
 void define_deployment(const StudySetup& setup, std::map<std::string, std::string>& definition) {
     const auto& options = std::get<DeployChoice>(setup.file.measuring).options;
     if (const Launcher* launcher = options.deploy.launcher.get(); launcher != nullptr)
         for (const std::string& image : launcher->images()) {
             // An image of the same name may be another one tomorrow, with another engine.
-            const std::string pinned = launcher->pinned(image);
-            definition[of_later_versions + "evaluator.deploy.container.image " + image] = pinned.empty() ? "not here" : pinned;
+            const std::string pinned = pinned_image(setup.file, *launcher, image);
+            definition[path_of_image(image)] = pinned.empty() ? image_not_here : pinned;
         }
     definition["evaluator.deploy"] = "warm_up=" + std::to_string(options.measure.warm_up_requests) + " gpus=" + options.deploy.gpus +
                                      (options.fill_devices ? " replicas=fill of " + std::to_string(setup.file.devices.value_or(0)) : "") +
@@ -279,7 +290,7 @@ std::string note_of_launcher(const StudyFile& file) {
         return "Every trial was a job of Slurm. The load test ran on this machine, and its requests crossed the network." + unwatched;
     std::string images;
     for (const std::string& image : launcher->images()) {
-        const std::string pinned = launcher->pinned(image);
+        const std::string pinned = pinned_image(file, *launcher, image);
         images += (images.empty() ? "" : "; ") + image + (pinned.empty() ? " (not here now)" : " = " + pinned);
     }
     return "Every trial started the engine in a container of " + launcher->name() + " and removed it; its log is trials/ID/engine.log. " +
@@ -311,6 +322,16 @@ std::optional<std::int64_t> deployed_devices(const StudyFile& file) {
     return static_cast<std::int64_t>(gpus / choice.workers);
 }
 
+/// In a container, and on another machine, there are the study's own variables only.
+EnvironmentOptions environment_of_deployment(const StudyFile& file) {
+    const auto& choice = std::get<DeployChoice>(file.measuring);
+    EnvironmentOptions options = environment_of_machine(file);
+    options.of_machine = !choice.elsewhere();
+    options.inherits = options.of_machine && !choice.container;
+    options.set = choice.options.deploy.environment;
+    return options;
+}
+
 constexpr std::array<std::string_view, 5> defined_of_deploy{keys::deploy.warm_up.name, keys::deploy.gpus.name, keys::deploy.replicas.name,
                                                             keys::deploy.weight_cache.name, keys::deploy.environment.name};
 constexpr std::array<std::string_view, 4> harmless_of_deploy{keys::deploy.api_key_env.name, keys::deploy.stop_within.name,
@@ -330,6 +351,7 @@ constinit const MeasuringKind deploy_kind{
     .note = note_of_deployment,
     .processes = deployed_processes,
     .visible_devices = deployed_devices,
+    .environment = environment_of_deployment,
 };
 
 }  // namespace servetune

@@ -53,6 +53,15 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
     throw std::logic_error("no kind of measuring is called " + name);
 }
 
+EnvironmentOptions environment_of_machine(const StudyFile& file) {
+    EnvironmentOptions options;
+    if (file.machine && !file.machine->devices.all.empty()) options.driver = file.machine->devices.all.front().driver;
+    for (const Engine& engine : file.composition->engines())
+        for (const auto* list : {&engine.environment_prefixes, &engine.flag_variables})
+            options.prefixes.insert(options.prefixes.end(), list->begin(), list->end());
+    return options;
+}
+
 std::unique_ptr<Problem> problem_of(const StudyFile& file) {
     try {
         return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,

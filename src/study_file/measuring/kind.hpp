@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/machine/environment.hpp"
 #include "servetune/study_file/study_file.hpp"
 
 #include <array>
@@ -51,6 +52,8 @@ struct MeasuringKind {
     TrialProcesses (*processes)(const StudyFile& file) = nullptr;
     /// How many devices it lets the engine see; nothing: all.
     std::optional<std::int64_t> (*visible_devices)(const StudyFile& file) = nullptr;
+    /// Whose environment can change the speed of its trials; null: it measures nothing here.
+    EnvironmentOptions (*environment)(const StudyFile& file) = nullptr;
     /// What a person is told in place of a command to start.
     std::string (*server_text)(const StudyFile& file) = nullptr;
 };
@@ -76,6 +79,9 @@ Yaml spelled_out_evaluator(const Yaml& node);
 
 /// Reads `evaluator`, which has one kind; an empty one where somebody else measures. Throws ParseError.
 MeasuringChoice read_measuring(const Yaml& evaluator, bool outside);
+
+/// The driver of the machine's accelerators, as it was found with them; and the beginnings of the engines' variables.
+EnvironmentOptions environment_of_machine(const StudyFile& file);
 
 /// The space of a study with its objective and decision, without more constraints than the study's own.
 std::unique_ptr<Problem> problem_of(const StudyFile& file);

@@ -19,8 +19,8 @@
 namespace servetune {
 
 std::string key_from(const std::string& name, const StudyFile& file) {
-    if (name.empty()) return "";
-    const char* key = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): nothing sets it
+    if (name.empty() || !file.kept.empty()) return "";  // a study that is only read asks no server
+    const char* key = std::getenv(name.c_str());        // NOLINT(concurrency-mt-unsafe): nothing sets it
     if (key == nullptr) throw UsageError(file.file.string() + ": the environment has no " + name + ", which `api_key_env` names");
     CollectSecrets::found(key, "${" + name + "}");
     check_header_text(file.file.string() + ": the key in " + name + ", which `api_key_env` names", key);

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What of the surroundings changed between trials: a part of a difference in speed may be theirs.
+#include "report_view.hpp"
+#include "servetune/machine/environment.hpp"
+
+#include <set>
+
+namespace servetune {
+namespace {
+
+/// All environments in which a configuration was measured.
+std::vector<const Environment*> environments_of(const ReportView& view, const Configuration& configuration) {
+    std::vector<const Environment*> result;
+    for (const Trial& trial : view.search)
+        if (trial.configuration == configuration && trial.measurement() != nullptr && trial.environment)
+            result.push_back(&*trial.environment);
+    return result;
+}
+
+/// What they say of one name, each once.
+std::string values_of(const std::vector<const Environment*>& environments, const std::string& name) {
+    std::set<std::string> values;
+    for (const Environment* one : environments) {
+        const auto found = one->find(name);
+        values.insert(found == one->end() ? "not set" : found->second);
+    }
+    std::string result;
+    for (const std::string& value : values) result += (result.empty() ? "" : " and ") + value;
+    return result;
+}
+
+}  // namespace
+
+std::vector<std::string> environment_changes(std::span<const Trial> trials) {
+    std::vector<std::string> result;
+    const Environment* before = nullptr;
+    for (const Trial& trial : trials) {
+        if (!trial.environment) continue;
+        if (before != nullptr)
+            for (const std::string& one : differences(*before, *trial.environment))
+                result.push_back("from trial " + std::to_string(trial.id) + " on " + one);
+        before = &*trial.environment;
+    }
+    return result;
+}
+
+std::string environment_difference(const ReportView& view) {
+    const Recommendation& result = view.recommendation;
+    const Configuration& other = result.keep_default && result.best ? *result.best : result.recommended;
+    if (other == result.default_configuration) return "";
+    const auto of_default = environments_of(view, result.default_configuration);
+    const auto of_other = environments_of(view, other);
+    if (of_default.empty() || of_other.empty()) return "";
+    std::set<std::string> names;
+    for (const auto* list : {&of_default, &of_other})
+        for (const Environment* one : *list)
+            for (const auto& entry : *one) names.insert(entry.first);
+    std::string text;
+    for (const std::string& name : names) {
+        const std::string before = values_of(of_default, name), after = values_of(of_other, name);
+        if (before != after) text += (text.empty() ? "" : "; ") + name + ": " + before + " -> " + after;
+    }
+    return text.empty()
+               ? ""
+               : "The default and the best were measured in different environments (" + text + "): a part of the difference may be theirs.";
+}
+
+}  // namespace servetune

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// Fixed beats searched: an engine takes one of two values, and then every trial is the same server.
+#include "said_twice.hpp"
+
+#include "../io/all_errors.hpp"
+#include "keys.hpp"
+#include "seen_flags.hpp"
+#include "servetune/base/lower_case.hpp"
+#include "servetune/study_file/command_reader.hpp"
+#include "servetune/study_file/flag_facts.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+namespace servetune {
+namespace {
+
+/// A flag with the words behind it that are no flags; of words without a flag the first is empty.
+struct Group {
+    std::string flag;
+    std::vector<std::string> values;
+    const Yaml* at;
+
+    [[nodiscard]] std::string text() const {
+        std::string result = flag;
+        for (const std::string& value : values) result += (result.empty() ? "" : " ") + value;
+        return result;
+    }
+};
+
+std::vector<Group> groups_of(const Yaml& list) {
+    std::vector<Group> result;
+    for (const Yaml& item : list.items()) {
+        const std::string word = item.text();
+        const bool is_flag = word.size() > 1 && word.starts_with('-') && !real_of(word);
+        if (is_flag) {
+            const auto equals = word.find('=');
+            result.push_back({word.substr(0, equals), {}, &item});
+            if (equals != std::string::npos) result.back().values.push_back(word.substr(equals + 1));
+        } else if (result.empty()) result.push_back({"", {word}, &item});
+        else result.back().values.push_back(word);
+    }
+    return result;
+}
+
+/// Whether one of two flags is the other, or a part of the JSON that it takes.
+bool overlap(const std::string& a, const std::string& b) {
+    const auto [shorter, longer] = std::minmax(a, b, [](const auto& x, const auto& y) { return x.size() < y.size(); });
+    return !shorter.empty() && longer.starts_with(shorter) && (longer.size() == shorter.size() || longer[shorter.size()] == '.');
+}
+
+/// Those of a space's parameters that something sets, and why that cannot be.
+std::string why_twice(const std::vector<PassedSetting>& settings) {
+    std::set<std::string> searched;
+    std::string fixed;
+    for (const PassedSetting& one : settings) {
+        if (!one.always) searched.insert(one.parameter);
+        else if (fixed.empty()) fixed = "'space' fixes " + one.parameter + " to " + text_of(*one.always) + ": say it once";
+    }
+    if (searched.empty()) return fixed;
+    std::string names;
+    for (const std::string& name : searched) names += (names.empty() ? "" : ", ") + name;
+    return "this study searches " + names + ", and the engine would take one of the two values: trials that seem to differ would be the " +
+           "same server. Take it out here, or fix the parameter under 'space' (a plain value there)";
+}
+
+/// The words of one engine, against what its commands pass.
+class ArgumentsCheck {
+public:
+    ArgumentsCheck(const Engine& engine, const StudyFile& study)
+        : engine_(engine),
+          study_(study),
+          commands_({engine}, study.search_spaces),
+          passed_(study.composition->passed(engine)),
+          version_(study.composition->version_of(engine)) {
+        if (version_.empty()) {
+            if (auto known = known_versions(study.search_spaces, engine.name); !known.empty()) facts_ = std::move(known.back());
+        } else facts_ = facts_for(study.search_spaces, engine.name, version_);
+        const auto* deploy = std::get_if<DeployChoice>(&study.measuring);
+        if (deploy != nullptr && deploy->options.weight_cache && engine.weight_cache)
+            for (const std::string& word : engine.weight_cache->engine)
+                if (word.starts_with("--")) of_weight_cache_.push_back(word);
+    }
+
+    void check(const Group& group) const {
+        const std::string said = "'" + study_.secrets(group.text()) + "': ";
+        if (group.flag.empty()) group.at->fail(said + "this belongs to no flag, and the model is named by the study's 'model'");
+        check_bare_words(group);
+        const auto flag = commands_.flag_of(group.flag, engine_.name);
+        const std::string name = flag ? flag->flag : group.flag;
+        if (std::find(of_weight_cache_.begin(), of_weight_cache_.end(), name) != of_weight_cache_.end())
+            group.at->fail(said + "with `weight_cache` the commands of this study pass " + name + " themselves");
+        if (!flag) return;
+        if (flag->is_model) group.at->fail(said + "the study's 'model' says which model is served, and its commands name that one");
+        std::vector<PassedSetting> twice;
+        for (const PassedSetting& one : passed_) {
+            if (!overlap(one.flag, flag->flag)) continue;
+            if (!one.place.empty()) group.at->fail(said + why_of_launch(one));
+            if (!same_as_fixed(one, *flag, group)) twice.push_back(one);
+        }
+        if (!twice.empty())
+            group.at->fail(said + (flag->beginning ? "this is the beginning of " + flag->flag + "; " : "") + why_twice(twice));
+    }
+
+    /// A file that may set whatever the engine has.
+    void check_file(const Group& group) const {
+        const auto flag = commands_.flag_of(group.flag, engine_.name);
+        const std::string name = flag ? flag->flag : group.flag;
+        const auto& files = engine_.file_flags;
+        if (name != engine_.options_flag && std::find(files.begin(), files.end(), name) == files.end()) return;
+        std::set<std::string> searched;
+        for (const PassedSetting& one : passed_)
+            if (!one.parameter.empty() && !one.always) searched.insert(one.parameter);
+        if (searched.empty() && name != engine_.options_flag) return;
+        group.at->fail("'" + study_.secrets(group.text()) + "': a file may set what this study searches" +
+                       (searched.empty() ? std::string() : " (such as " + *searched.begin() + ")") +
+                       ", and nothing here knows what is in it: write its settings under 'space' or as flags under 'arguments'");
+    }
+
+private:
+    /// Behind a switch nothing follows: a word there would be another model.
+    void check_bare_words(const Group& group) const {
+        if (!facts_ || group.values.empty()) return;
+        const auto fact = facts_->flags.find(group.flag);
+        static constexpr std::array<std::string_view, 8> of_switches{"true", "false", "on", "off", "yes", "no", "1", "0"};
+        if (fact == facts_->flags.end() || fact->second.type != "bool") return;
+        const std::string value = lower_case(group.values.front());
+        if (std::find(of_switches.begin(), of_switches.end(), value) != of_switches.end()) return;
+        group.at->fail("'" + study_.secrets(group.text()) + "': " + group.flag + " takes no value, so '" +
+                       study_.secrets(group.values.front()) + "' would be another model than the study's 'model'");
+    }
+    static std::string why_of_launch(const PassedSetting& one) {
+        if (one.place == "{port}") return "every server of this study gets a port of its own by " + one.flag;
+        if (one.place == "{host}") return "the commands of this study say by " + one.flag + " where the server listens";
+        return "the commands of this study pass " + one.flag + " themselves";
+    }
+    /// Whether the words say what the space says anyway.
+    [[nodiscard]] bool same_as_fixed(const PassedSetting& one, const SpelledFlag& flag, const Group& group) const {
+        if (!one.always || flag.switches_off || flag.beginning) return false;
+        std::vector<std::string> words{flag.flag};
+        words.insert(words.end(), group.values.begin(), group.values.end());
+        const auto seen = seen_flags(engine_, commands_.spelled_out(words, engine_.name), version_);
+        const auto found = seen.values.find(one.declared);
+        return found != seen.values.end() && text_of(found->second) == text_of(*one.always);
+    }
+
+    const Engine& engine_;
+    const StudyFile& study_;
+    CommandReader commands_;
+    std::vector<PassedSetting> passed_;
+    std::string version_;
+    std::optional<FlagFacts> facts_{};
+    std::vector<std::string> of_weight_cache_{};
+};
+
+/// What an engine's commands set by a variable of that name; empty: nothing.
+std::string why_variable(const std::string& name, const StudyFile& study) {
+    for (const Engine& engine : study.composition->engines()) {
+        std::vector<PassedSetting> twice;
+        bool searches = false;
+        for (const PassedSetting& one : study.composition->passed(engine)) {
+            if (!one.environment.empty() && one.environment == name) twice.push_back(one);
+            searches = searches || (!one.parameter.empty() && !one.always);
+        }
+        if (!twice.empty()) return why_twice(twice);
+        for (const std::string& prefix : engine.flag_variables)
+            if (searches && name.starts_with(prefix))
+                return "variables " + prefix + "... set flags of " + engine.name +
+                       ", also those that this study searches: write it under 'space', or as a flag under 'arguments'";
+    }
+    return "";
+}
+
+/// The variables that words of `podman run` or `docker run` set, with the word; `--env-file` has an empty name.
+std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& options) {
+    std::vector<std::pair<std::string, const Yaml*>> result;
+    const std::vector<Yaml>& items = options.items();
+    for (std::size_t i = 0; i < items.size(); ++i) {
+        const std::string word = items[i].text();
+        const bool has_next = i + 1 < items.size();
+        std::string setting;
+        if ((word == "-e" || word == "--env") && has_next) setting = items[i + 1].text();
+        else if (word.starts_with("--env=")) setting = word.substr(6);
+        else if (word.starts_with("-e") && word.size() > 2) setting = word.substr(2);
+        else if (word == "--env-file" || word.starts_with("--env-file=")) result.emplace_back("", &items[i]);
+        if (!setting.empty()) result.emplace_back(setting.substr(0, setting.find('=')), &items[i]);
+    }
+    return result;
+}
+
+void check_environment_of(const Yaml& deploy, const StudyFile& study, AllErrors& errors) {
+    const auto* choice = std::get_if<DeployChoice>(&study.measuring);
+    if (const Yaml* environment = deploy.find(keys::deploy.environment))
+        for (const auto& [name, node] : environment->entries())
+            errors.in([&, &name = name, &node = node] {
+                if (const std::string why = why_variable(name, study); !why.empty()) node.fail(why);
+                if (name == "CUDA_VISIBLE_DEVICES" && choice != nullptr && !choice->options.deploy.gpus.empty())
+                    node.fail("`gpus` says which devices the engine sees: say it once");
+            });
+    const Yaml* container = deploy.find(keys::deploy.container);
+    const Yaml* options = container != nullptr ? container->find(keys::container.options) : nullptr;
+    if (options == nullptr) return;
+    bool by_variable = false;
+    for (const Engine& engine : study.composition->engines())
+        for (const PassedSetting& one : study.composition->passed(engine)) by_variable = by_variable || !one.environment.empty();
+    for (const auto& [name, node] : variables_in(*options))
+        errors.in([&, &name = name, node = node] {
+            if (name.empty() && by_variable)
+                node->fail("a file of variables may set what this study searches: write them under `environment` of `deploy`");
+            if (const std::string why = why_variable(name, study); !why.empty()) node->fail("'" + name + "': " + why);
+        });
+}
+
+}  // namespace
+
+std::vector<std::string> spelled_arguments(const Engine& engine, const std::vector<std::string>& words, const std::filesystem::path& root) {
+    const CommandReader commands({engine}, root);
+    const std::size_t program = commands.spelled_out({}, engine.name).argv.size();
+    std::vector<std::string> spelled = commands.spelled_out(words, engine.name).argv;
+    if (words.empty() || !words.front().starts_with('-')) return words;
+    spelled.erase(spelled.begin(), spelled.begin() + static_cast<std::ptrdiff_t>(program));
+    return spelled;
+}
+
+std::vector<std::string> said_twice(const Yaml& root, const StudyFile& study) {
+    AllErrors errors;
+    if (!study.composition || !study.has_commands()) return {};
+    if (const Yaml* arguments = root.find(keys::study.arguments))
+        for (const Engine& engine : study.composition->engines()) {
+            const Yaml* words = arguments->is_mapping() ? arguments->entry(engine.name) : arguments;
+            if (words == nullptr) continue;
+            const ArgumentsCheck check(engine, study);
+            for (const Group& group : groups_of(*words)) {
+                errors.in([&] { check.check(group); });
+                errors.in([&] { check.check_file(group); });
+            }
+        }
+    if (const Yaml* evaluator = root.find(keys::study.evaluator); evaluator != nullptr && evaluator->is_mapping())
+        if (const Yaml* deploy = evaluator->find(keys::evaluator.deploy); deploy != nullptr && deploy->is_mapping())
+            check_environment_of(*deploy, study, errors);
+    try {
+        errors.throw_any();
+    } catch (const ParseErrors& all) {
+        return all.each();
+    } catch (const ParseError& one) {
+        return {one.what()};
+    }
+    return {};
+}
+
+std::vector<std::string> set_by_own_environment(const StudyFile& file) {
+    const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
+    if (deploy == nullptr || deploy->container || deploy->elsewhere()) return {};  // it does not get there
+    std::vector<std::string> result;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string setting = *entry;
+        const std::string name = setting.substr(0, setting.find('='));
+        if (deploy->options.deploy.environment.contains(name)) continue;  // the study's own, which is checked
+        if (const std::string why = why_variable(name, file); !why.empty())
+            result.push_back(file.file.string() + ": the environment of this program has " + name + ", which engines inherit: " + why +
+                             "; or `unset " + name + "`");
+    }
+    return result;
+}
+
+}  // namespace servetune
