@@ -67,6 +67,12 @@ std::optional<double> number_behind(const std::string& json, const std::string& 
     return real_of(json.substr(at, json.find_first_not_of("0123456789", at) - at));
 }
 
+/// Some engines take `--max_num_seqs` for `--max-num-seqs`.
+std::string with_dashes(std::string flag) {
+    std::replace(flag.begin(), flag.end(), '_', '-');
+    return flag;
+}
+
 bool is_no(const std::string& value) { return value == "false" || value == "False" || value == "0" || value == "off"; }
 
 }  // namespace
@@ -193,6 +199,11 @@ Command CommandReader::spelled_out(const std::vector<std::string>& words, const 
         const auto equals = word.find('=');
         const auto found = known->spelling.find(word.substr(0, equals));
         const std::string value = equals == std::string::npos ? "" : word.substr(equals);
+        if (const std::string dashed = with_dashes(word.substr(0, equals));
+            word.starts_with("--") && known->flags.contains(dashed) && !known->flags.contains(word.substr(0, equals))) {
+            result.argv.push_back(dashed + value);
+            continue;
+        }
         if (found == known->spelling.end() || !word.starts_with('-')) {
             // A model by position where the engine takes a flag: `sglang serve x`.
             const bool first = at == start.behind && !word.starts_with('-') && !known->model_flag.empty();

@@ -68,6 +68,8 @@ struct StudyFile {
     std::filesystem::path hardware_file{};      ///< the same of an accelerator
     std::optional<std::int64_t> devices;        ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
     std::string machine_found;                  ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
+    /// The chip that nvidia-smi found, by its name here, where the study names none; empty: none that is known.
+    std::string hardware_found{};
     std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
@@ -93,6 +95,9 @@ struct StudyFile {
     Redactor secrets;                            ///< what `${NAME}` gave, keys, passwords: in no journal, report or log
     std::unique_ptr<Composition> composition;    ///< the engines, and the way from configurations to commands
 
+    /// What the cost model and the audit take the chip for: `hardware`, else what was found. The space depends on
+    /// `hardware` only.
+    [[nodiscard]] const std::string& chip() const { return hardware.empty() ? hardware_found : hardware; }
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
     /// Whether whoever asks and tells measures: the file names no evaluator.
