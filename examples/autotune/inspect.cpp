@@ -144,6 +144,7 @@ std::string machine_text(const StudyFile& file) {
     if (file.devices)
         text += (text.empty() ? "" : ", ") + fmt::format("a trial may take {} device{}", *file.devices, *file.devices == 1 ? "" : "s");
     if (!file.machine_found.empty()) text += (text.empty() ? "" : "; ") + fmt::format("nvidia-smi finds {}", file.machine_found);
+    if (!file.hardware_found.empty()) text += ", taken for " + file.hardware_found;
     if (const std::string joined = topology_text(file); !joined.empty()) text += (text.empty() ? "" : "; ") + joined;
     if (file.usd_per_device_hour)
         text += fmt::format("{}{:.2f} US dollars per device and hour", text.empty() ? "" : "; ", *file.usd_per_device_hour);
@@ -153,7 +154,7 @@ std::string machine_text(const StudyFile& file) {
 OrderedJson machine_json(const StudyFile& file) {
     OrderedJson object{
         {"device", nullptr}, {"count", nullptr}, {"found", nullptr}, {"topology", nullptr}, {"usd_per_device_hour", nullptr}};
-    if (!file.hardware.empty()) object["device"] = file.hardware;
+    if (!file.chip().empty()) object["device"] = file.chip();
     if (file.devices) object["count"] = *file.devices;
     if (!file.machine_found.empty()) object["found"] = file.machine_found;
     if (const std::string joined = topology_text(file); !joined.empty()) object["topology"] = joined;

@@ -86,7 +86,7 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
         plan.source = simulates ? "answers are computed" : "by the cost model of the default";
     } catch (const Error&) {
         plan.trial_seconds.reset();
-        plan.source = file.hardware.empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
+        plan.source = file.chip().empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
                                             : "the cost model does not know the model";
     }
 }
@@ -171,7 +171,7 @@ std::string changed_since(const StudySetup& setup, const std::filesystem::path& 
 }
 
 std::string memory_text(const StudySetup& setup) {
-    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || setup.file.hardware.empty()) return "";
+    if (!std::holds_alternative<DeployChoice>(setup.file.measuring) || setup.file.chip().empty()) return "";
     try {
         const auto evaluator = simulated(setup.file);
         const SimulateEvaluator::Started usual = evaluator->started(setup.problem->space.default_configuration());
@@ -268,7 +268,7 @@ std::vector<std::string> facts_to_know(const StudyFile& file, const std::string&
     std::vector<std::string> result;
     const Catalogue catalogue = file.catalogue();
     const auto chip =
-        !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.hardware, catalogue.all_hardware());
+        !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.chip(), catalogue.all_hardware());
     if (chip)
         if (std::string note = chip->note_of_unverified(); !note.empty()) result.push_back(std::move(note));
     if (const auto served = served_model(file.model, catalogue.all_models()))

@@ -18,7 +18,7 @@ bool begins_with(std::string_view text, std::string_view name) {
 }
 
 /// Words that make another chip of the name before them.
-constexpr std::array<std::string_view, 7> variants{"nvl", "ti", "super", "se", "laptop", "mobile", "cnx"};
+constexpr std::array<std::string_view, 9> variants{"nvl", "ti", "super", "se", "laptop", "mobile", "cnx", "d", "max"};
 
 /// Whether what follows a name, behind blanks or a dash, makes another chip of it.
 bool goes_on_as_variant(std::string_view rest) {

@@ -7,6 +7,7 @@
 #include "servetune/load/statistics.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 #include <optional>
@@ -173,6 +174,23 @@ Fit fit(const std::vector<FitRow>& rows, const FitOptions& options) {
     if (result.errors.empty()) throw UsageError("no row has any of the metrics: " + listed(options.metrics));
     summarise(result);
     return result;
+}
+
+SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows, const SpeedPrior& prior) {
+    if (rows.empty()) return {};
+    const std::array<double, 3> widths{prior.compute, prior.bandwidth, prior.overhead};
+    const auto factors_at = [](const Point& logs) { return SpeedFactors{std::exp(logs[0]), std::exp(logs[1]), std::exp(logs[2])}; };
+    constexpr double freedom = 4;
+    const auto cost = [&](const Point& logs) {
+        double sum = 0;
+        for (std::size_t i = 0; i < widths.size(); ++i) sum += std::pow(logs[i] / widths[i], 2);
+        const SpeedFactors factors = factors_at(logs);
+        for (const SpeedErrors& row : rows)
+            for (const double error : row(factors)) sum += (freedom + 1) * std::log1p(std::pow(error / prior.error, 2) / freedom);
+        return sum;
+    };
+    constexpr std::size_t evaluations = 120;
+    return factors_at(minimised(cost, Point(widths.size(), 0), evaluations));
 }
 
 std::string FitOptions::why_invalid() const {

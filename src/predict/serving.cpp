@@ -5,6 +5,7 @@
 
 #include "../engine/by_concept.hpp"
 #include "../engine/command_texts.hpp"
+#include "../engine/not_about_speed.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 
@@ -281,6 +282,7 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
       traits_(std::move(traits)),
       models_(std::move(models)),
       hardware_(std::move(hardware)),
+      not_about_speed_(std::make_shared<const NotAboutSpeed>(engine_)),
       composition_(described(engine_, version)),
       space_(bounded(composition_.parameters()), composition_.constraints()) {
     std::erase_if(engine_.parameters, [&](const EngineParameter& declared) {  // of other versions
@@ -288,14 +290,19 @@ ServingReader::ServingReader(Engine engine, EngineTraits traits, std::vector<Mod
     });
 }
 
-Serving ServingReader::read(const Command& command) const {
+Serving ServingReader::read(const Command& command, UnknownFlags unknown) const {
     Serving serving;
     serving.model = model_word(engine_, command.argv);
     Command without_texts = command;
+    not_about_speed_->take_from(without_texts.argv);
     Assignment texts = take_texts(engine_, without_texts);
     Composition::Parsed parsed = composition_.parse(without_texts, serving.model);
     if (parsed.engine == nullptr) throw UsageError("this is no command of " + engine_.name + ": " + command.text());
-    for (const std::string& word : parsed.unknown) throw UsageError(engine_.name + ": " + unknown_word(word));
+    for (const std::string& word : parsed.unknown) {
+        if (not_about_speed_->has(word)) continue;  // a parameter with a value that is not listed: a parser of one's own
+        if (unknown == UnknownFlags::refused) throw UsageError(engine_.name + ": " + unknown_word(word));
+        if (word.starts_with('-')) serving.unknown.push_back(word);  // else a value behind one
+    }
     const auto checkpoint = served_model(serving.model, models_);
     if (!checkpoint) {
         std::vector<std::string> known;

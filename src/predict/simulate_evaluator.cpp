@@ -78,7 +78,9 @@ SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& confi
     const ServingReader& reader = reader_of(composition_.engine_of(configuration));
     Started result;
     try {
-        result.serving = reader.read(composition_.render(configuration, {model_, {}, 0}));
+        Command command = composition_.render(configuration, {model_, {}, 0});
+        if (options_.spelled_out) command = options_.spelled_out(command, reader.engine().name);
+        result.serving = reader.read(command, UnknownFlags::kept);
         result.start = result.serving.refused;
         if (result.start.end == StartResult::End::serves) {
             result.cost.emplace(result.serving.target, result.serving.settings);

@@ -117,6 +117,7 @@ Engine read_engine(const Yaml& file) {
         if (engine.started_as[i].empty()) file.at(table.started_as).items()[i].fail("a command begins with at least one word");
     read(file, table.images, engine.images);
     read(file, table.aliases, engine.aliases);
+    read(file, table.not_about_speed, engine.not_about_speed);
     read(file, table.help, engine.help);
     read(file, table.help_of_removed, engine.help_of_removed);
     for (std::size_t i = 0; i < engine.help_of_removed.size(); ++i)

@@ -154,6 +154,8 @@ inline constexpr struct EngineKeys {
                "container images, without registry, whose entry point is the engine: for reading commands that people wrote"};
     Key aliases{"aliases", is::mapping_of<is::text>,
                 "other spelling of a flag -> the parameter it sets, or {model}; for the audit, beside the spellings in the versions files"};
+    Key not_about_speed{"not_about_speed", is::list_of<is::word>,
+                        "flags that leave the speed and memory of a serving engine as they are: names, paths, seeds, logs, parsers"};
     Key help{"help", is::list_of<is::list_of<is::word>>,
              "behind the program, what makes it list its flags: tried in turn until all are there ([[--help]])"};
     Key help_of_removed{"help_of_removed", is::list_of<is::text>,

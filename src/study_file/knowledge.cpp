@@ -35,12 +35,12 @@ Assignment constants_of(const StudyFile& study) {
 Source cost_model(const StudyFile& study) {
     try {
         if (study.workloads.empty()) throw UsageError("the study names no workload");
-        if (study.hardware.empty()) throw UsageError("the study does not say on which hardware");
+        if (study.chip().empty()) throw UsageError("the study does not say on which hardware");
         if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices)
             throw UsageError("it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
         const Catalogue catalogue = study.catalogue();
-        std::string rests_on = study.hardware + " " + study.model;
+        std::string rests_on = study.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines()) rests_on += read_file(traits_file(study, catalogue, engine.name));
         for (const fs::path& own : {study.model_file, study.hardware_file})
             if (!own.empty()) rests_on += read_file(own);

@@ -3,6 +3,7 @@
 #include "space_reader.hpp"
 
 #include "../io/all_errors.hpp"
+#include "found_hardware.hpp"
 #include "keys.hpp"
 #include "measuring/kind.hpp"
 #include "parameter_reader.hpp"
@@ -160,6 +161,12 @@ FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
 /// What nvidia-smi finds, and what does not agree with the study's words.
 void look_at_found(const FoundDevices& found, StudyFile& study) {
     study.machine_found = found.text();
+    if (study.hardware.empty() && !found.visible.empty()) {
+        FoundHardware chip = hardware_of(found, study.catalogue().all_hardware());
+        study.hardware_found = std::move(chip.name);
+        if (!chip.why_not.empty())
+            study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study nothing is predicted and physics is not checked");
+    }
     if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
     const auto count = static_cast<std::int64_t>(found.visible.size());
     if (study.devices && count > 0 && *study.devices > count)

@@ -140,6 +140,8 @@ public:
     /// has more. Only where `why_no_weight_cache` is empty.
     [[nodiscard]] WeightCacheCommands render_weight_cache(const Configuration& configuration, const std::string& model,
                                                           const std::string& folder) const;
+    /// The study's own words at the end of each command of this engine.
+    [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
     /// How many devices its layout takes; 1 where the engine's flags do not decide it.
     [[nodiscard]] std::int64_t devices_of(const Configuration& configuration) const;
 
@@ -204,8 +206,6 @@ private:
     /// What the configuration adds to the words of a launch; `only`: of these parameters, null: of all.
     [[nodiscard]] Words words_of(const Engine& engine, const Configuration& configuration, const std::string& model,
                                  const std::vector<std::string>* only) const;
-    /// The study's own words at the end of each command.
-    [[nodiscard]] std::vector<std::string> arguments_of(const Engine& engine) const;
     /// `where_unset`: a condition holds on a parameter that is inactive or not passed.
     [[nodiscard]] bool conditions_hold(const Engine& engine, const std::vector<Condition>& conditions, const Configuration& configuration,
                                        bool where_unset) const;

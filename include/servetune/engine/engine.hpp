@@ -114,6 +114,8 @@ struct Engine {
     /// Other spelling of a flag -> the parameter it sets, or `{model}`: for reading too, beside the spellings of the
     /// versions files.
     std::map<std::string, std::string> aliases{};
+    /// Flags that leave the speed and the memory of a serving engine as they are: names, paths, seeds, logs, parsers.
+    std::vector<std::string> not_about_speed{};
     /// What makes the program list its flags; the answers are tried in turn until one is whole (engine/help.hpp).
     std::vector<std::vector<std::string>> help{{"--help"}};
     /// Words by which a line of that help names a flag that the program no longer takes.

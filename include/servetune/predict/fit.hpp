@@ -2,9 +2,11 @@
 #pragma once
 
 #include "servetune/perf/simulator.hpp"
+#include "servetune/perf/speed_factors.hpp"
 #include "servetune/predict/serving.hpp"
 
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
@@ -59,5 +61,22 @@ struct Fit {
 /// to the others. All rows are of one engine. Deterministic. Throws UsageError for an unknown factor, for no rows, for
 /// a metric that no row has.
 Fit fit(const std::vector<FitRow>& rows, const FitOptions& options = {});
+
+/// How far the factors of a machine are expected from 1, and a fitted model from what is measured: standard deviations
+/// of natural logarithms. docs/explanation/simulator.md says where the figures are from.
+struct SpeedPrior {
+    double compute = 0.5;
+    double bandwidth = 0.15;
+    double overhead = 1.0;
+    double error = 0.1;
+};
+
+/// ln(predicted / measured) of the figures of one measured configuration, under these factors.
+using SpeedErrors = std::function<std::vector<double>(const SpeedFactors&)>;
+
+/// The most likely factors of a machine by what was measured on it: log-normal priors around 1, errors of a Student-t
+/// with 4 degrees of freedom (one figure that the model does not explain moves little; Lange, Little, Taylor, JASA 84,
+/// 1989). By the same simplex as `fit`. Without a row all are 1. Deterministic.
+SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows, const SpeedPrior& prior = {});
 
 }  // namespace servetune

@@ -6,11 +6,14 @@
 #include "servetune/perf/start_failure.hpp"
 #include "servetune/space/search_space.hpp"
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace servetune {
+
+class NotAboutSpeed;
 
 /// What a command means to the cost model.
 struct Serving {
@@ -20,7 +23,15 @@ struct Serving {
     ServingSettings settings{};
     Assignment parameters{};                  ///< the engine's own, those at their defaults included where a default is known
     std::vector<std::string> not_modelled{};  ///< parameters set to something else than their default that the cost model does not know
+    /// Words that the engine's file does not know, where they are kept (UnknownFlags): what they do is not known.
+    std::vector<std::string> unknown{};
     StartResult refused{};  ///< `exits` where the engine would refuse: flags that exclude each other, a type this checkpoint is not in
+};
+
+/// What becomes of flags that the engine's file does not know.
+enum class UnknownFlags {
+    refused,  ///< an error: the command may mean anything
+    kept      ///< in Serving::unknown; the rest counts as it is
 };
 
 /// The cost model's view of one engine: its parameters by their concepts, its defaults by hardware and model.
@@ -30,10 +41,13 @@ public:
     ServingReader(Engine engine, EngineTraits traits, std::vector<ModelSpec> models, HardwareSpec hardware,
                   const std::string& version = "");
 
-    /// Reads a command for this engine, rendered by us or written by a person. Throws UsageError for words that are no
-    /// flags of this engine (nearest first), for values outside their domains, for a model whose figures are not known
-    /// (nearest names).
-    [[nodiscard]] Serving read(const Command& command) const;
+    /// Reads a command for this engine, rendered by us or written by a person. Flags that the engine's file lists under
+    /// `not_about_speed` are passed over. Throws UsageError for a model whose figures are not known (nearest names) and,
+    /// unless they are kept, for words that are no flags of this engine (nearest first) and values outside their
+    /// domains.
+    [[nodiscard]] Serving read(const Command& command, UnknownFlags unknown = UnknownFlags::refused) const;
+    /// Why a word of a command says nothing to the cost model, for a person.
+    [[nodiscard]] std::string unknown_word(const std::string& word) const;
 
     [[nodiscard]] const Engine& engine() const { return engine_; }
     [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }
@@ -43,10 +57,10 @@ private:
     EngineTraits traits_;
     std::vector<ModelSpec> models_;
     HardwareSpec hardware_;
+    std::shared_ptr<const NotAboutSpeed> not_about_speed_;
     Composition composition_;
     SearchSpace space_;  ///< all of the engine's own parameters, with its rules
 
-    [[nodiscard]] std::string unknown_word(const std::string& word) const;
     void check_rules(Serving& serving) const;
 };
 

@@ -10,6 +10,7 @@
 #include "servetune/trial/objective.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -39,6 +40,8 @@ public:
         StepNoise noise{};                                      ///< none: the same configuration gives the same numbers every time
         std::optional<double> usd_per_device_hour{};            ///< for what a million tokens costs
         std::vector<Limit> limits{};                            ///< for goodput, and for workloads whose load is looked for
+        /// A command of the named engine with its flags as the engine's file spells them; empty: they are.
+        std::function<Command(const Command&, const std::string& engine)> spelled_out{};
 
         /// What cannot be in these options, for a person; empty: nothing.
         [[nodiscard]] std::string why_invalid() const;
@@ -53,7 +56,8 @@ public:
     /// As `evaluate`. Thread-safe.
     [[nodiscard]] Outcome predicted(const Configuration& configuration, const EvaluationContext& context = {}) const;
 
-    /// A configuration's engine, started on paper. Thread-safe.
+    /// A configuration's engine, started on paper. Flags of the study that nobody here knows are left out
+    /// (Serving::unknown). Thread-safe.
     struct Started {
         Serving serving{};
         StartResult start{};

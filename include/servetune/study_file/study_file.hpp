@@ -70,6 +70,8 @@ struct StudyFile {
     std::optional<std::int64_t> devices;        ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
     std::string machine_found;                  ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
     std::optional<FoundMachine> machine{};      ///< the machine that engines start on; nothing: they start elsewhere, or none does
+    /// The chip that nvidia-smi found, by its name here, where the study names none; empty: none that is known.
+    std::string hardware_found{};
     std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices
     std::vector<Workload> workloads;
     std::vector<Workload> report_workloads;
@@ -99,6 +101,9 @@ struct StudyFile {
     std::vector<std::string> said_twice{};     ///< of a study that is only read; one that is to measure is refused
     std::unique_ptr<Composition> composition;  ///< the engines, and the way from configurations to commands
 
+    /// What the cost model and the audit take the chip for: `hardware`, else what was found. The space depends on
+    /// `hardware` only.
+    [[nodiscard]] const std::string& chip() const { return hardware.empty() ? hardware_found : hardware; }
     /// What ships, and the files of the study's own hardware and model.
     [[nodiscard]] Catalogue catalogue() const;
     /// Whether whoever asks and tells measures: the file names no evaluator.

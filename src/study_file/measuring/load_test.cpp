@@ -33,7 +33,7 @@ void add_facts(const StudyFile& file, MeasureOptions& options) {
     options.limits = file.objective.limits;
     // These compare with another configuration than the best so far.
     if (file.strategy.name == "local_search" || file.strategy.name == "staged") options.give_up = 0;
-    if (!file.hardware.empty()) options.hardware = hardware_in(file.hardware, catalogue.all_hardware());
+    if (!file.chip().empty()) options.hardware = hardware_in(file.chip(), catalogue.all_hardware());
 }
 
 namespace {

@@ -11,6 +11,10 @@
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/load/dataset.hpp"
 #include "servetune/predict/simulate_evaluator.hpp"
+#include "servetune/study_file/command_reader.hpp"
+
+#include <algorithm>
+#include <memory>
 
 namespace servetune {
 namespace {
@@ -95,7 +99,7 @@ EngineTraits traits_of(const StudyFile& file, const Catalogue& catalogue, const 
 
 std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::string& hardware) {
     const Catalogue catalogue = file.catalogue();
-    const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.hardware : hardware);
+    const HardwareSpec chip = catalogue.hardware(hardware.empty() ? file.chip() : hardware);
     const std::vector<ModelSpec> models = catalogue.all_models();
     (void)catalogue.model(file.model);  // an unknown one is said with the nearest names
     const auto* choice = std::get_if<SimulateChoice>(&file.measuring);
@@ -107,10 +111,18 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list)
             workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
-    return std::make_unique<SimulateEvaluator>(
-        *file.composition, file.model, std::move(readers), std::move(workloads),
-        SimulateEvaluator::Options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}, file.usd_per_device_hour,
-                                   file.objective.limits});
+    SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{},
+                                       file.usd_per_device_hour, file.objective.limits};
+    const auto has_arguments = [&](const Engine& engine) { return !file.composition->arguments_of(engine).empty(); };
+    const auto& engines = file.composition->engines();
+    if (std::any_of(engines.begin(), engines.end(), has_arguments))  // a person wrote them
+        options.spelled_out = [reader = std::make_shared<const CommandReader>(engines, catalogue.root())](Command command,
+                                                                                                        const std::string& engine) {
+            command.argv = reader->spelled_out(command.argv, engine).argv;
+            return command;
+        };
+    return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads),
+                                               std::move(options));
 }
 
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most) {

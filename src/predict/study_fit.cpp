@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "servetune/predict/study_fit.hpp"
+
+#include "servetune/engine/load_level.hpp"
+#include "servetune/perf/quick_estimate.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <string_view>
+
+namespace servetune {
+namespace {
+
+/// What a figure is called, in the order of preference.
+constexpr std::array<std::array<std::string_view, 3>, 3> speed_metrics{
+    {{"total_tokens_per_second", "output_tokens_per_second", "requests_per_second"},
+     {"time_to_first_token_mean_seconds", "time_to_first_token_p50_seconds", ""},
+     {"time_per_output_token_mean_seconds", "time_per_output_token_p50_seconds", ""}}};
+
+/// Of one workload; `suffix`: how a study of several workloads names its figures.
+std::map<std::string, double> speeds_in(const Metrics& metrics, const std::string& suffix) {
+    std::map<std::string, double> result;
+    for (const auto& alike : speed_metrics)
+        for (const std::string_view name : alike) {
+            const auto found = name.empty() ? metrics.end() : metrics.find(std::string(name) + suffix);
+            if (found == metrics.end() || !(found->second.value > 0) || !std::isfinite(found->second.value)) continue;
+            result[std::string(name)] = std::log(found->second.value);
+            break;
+        }
+    return result;
+}
+
+/// One workload of one configuration, ready to be predicted under any factors.
+struct SpeedRow {
+    ServingTarget target;
+    ServingSettings settings;
+    TrafficMeans means;
+    Arrival arrival;
+    std::map<std::string, double> measured;
+    double weight = 1;
+
+    [[nodiscard]] std::vector<double> errors(const SpeedFactors& factors) const {
+        std::vector<double> result;
+        const ServingTarget machine{target.model, target.hardware, scaled(target.traits, factors)};
+        const QuickEstimate estimate = quick_estimate(CostModel(machine, settings), means, arrival);
+        for (const auto& [name, value] : measured)
+            if (const auto predicted = estimate.metric(name); predicted && *predicted > 0 && std::isfinite(*predicted))
+                result.push_back(weight * std::log(*predicted / value));
+        return result;
+    }
+};
+
+}  // namespace
+
+std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const Decision& decision,
+                                           const std::vector<std::string>& workloads, std::size_t most) {
+    struct Sums {
+        MeasuredSpeed logs;
+        double count = 0;
+    };
+    std::vector<Sums> found;
+    for (const Trial& trial : history) {
+        const Measurement* measurement = trial.measurement();
+        if (!trial.of_search() || measurement == nullptr || !decision.believes(*measurement) || measurement->validity.ended_early())
+            continue;
+        MeasuredSpeed logs{trial.configuration, {}};
+        for (const std::string& workload : workloads)
+            if (auto figures = speeds_in(measurement->metrics, workloads.size() > 1 ? "@" + workload : ""); !figures.empty())
+                logs.figures[workload] = std::move(figures);
+        if (logs.figures.empty()) continue;
+        const auto same = [&](const Sums& one) { return one.logs.configuration == trial.configuration; };
+        const auto known = std::find_if(found.begin(), found.end(), same);
+        if (known == found.end()) {
+            if (found.size() < most) found.push_back({std::move(logs), 1});
+            continue;
+        }
+        if (std::any_of(logs.figures.begin(), logs.figures.end(), [&](const auto& one) {  // it told less than the first
+                const auto all = known->logs.figures.find(one.first);
+                return all == known->logs.figures.end() || all->second.size() != one.second.size();
+            }))
+            continue;
+        ++known->count;
+        for (auto& [workload, figures] : logs.figures)
+            for (auto& [name, sum] : known->logs.figures[workload]) sum += figures[name];
+    }
+    std::vector<MeasuredSpeed> result;
+    for (Sums& one : found) {
+        for (auto& [workload, figures] : one.logs.figures)
+            for (auto& [name, sum] : figures) sum = std::exp(sum / one.count);
+        result.push_back(std::move(one.logs));
+    }
+    return result;
+}
+
+std::size_t fitted_after(std::size_t count) { return std::bit_floor(count); }
+
+SpeedFactors fitted_to(const SimulateEvaluator& evaluator, const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior) {
+    std::vector<SpeedErrors> rows;
+    for (const MeasuredSpeed& one : measured) {
+        const SimulateEvaluator::Started started = evaluator.started(one.configuration);
+        if (started.failure || !started.cost) continue;
+        ServingTarget target = started.cost->target();
+        target.traits.log.clear();  // each prediction copies the traits
+        target.traits.defects.clear();
+        for (const SimulatedWorkload& workload : evaluator.workloads()) {
+            const auto figures = one.figures.find(workload.workload.name);
+            if (figures == one.figures.end()) continue;
+            SpeedRow row{target, started.cost->settings(), TrafficMeans::of(workload.traffic),
+                         at_load_level(workload.workload, one.configuration).arrival, figures->second};
+            if (!started.serving.unknown.empty()) row.weight = 0.5;
+            // The times of a load that was looked for are those at that load, which nobody predicts.
+            if (row.arrival.searched()) std::erase_if(row.measured, [](const auto& figure) { return figure.first.ends_with("_seconds"); });
+            rows.emplace_back([row = std::move(row)](const SpeedFactors& factors) { return row.errors(factors); });
+        }
+    }
+    return fitted_factors(rows, prior);
+}
+
+}  // namespace servetune

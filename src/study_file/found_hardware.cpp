@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "found_hardware.hpp"
+
+#include "servetune/base/nearest.hpp"
+
+#include <cmath>
+
+namespace servetune {
+namespace {
+
+std::string in_gib(double bytes) { return std::to_string(std::llround(bytes / (1UL << 30U))) + " GiB"; }
+
+std::string unknown_name(const std::string& name, const std::vector<HardwareSpec>& known) {
+    std::vector<std::string> names;
+    for (const HardwareSpec& spec : known) names.push_back(spec.name);
+    return "nvidia-smi finds '" + name + "', which is none of the chips known here; nearest: " + listed(nearest_first(name, names), 3);
+}
+
+}  // namespace
+
+FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {
+    FoundHardware result;
+    for (const Device& device : found.visible) {
+        const auto spec = hardware_in(device.name, known);
+        if (!spec) return {"", unknown_name(device.name, known)};
+        const auto memory = static_cast<double>(device.memory_bytes);
+        constexpr double tolerance = 0.15;  // drivers keep up to 7 % for themselves (a10, l4)
+        if (memory > 0 && std::abs(memory / spec->memory_bytes - 1) > tolerance)
+            return {"", "nvidia-smi finds '" + device.name + "' with " + in_gib(memory) + ", and " + spec->name + " has " +
+                            in_gib(spec->memory_bytes)};
+        if (!result.name.empty() && result.name != spec->name)
+            return {"", "nvidia-smi finds different chips: " + result.name + " and " + spec->name};
+        result.name = spec->name;
+    }
+    return result;
+}
+
+}  // namespace servetune
