@@ -4,6 +4,7 @@
 #include "answer_audit.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/load/failed_requests.hpp"
+#include "steadiness.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -93,6 +94,10 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     result.validity = audit(result.statistics.result, context);
     add(result.validity, audit_answers(result.run.records));
     result.not_checked = not_checked(result.statistics.result, context);
+    if (result.run.stopped) return result;
+    Steadiness steadiness = steadiness_of(result.run, test.workload.arrival);
+    if (steadiness.finding) add(result.validity, {Verdict::unsound, {std::move(*steadiness.finding)}});
+    if (steadiness.not_checked) result.not_checked.push_back(std::move(*steadiness.not_checked));
     return result;
 }
 
