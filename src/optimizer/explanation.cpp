@@ -34,7 +34,8 @@ Explanation::Explanation(const Problem& problem, std::span<const Trial> trials, 
     : problem_(problem),
       trials_(search_history(problem, trials)),
       bayesian_(bayesian),
-      beliefs_(beliefs),
+      given_beliefs_(beliefs),
+      beliefs_(beliefs.fitted_to(trials_, problem.decision)),
       geometry_(std::make_unique<const LevelGeometry>(problem.space)) {}
 
 Explanation::~Explanation() = default;
@@ -64,7 +65,8 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     if (result.told_before == 0) return result;
     const PendingAwareModel model = bayesian_.learned(
         problem_, Standings(history, problem_.objective, problem_.decision, problem_.space.default_configuration()), *geometry_);
-    const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
+    const Beliefs believed = given_beliefs_.fitted_to(history, problem_.decision);
+    const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {believed.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
     const auto& evidence = model.evidence();
     if (std::any_of(evidence.begin(), evidence.end(), [](const ConfigurationEvidence& entry) { return entry.measured(); })) {
