@@ -9,6 +9,7 @@
 #include "servetune/load/dataset.hpp"
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/study/clocks.hpp"
+#include "servetune/study_file/expected_trial.hpp"
 
 #include <fmt/format.h>
 
@@ -44,27 +45,6 @@ std::vector<Trial> trials_in(const std::filesystem::path& folder) {
     }
 }
 
-/// The load tests of the default, as the simulator has them, one after the other; with the engine's start where a trial
-/// starts it.
-std::optional<double> simulated_seconds(const StudyFile& file, const Configuration& usual, bool with_start) {
-    const auto evaluator = simulated(file);
-    const SimulateEvaluator::Started started = evaluator->started(usual);
-    if (started.failure) return std::nullopt;
-    double sum = with_start ? started.start.seconds : 0;
-    for (const Workload& workload : file.workloads) {
-        const auto same = [&](const SimulatedWorkload& one) { return one.workload.name == workload.name; };
-        const auto found = std::find_if(evaluator->workloads().begin(), evaluator->workloads().end(), same);
-        if (found == evaluator->workloads().end()) return std::nullopt;
-        const Outcome outcome = evaluator->measured(started, *found, 0);
-        const auto* measurement = std::get_if<Measurement>(&outcome);
-        if (measurement == nullptr) return std::nullopt;
-        const auto duration = measurement->metrics.find("duration_seconds");
-        if (duration == measurement->metrics.end()) return std::nullopt;
-        sum += duration->second.value;
-    }
-    return sum;
-}
-
 /// What a trial takes before any was made.
 void estimate_trial(const StudySetup& setup, Plan& plan) {
     const StudyFile& file = setup.file;
@@ -73,12 +53,9 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
         plan.source = "answers come from a table";
         return;
     }
-    const bool deploys = std::holds_alternative<DeployChoice>(file.measuring);
-    if (!deploys && !std::holds_alternative<AttachChoice>(file.measuring) && !std::holds_alternative<SimulateChoice>(file.measuring))
-        return;
     try {
         const auto began = std::chrono::steady_clock::now();
-        const auto seconds = simulated_seconds(file, setup.problem->space.default_configuration(), deploys);
+        const auto seconds = expected_trial_seconds(setup, setup.problem->space.default_configuration());
         const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
         if (!seconds) return;
         const bool simulates = std::holds_alternative<SimulateChoice>(file.measuring);

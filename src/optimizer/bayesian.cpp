@@ -30,9 +30,9 @@ const std::string without_idle_settings = "the best so far without what seems to
 /// The strategy itself, with the models that it keeps from ask to ask: they change its speed only.
 class Bayesian::Search {
 public:
-    explicit Search(Options options) : options_(std::move(options)) { check_options("bayesian", options_.why_invalid()); }
+    explicit Search(Options options) : given_(std::move(options)), options_(given_) { check_options("bayesian", given_.why_invalid()); }
 
-    [[nodiscard]] const Options& options() const { return options_; }
+    [[nodiscard]] const Options& options() const { return given_; }
     [[nodiscard]] std::size_t reserve() const { return std::max<std::size_t>(2, (options_.trials + 9) / 10); }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history);
 
@@ -75,7 +75,8 @@ private:
                                                      std::span<const Trial> history, const std::set<Configuration>& seen,
                                                      double serves_seconds);
 
-    const Options options_;
+    const Options given_;
+    Options options_;  ///< with beliefs that are fitted to the history of the ask
     ModelCache kept_{};
 };
 
@@ -89,12 +90,18 @@ std::size_t Bayesian::reserve() const { return search_->reserve(); }
 Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const { return search_->ask(problem, history); }
 
 PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
-    std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, options().beliefs);
+    std::vector<Trial> history;
+    for (const Standing& standing : standings.all())
+        for (const Trial* trial : standing.trials) history.push_back(*trial);
+    std::sort(history.begin(), history.end(), [](const Trial& a, const Trial& b) { return a.id < b.id; });
+    const Beliefs beliefs = options().beliefs.fitted_to(history, problem.decision);
+    std::vector<ConfigurationEvidence> evidence = evidence_of(problem, standings, geometry, beliefs);
     auto told = fitted_models(problem, standings, evidence, geometry, options().learning);
     return learned_from(problem, standings, std::move(told), std::move(evidence), options().learning);
 }
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
+    options_.beliefs = given_.beliefs.fitted_to(history, problem.decision);
     const Candidates& all = kept_.candidates(problem, options_);
     const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     std::set<Configuration> seen;

@@ -22,7 +22,9 @@ struct Effects::Parts {
 };
 
 Effects::Effects(const Problem& problem, std::span<const Trial> trials, const Bayesian& bayesian, const Beliefs& beliefs)
-    : problem_(problem), beliefs_(beliefs), geometry_(std::make_unique<const LevelGeometry>(problem.space)) {
+    : problem_(problem),
+      beliefs_(beliefs.fitted_to(search_history(problem, trials), problem.decision)),
+      geometry_(std::make_unique<const LevelGeometry>(problem.space)) {
     const std::vector<Trial> history = search_history(problem, trials);
     const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     floor_ = EffectsFloor::of(problem.space, standings);

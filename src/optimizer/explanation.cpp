@@ -34,7 +34,8 @@ Explanation::Explanation(const Problem& problem, std::span<const Trial> trials, 
     : problem_(problem),
       trials_(search_history(problem, trials)),
       bayesian_(bayesian),
-      beliefs_(beliefs),
+      given_beliefs_(beliefs),
+      beliefs_(beliefs.fitted_to(trials_, problem.decision)),
       geometry_(std::make_unique<const LevelGeometry>(problem.space)) {}
 
 Explanation::~Explanation() = default;
@@ -65,7 +66,8 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     const Standings standings(history, problem_.objective, problem_.decision, problem_.space.default_configuration());
     const PendingAwareModel model = bayesian_.learned(problem_, standings, *geometry_);
     const auto figure = [&](double standardised) { return standings.scale().figure(model.scale().value(standardised)); };
-    const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {beliefs_.of(found->configuration)}).front();
+    const Beliefs believed = given_beliefs_.fitted_to(history, problem_.decision);
+    const CandidateScore score = model.scores({geometry_->encode(found->configuration)}, {believed.of(found->configuration)}).front();
     Expectation& expected = result.expected.emplace();
     expected.scale = standings.scale();
     const auto& evidence = model.evidence();

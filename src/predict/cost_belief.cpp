@@ -34,7 +34,29 @@ CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string
             if (workload.workload.name == name) loads_.push_back({workload.workload, TrafficMeans::of(workload.traffic), weight});
 }
 
-std::string CostBelief::name() const { return "the cost model"; }
+std::string CostBelief::name() const { return "the cost model" + fitted_text_; }
+
+std::shared_ptr<const PriorMean> CostBelief::fitted_to(std::span<const Trial> history, const Decision& decision) const {
+    if (!fitted_text_.empty()) return nullptr;
+    std::vector<std::string> names;
+    std::vector<std::pair<std::string, double>> weights;
+    for (const Load& load : loads_) {
+        names.push_back(load.workload.name);
+        weights.emplace_back(load.workload.name, load.weight);
+    }
+    std::vector<MeasuredSpeed> measured = measured_speeds(history, decision, names);
+    measured.resize(fitted_after(measured.size()));
+    if (measured.empty()) return nullptr;
+    const std::lock_guard lock(guard_);
+    if (fitted_ && measured == measured_) return fitted_;
+    const SpeedFactors factors = factors_of(*evaluator_, measured);
+    auto result = std::make_shared<CostBelief>(evaluator_->with(factors), metric_, weights);
+    result->fitted_text_ = " fitted to " + std::to_string(measured.size()) +
+                           (measured.size() == 1 ? " configuration (" : " configurations (") + factors.text() + ")";
+    measured_ = std::move(measured);
+    fitted_ = std::move(result);
+    return fitted_;
+}
 
 PriorBelief CostBelief::belief(const Configuration& configuration) const {
     const SimulateEvaluator::Started started = evaluator_->started(configuration);
@@ -46,6 +68,7 @@ PriorBelief CostBelief::belief(const Configuration& configuration) const {
     for (const Load& load : loads_) longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
     if (cost.target().traits.checks_context) longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
     PriorBelief result{std::nullopt, memory_margin(cost.memory(), longest)};
+    if (!started.serving.unknown.empty()) *result.margin /= 2;
     if (started.failure && *result.margin >= 0) result.margin = -surely;  // it is not memory that it fails for
     if (started.failure || cost.memory().cache_tokens == 0) return result;
     double logs = 0;

@@ -186,7 +186,7 @@ SpeedFactors fitted_factors(const std::vector<SpeedErrors>& rows, const SpeedPri
         for (std::size_t i = 0; i < widths.size(); ++i) sum += std::pow(logs[i] / widths[i], 2);
         const SpeedFactors factors = factors_at(logs);
         for (const SpeedErrors& row : rows)
-            for (const double error : row(factors)) sum += (freedom + 1) * std::log1p(std::pow(error / prior.error, 2) / freedom);
+            for (const double error : row(factors)) sum += (freedom + 1) * std::log1p(error * error / freedom);
         return sum;
     };
     constexpr std::size_t evaluations = 120;

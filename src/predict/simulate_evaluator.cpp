@@ -63,6 +63,12 @@ const ServingReader& SimulateEvaluator::reader_of(const Engine& engine) const {
     throw UsageError("there are no traits of " + engine.name + " to simulate it with");
 }
 
+std::unique_ptr<SimulateEvaluator> SimulateEvaluator::with(const SpeedFactors& factors) const {
+    auto result = std::make_unique<SimulateEvaluator>(*this);
+    for (ServingReader& reader : result->readers_) reader.scale(factors);
+    return result;
+}
+
 bool SimulateEvaluator::replicates_inform() const {
     return options_.noise.run_cv > 0 || options_.noise.step_cv > 0 || options_.noise.drift_cv > 0;
 }

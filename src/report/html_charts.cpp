@@ -344,7 +344,7 @@ std::string drift_figure(const HtmlView& page) {
 }
 
 std::string predicted_figure(const HtmlView& page) {
-    const Beliefs& beliefs = page.view.setup.beliefs;
+    const Beliefs beliefs = page.view.setup.beliefs.fitted_to(page.view.search, page.view.setup.problem->decision);
     const double factor = shown_factor(page.leading().metric);
     if (beliefs.size() == 0 || !page.view.standings.scale().ratios()) return "";
     struct Both {
@@ -379,7 +379,7 @@ std::string predicted_figure(const HtmlView& page) {
                     page.view.setup.file.secrets(both[i].row->name) +
                         fmt::format(": predicted {}, measured {}", tick_text(xs[i], 0.1), tick_text(ys[i], 0.1)));
     return html_figure(chart.svg(),
-                       page.shown(fmt::format("What {} expected of each configuration before it was measured. It is right up to a factor, "
+                       page.shown(fmt::format("What {} expects of each configuration. It is right up to a factor, "
                                               "{:.3g} here; on the broken line it would be right.",
                                               beliefs[0].name(), ratio)));
 }

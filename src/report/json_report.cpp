@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "../io/json_values.hpp"
+#include "predicted.hpp"
 #include "report_view.hpp"
 #include "servetune/report/report.hpp"
 
@@ -236,6 +237,18 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
     }
     add_deciding_figures(object, view);
     add_other_work(object, view);
+    if (const auto predicted = predicted_of(view)) {
+        OrderedJson rows = OrderedJson::array();
+        for (const Predicted::Row& row : predicted->rows)
+            rows.push_back({{"configuration", to_json(row.configuration)},
+                            {"measured", row.measured},
+                            {"predicted_before", row.shipped},
+                            {"predicted_fitted", row.fitted ? OrderedJson(*row.fitted) : OrderedJson(nullptr)}});
+        object["predicted"] = {{"by", predicted->by},
+                               {"median_error_before", predicted->shipped_error},
+                               {"median_error_fitted", predicted->fitted_error},
+                               {"rows", rows}};
+    }
     object["refused"] = refused;
     object["failures"] = failures;
     object["audit"] = audit;

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "markdown.hpp"
+#include "predicted.hpp"
 #include "report_view.hpp"
 #include "servetune/base/url.hpp"
 #include "servetune/report/report.hpp"
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 #include <map>
@@ -50,6 +52,7 @@ public:
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
         out_ += effects;
+        predicted();
         refused();
         audited();
         notes();
@@ -412,6 +415,31 @@ private:
                  suspicion.example->cause.empty() ? "" : ". " + suspicion.example->cause);
         }
         if (any) out_ += '\n';
+    }
+
+    /// What the cost model said before, and once it was fitted to what was measured.
+    void predicted() {
+        const auto found = predicted_of(view_);
+        if (!found) return;
+        const std::string& metric = problem_.objective.leading().metric;
+        line("## Predicted and measured\n");
+        line("| setting | {}, measured | predicted before any trial | predicted by the trials before it |", metric);
+        line("|---|---:|---:|---:|");
+        constexpr std::size_t most = 12;
+        const auto cell = [&](double value, double measured) {
+            return figure_text(metric, value) + " (" + percent(value / measured - 1) + ")";
+        };
+        for (std::size_t i = 0; i < std::min(most, found->rows.size()); ++i) {
+            const Predicted::Row& row = found->rows[i];
+            line("| {} | {} | {} | {} |", difference(row.configuration, result_.default_configuration), figure_text(metric, row.measured),
+                 cell(row.shipped, row.measured), row.fitted ? cell(*row.fitted, row.measured) : "-");
+        }
+        if (found->rows.size() > most) line("| and {} more | | | |", found->rows.size() - most);
+        out_ += '\n';
+        if (std::any_of(found->rows.begin(), found->rows.end(), [](const Predicted::Row& row) { return row.fitted.has_value(); }))
+            line("Median error: {} before any trial, {} by the trials before each. At the end: {}.\n", plain_percent(found->shipped_error),
+                 plain_percent(found->fitted_error), found->by);
+        else line("From now on: {}.\n", found->by);
     }
 
     /// Nobody should take an empty cell for a measurement that showed nothing.

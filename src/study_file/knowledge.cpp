@@ -22,7 +22,26 @@ namespace fs = std::filesystem;
 struct Source {
     std::shared_ptr<const PriorMean> belief{};  ///< null: it knows nothing here
     std::string text;
+    std::vector<std::string> warnings{};
 };
+
+/// Flags under `arguments` of which nobody here knows whether they have a part in speed, a sentence each.
+std::vector<std::string> flags_left_out(const StudyFile& study, const SimulateEvaluator& evaluator, const SearchSpace& space) {
+    std::vector<std::string> result;
+    const std::vector<Engine>& engines = study.composition->engines();
+    for (const Engine& engine : engines) {
+        std::vector<std::string> known;
+        for (const EngineParameter& declared : engine.parameters)
+            if (!declared.destination.flag.empty()) known.push_back(declared.destination.flag);
+        known.insert(known.end(), engine.not_about_speed.begin(), engine.not_about_speed.end());
+        const Configuration usual = engines.size() > 1 ? space.completed({{"engine", engine.name}}) : space.default_configuration();
+        for (const std::string& word : evaluator.started(usual).serving.unknown)
+            result.push_back(study.file.string() + ": 'arguments': what '" + word + "' does to the speed and memory of " + engine.name +
+                             " is not known; the cost model leaves it out and is believed less. Nearest flags that are known: " +
+                             listed(nearest_first(word, known), 3));
+    }
+    return result;
+}
 
 std::string aim_text(const Objective& objective) { return objective.leading().text(); }
 
@@ -32,13 +51,14 @@ Assignment constants_of(const StudyFile& study) {
     return {{"engine", study.composition->engines().front().name}};
 }
 
-Source cost_model(const StudyFile& study) {
+Source cost_model(const StudyFile& study, const SearchSpace& space) {
     try {
         if (study.workloads.empty()) throw UsageError("the study names no workload");
         if (study.chip().empty()) throw UsageError("the study does not say on which hardware");
         if (const auto* deploy = std::get_if<DeployChoice>(&study.measuring); deploy != nullptr && deploy->options.fill_devices)
             throw UsageError("it predicts one copy of the engine, and `replicas: fill` measures several");
         auto evaluator = simulated(study);
+        std::vector<std::string> warnings = flags_left_out(study, *evaluator, space);
         const Catalogue catalogue = study.catalogue();
         std::string rests_on = study.chip() + " " + study.model;
         for (const Engine& engine : study.composition->engines()) rests_on += read_file(traits_file(study, catalogue, engine.name));
@@ -47,8 +67,9 @@ Source cost_model(const StudyFile& study) {
         auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
             return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +
-                                           fingerprint_of(rests_on).text() + ")"};
-        return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")"};
+                                           fingerprint_of(rests_on).text() + ")",
+                    std::move(warnings)};
+        return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")", std::move(warnings)};
     } catch (const Error& error) {
         return {nullptr, std::string("the cost model knows nothing here: ") + error.what()};
     }
@@ -179,13 +200,14 @@ GatheredKnowledge gather_knowledge(const StudyFile& study, const SearchSpace& sp
     for (const KnowledgeChoice& choice : study.knowledge) {
         if (choice.kind == KnowledgeChoice::Kind::study && same_journal(choice.path, own_folder))
             throw UsageError("knowledge: " + choice.path.string() + " is this study's own journal; what it measured it knows anyway");
-        Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study)
+        Source source = choice.kind == KnowledgeChoice::Kind::cost_model ? cost_model(study, space)
                         : choice.kind == KnowledgeChoice::Kind::study    ? earlier_study(study, choice.path, space)
                                                                          : measured_table(study, choice.path, space);
         if (std::find(result.texts.begin(), result.texts.end(), source.text) != result.texts.end())
             throw UsageError("knowledge: " + source.text + " is there twice; it would be believed twice");
         if (choice.by_default && !source.belief) continue;
         if (source.belief) sources.push_back(std::move(source.belief));
+        result.warnings.insert(result.warnings.end(), source.warnings.begin(), source.warnings.end());
         result.texts.push_back(std::move(source.text));
     }
     result.beliefs = Beliefs(std::move(sources));

@@ -169,6 +169,38 @@ TEST_CASE("knowledge: the cost model says less than nothing of what would not st
     CHECK(memory_margin(plan, 10) == -3);
 }
 
+TEST_CASE("knowledge: a flag under `arguments` does not switch the cost model off") {
+    const TemporaryFolder folder;
+    const auto with = [&](const std::string& arguments) {
+        return ready(folder, vllm_study("[{cost_model: {}}]") + "arguments: [" + arguments + "]\n");
+    };
+    const StudySetup plain = with("");
+    const Configuration usual = plain.problem->space.default_configuration();
+    const PriorBelief belief = plain.beliefs[0].belief(usual);
+    REQUIRE(belief.log_value);
+    for (const char* not_about_speed : {"--load-format, dummy", "--seed=3", "--trust-remote-code, --revision, main", "--api_key, secret"}) {
+        INFO(not_about_speed);
+        const StudySetup setup = with(not_about_speed);
+        REQUIRE(setup.beliefs.size() == 1);
+        CHECK(setup.beliefs[0].belief(usual) == belief);
+        CHECK(setup.file.warnings == plain.file.warnings);
+    }
+    // One that nobody knows: the model stays, is believed less, and says so.
+    const StudySetup unknown = with("--brand-new-kernels, fast");
+    REQUIRE(unknown.beliefs.size() == 1);
+    CHECK(unknown.beliefs[0].belief(usual).log_value == belief.log_value);
+    CHECK(unknown.beliefs[0].belief(usual).margin.value() == Approx(belief.margin.value() / 2));
+    REQUIRE(unknown.file.warnings.size() == plain.file.warnings.size() + 1);
+    CHECK(unknown.file.warnings.back().find("'--brand-new-kernels'") != std::string::npos);
+    // A flag that has a part in speed counts, however it is spelled.
+    for (const char* eight_bits : {"--kv-cache-dtype=fp8", "--kv_cache_dtype, fp8"}) {
+        INFO(eight_bits);
+        const StudySetup setup = with(eight_bits);
+        CHECK(setup.beliefs[0].belief(usual).log_value.value() != belief.log_value.value());
+        CHECK(setup.file.warnings == plain.file.warnings);
+    }
+}
+
 TEST_CASE("knowledge: the cost model is asked by default, unless it would be asked for its own answers") {
     const TemporaryFolder folder;
     const auto without_key = [&](std::string text, const std::string& measured, const std::string& by) {

@@ -9,9 +9,11 @@
 #include "servetune/predict/serving.hpp"
 #include "servetune/space/feasible_set.hpp"
 #include "servetune/study_file/catalogue.hpp"
+#include "servetune/study_file/flag_facts.hpp"
 #include "support/shipped.hpp"
 
 #include <functional>
+#include <set>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -409,6 +411,46 @@ TEST_CASE("serving: words that make no sense are named, the nearest flags first"
               .find("how often guesses of 'suffix' are right") == 0);
     CHECK(refusal_of(vllm + R"(--speculative-config={"method":"draft_model","model":"un/known","num_speculative_tokens":5})") ==
           "the draft model 'un/known' is not among the known models");
+}
+
+TEST_CASE("serving: flags that are not about speed are passed over, for every engine and spelling") {
+    for (const std::string flags :
+         {"--load-format dummy", "--load_format=dummy", "--seed 7 --trust-remote-code", "--chat-template /a/b.jinja --tool-call-parser hermes",
+          "--api-key a b c --revision main --tokenizer /t", "--no-enable-log-requests --disable-log-stats", "--reasoning-parser my_own"}) {
+        INFO(flags);
+        const Serving plain = read(vllm + "--max-num-seqs=64");
+        const Serving with = read(vllm + flags + " --max-num-seqs=64");
+        CHECK(with.parameters == plain.parameters);
+        CHECK(with.unknown.empty());
+    }
+    CHECK(refusal_of(sglang + "--load-format dummy --random-seed 3 --log-level info").empty());
+    CHECK(refusal_of("trtllm-serve Qwen/Qwen3-14B --trust_remote_code --tokenizer /t --log-level info").empty());
+    CHECK(refusal_of("llama-server --model Qwen/Qwen3-14B --no-warmup --seed -1 -v --jinja --max-num-seqs 4") !=
+          "");  // of another engine
+    CHECK(read(vllm + "--served-model-name mine --load-format dummy").served_name == "mine");
+}
+
+TEST_CASE("serving: a list of flags that are not about speed names flags that a stored version has") {
+    for (const Engine& engine : shipped_catalogue.engines()) {
+        std::set<std::string> known;
+        for (const FlagFacts& facts : known_versions(search_spaces, engine.name))
+            for (const auto& [flag, fact] : facts.flags) known.insert(flag);
+        CHECK(engine.not_about_speed.size() > 10);
+        for (const std::string& flag : engine.not_about_speed) {
+            INFO(engine.name << " " << flag);
+            CHECK(known.contains(flag));
+        }
+    }
+}
+
+TEST_CASE("serving: what nobody knows is kept apart where it is asked for, and the rest counts") {
+    const auto kept = [](const std::string& line) {
+        return usual("vllm").read(Command{shell_words(line)}, UnknownFlags::kept);
+    };
+    const Serving some = kept(vllm + "--brand-new 3 --max-num-seqs=64 --kv-cache-dtype=fp9 --speculative-config={\"depth\":3}");
+    CHECK(some.settings.max_sequences == 64);
+    CHECK(some.unknown == std::vector<std::string>{"--brand-new", "--kv-cache-dtype=fp9", "--speculative-config depth"});
+    CHECK(kept(vllm + "--load-format dummy").unknown.empty());
 }
 
 TEST_CASE("serving: whatever a search space renders is read, and comes back as it was") {

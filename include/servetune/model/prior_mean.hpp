@@ -2,11 +2,14 @@
 #pragma once
 
 #include "servetune/space/configuration.hpp"
+#include "servetune/trial/decision.hpp"
+#include "servetune/trial/trial.hpp"
 
 #include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +35,12 @@ public:
     /// For people: `the cost model of h100-sxm`.
     [[nodiscard]] virtual std::string name() const = 0;
     [[nodiscard]] virtual PriorBelief belief(const Configuration& configuration) const = 0;
+    /// The same knowledge, corrected by what a study has measured: a pure function of the history. Null: it stays as it
+    /// is.
+    [[nodiscard]] virtual std::shared_ptr<const PriorMean> fitted_to(std::span<const Trial> /*history*/,
+                                                                     const Decision& /*decision*/) const {
+        return nullptr;
+    }
 };
 
 /// Several of them, asked together.
@@ -42,12 +51,24 @@ public:
 
     [[nodiscard]] std::size_t size() const { return sources_.size(); }
     [[nodiscard]] const PriorMean& operator[](std::size_t i) const { return *sources_[i]; }
+    /// Each corrected by what was measured, where it can be.
+    [[nodiscard]] Beliefs fitted_to(std::span<const Trial> history, const Decision& decision) const {
+        Beliefs result;
+        for (const auto& source : sources_) {
+            auto fitted = source->fitted_to(history, decision);
+            result.sources_.push_back(fitted ? std::move(fitted) : source);
+        }
+        return result;
+    }
     /// One of each.
     [[nodiscard]] std::vector<PriorBelief> of(const Configuration& configuration) const {
         std::vector<PriorBelief> result;
         for (const auto& source : sources_) result.push_back(source->belief(configuration));
         return result;
     }
+
+    /// Whether the sources are the same objects.
+    friend bool operator==(const Beliefs&, const Beliefs&) = default;
 
 private:
     std::vector<std::shared_ptr<const PriorMean>> sources_{};

@@ -43,6 +43,13 @@ public:
         });
     }
 
+    /// Asks again what is believed of each, where that has changed.
+    void believe(const Problem& problem, const Beliefs& beliefs) {
+        beliefs_.clear();
+        for (std::size_t i = 0; i < pool_.size(); ++i)
+            for (PriorBelief& belief : beliefs.of(configuration(problem, i))) beliefs_.push_back(belief);
+    }
+
     /// Decides where draws begin: spaces that differ have different ones.
     static std::string key_of(const Problem& problem) {
         std::string key = problem.space.default_configuration().text() + " of " + text_of(problem.feasible.size());

@@ -81,7 +81,7 @@ private:
     void find_pairs(const Parts& parts);
 
     const Problem& problem_;
-    const Beliefs& beliefs_;
+    const Beliefs beliefs_;  ///< fitted to the trials
     std::unique_ptr<const LevelGeometry> geometry_;
     EffectsFloor floor_{};
     std::vector<MainEffect> main_{};

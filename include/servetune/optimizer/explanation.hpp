@@ -87,7 +87,8 @@ private:
     const Problem& problem_;
     std::vector<Trial> trials_;
     const Bayesian& bayesian_;
-    const Beliefs& beliefs_;
+    const Beliefs& given_beliefs_;
+    const Beliefs beliefs_;  ///< fitted to all trials
     std::unique_ptr<const LevelGeometry> geometry_;
 };
 

@@ -32,9 +32,14 @@ public:
         if (std::string key = identity_of(problem); !candidates_ || space_ != key) {
             ranking_.reset();
             told_.reset();
-            candidates_ = std::make_unique<const Candidates>(problem, options.beliefs, options.candidates, options.learning.seed);
+            candidates_ = std::make_unique<Candidates>(problem, options.beliefs, options.candidates, options.learning.seed);
             space_ = std::move(key);
+        } else if (beliefs_ != options.beliefs) {
+            ranking_.reset();
+            told_.reset();
+            candidates_->believe(problem, options.beliefs);
         }
+        beliefs_ = options.beliefs;
         return *candidates_;
     }
 
@@ -74,7 +79,8 @@ private:
     }
 
     std::string space_{};
-    std::unique_ptr<const Candidates> candidates_{};
+    std::unique_ptr<Candidates> candidates_{};
+    Beliefs beliefs_{};  ///< of the candidates
     Objective objective_{};
     std::vector<double> noises_{};
     std::shared_ptr<const FittedModels> told_{};

@@ -62,16 +62,16 @@ struct Fit {
 /// a metric that no row has.
 Fit fit(const std::vector<FitRow>& rows, const FitOptions& options = {});
 
-/// How far the factors of a machine are expected from 1, and a fitted model from what is measured: standard deviations
-/// of natural logarithms. docs/explanation/simulator.md says where the figures are from.
+/// How far the factors of a machine are expected from 1: standard deviations of natural logarithms, the spread over
+/// seven published tables (docs/explanation/simulator.md).
 struct SpeedPrior {
-    double compute = 0.5;
-    double bandwidth = 0.15;
-    double overhead = 1.0;
-    double error = 0.1;
+    double compute = 0.6;
+    double bandwidth = 0.4;
+    double overhead = 0.8;
 };
 
-/// ln(predicted / measured) of the figures of one measured configuration, under these factors.
+/// ln(predicted / measured) of the figures of one measured configuration under these factors, each in standard
+/// deviations of the model's error.
 using SpeedErrors = std::function<std::vector<double>(const SpeedFactors&)>;
 
 /// The most likely factors of a machine by what was measured on it: log-normal priors around 1, errors of a Student-t

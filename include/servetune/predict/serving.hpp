@@ -3,12 +3,14 @@
 
 #include "servetune/engine/composition.hpp"
 #include "servetune/perf/cost_model.hpp"
+#include "servetune/perf/speed_factors.hpp"
 #include "servetune/perf/start_failure.hpp"
 #include "servetune/space/search_space.hpp"
 
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -46,8 +48,9 @@ public:
     /// unless they are kept, for words that are no flags of this engine (nearest first) and values outside their
     /// domains.
     [[nodiscard]] Serving read(const Command& command, UnknownFlags unknown = UnknownFlags::refused) const;
-    /// Why a word of a command says nothing to the cost model, for a person.
-    [[nodiscard]] std::string unknown_word(const std::string& word) const;
+
+    /// Commands are read for a machine whose speed differs by these factors.
+    void scale(const SpeedFactors& factors) { traits_ = scaled(std::move(traits_), factors); }
 
     [[nodiscard]] const Engine& engine() const { return engine_; }
     [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }
@@ -61,6 +64,7 @@ private:
     Composition composition_;
     SearchSpace space_;  ///< all of the engine's own parameters, with its rules
 
+    [[nodiscard]] std::string unknown_word(const std::string& word) const;
     void check_rules(Serving& serving) const;
 };
 

@@ -5,6 +5,7 @@
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/load/statistics.hpp"
 #include "servetune/perf/simulator.hpp"
+#include "servetune/perf/speed_factors.hpp"
 #include "servetune/predict/serving.hpp"
 #include "servetune/traffic/workload.hpp"
 #include "servetune/trial/objective.hpp"
@@ -12,6 +13,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -55,6 +57,9 @@ public:
     [[nodiscard]] bool replicates_inform() const override;
     /// As `evaluate`. Thread-safe.
     [[nodiscard]] Outcome predicted(const Configuration& configuration, const EvaluationContext& context = {}) const;
+
+    /// The same on a machine whose speed differs from what the traits say by these factors.
+    [[nodiscard]] std::unique_ptr<SimulateEvaluator> with(const SpeedFactors& factors) const;
 
     /// A configuration's engine, started on paper. Flags of the study that nobody here knows are left out
     /// (Serving::unknown). Thread-safe.

@@ -23,10 +23,10 @@ struct MeasuredSpeed {
     friend bool operator==(const MeasuredSpeed&, const MeasuredSpeed&) = default;
 };
 
-/// The first `most` measured configurations of a history, in the order of their first trial: of the search, believed
-/// by the audit, not ended early. `workloads`: the names that count.
+/// The measured configurations of a history, in the order of their first trial: of the search, believed by the audit,
+/// not ended early. `workloads`: the names that count.
 std::vector<MeasuredSpeed> measured_speeds(std::span<const Trial> history, const Decision& decision,
-                                           const std::vector<std::string>& workloads, std::size_t most);
+                                           const std::vector<std::string>& workloads);
 
 /// The largest power of two of at most `count`: after so many configurations the cost model is fitted anew.
 std::size_t fitted_after(std::size_t count);
@@ -34,6 +34,6 @@ std::size_t fitted_after(std::size_t count);
 /// The most likely factors of the machine by what was measured (`fitted_factors`), with `quick_estimate` as the
 /// prediction. A configuration with flags that the cost model does not know counts a quarter: its error is twice as
 /// large.
-SpeedFactors fitted_to(const SimulateEvaluator& evaluator, const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior = {});
+SpeedFactors factors_of(const SimulateEvaluator& evaluator, const std::vector<MeasuredSpeed>& measured, const SpeedPrior& prior = {});
 
 }  // namespace servetune

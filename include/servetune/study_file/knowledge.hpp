@@ -13,6 +13,7 @@ namespace servetune {
 /// What a study's `knowledge` comes to: sources for the optimizer, and each in words.
 struct GatheredKnowledge {
     Beliefs beliefs{};
+    std::vector<std::string> warnings{};  ///< what a person should know of a source, a sentence each
     std::vector<std::string> texts{};  ///< one of each choice, with a fingerprint of what it rests on; of one that knows nothing here too
 };
 

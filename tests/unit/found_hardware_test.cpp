@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// What nvidia-smi and rocm-smi call a chip, and which of the known ones it is.
+#include "../src/study_file/found_hardware.hpp"
+#include "servetune/study_file/catalogue.hpp"
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+FoundHardware recognised(const std::vector<std::pair<std::string, double>>& devices) {
+    static const std::vector<HardwareSpec> known = Catalogue(search_spaces).all_hardware();
+    FoundDevices found;
+    for (const auto& [name, mib] : devices)
+        found.visible.push_back({.index = static_cast<int>(found.visible.size()),
+                                 .uuid = "GPU-" + std::to_string(found.visible.size()),
+                                 .name = name,
+                                 .memory_bytes = static_cast<std::uint64_t>(mib) << 20U});
+    return hardware_of(found, known);
+}
+
+}  // namespace
+
+TEST_CASE("found hardware: the names that tools print are those of shipped chips") {
+    struct Printed {
+        const char* name;
+        double mib;
+        const char* chip;
+    };
+    for (const Printed& printed : {Printed{"NVIDIA H100 80GB HBM3", 81559, "h100-sxm"},
+                                   {"NVIDIA H100 PCIe", 81559, "h100-pcie"},
+                                   {"NVIDIA H200", 143771, "h200-sxm"},
+                                   {"NVIDIA H20", 97871, "h20-sxm"},
+                                   {"NVIDIA A100-SXM4-80GB", 81920, "a100-sxm-80gb"},
+                                   {"NVIDIA A100-SXM4-40GB", 40960, "a100-sxm-40gb"},
+                                   {"NVIDIA A100 80GB PCIe", 81920, "a100-pcie-80gb"},
+                                   {"NVIDIA A100-PCIE-40GB", 40960, "a100-pcie-40gb"},
+                                   {"NVIDIA A10G", 23028, "a10g"},
+                                   {"NVIDIA A10", 23028, "a10"},
+                                   {"NVIDIA L4", 23034, "l4"},
+                                   {"NVIDIA L40S", 46068, "l40s"},
+                                   {"NVIDIA RTX A6000", 49140, "a6000"},
+                                   {"NVIDIA GeForce RTX 3090", 24576, "rtx-3090"},
+                                   {"NVIDIA GeForce RTX 4090", 24564, "rtx-4090"},
+                                   {"NVIDIA GeForce RTX 5090", 32607, "rtx-5090"},
+                                   {"NVIDIA RTX PRO 6000 Blackwell Server Edition", 97887, "rtx-pro-6000"},
+                                   {"NVIDIA B200", 183359, "b200-sxm"},
+                                   {"NVIDIA GB10", 0, "dgx-spark"},
+                                   {"NVIDIA Thor", 0, "jetson-thor"},
+                                   {"AMD Instinct MI300X", 196592, "mi300x"},
+                                   {"AMD Instinct MI325X", 0, "mi325x"}}) {
+        INFO(printed.name);
+        const FoundHardware found = recognised({{printed.name, printed.mib}});
+        CHECK(found.name == printed.chip);
+        CHECK(found.why_not == "");
+    }
+    CHECK(recognised({}).name == "");
+    CHECK(recognised({}).why_not == "");
+    CHECK(recognised(std::vector<std::pair<std::string, double>>(8, {"NVIDIA H200", 143771})).name == "h200-sxm");
+}
+
+TEST_CASE("found hardware: what is like a chip that is known is not taken for it, and the nearest are named") {
+    for (const auto& [name, mib] : {std::pair{"NVIDIA H100 NVL", 95830.0},
+                                    {"NVIDIA H100 80GB HBM3", 40000.0},  // a part of one
+                                    {"NVIDIA H200 NVL", 143771.0},
+                                    {"NVIDIA GeForce RTX 4090 D", 24564.0},
+                                    {"NVIDIA GeForce RTX 4090", 49140.0},  // with twice the memory
+                                    {"NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", 97887.0},
+                                    {"NVIDIA L40S-8Q", 8192.0},
+                                    {"Tesla V100-SXM2-16GB", 16384.0}}) {
+        INFO(name);
+        const FoundHardware found = recognised({{name, mib}});
+        CHECK(found.name == "");
+        CHECK(found.why_not.find(name) != std::string::npos);
+    }
+    CHECK(recognised({{"NVIDIA H100 NVL", 95830}}).why_not.find("h100") != std::string::npos);
+    CHECK(recognised({{"NVIDIA L4", 23034}, {"NVIDIA L40S", 46068}}).why_not == "nvidia-smi finds different chips: l4 and l40s");
+}
