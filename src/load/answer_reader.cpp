@@ -13,46 +13,47 @@ namespace servetune {
 namespace {
 
 namespace dom = simdjson::dom;
+using namespace std::string_view_literals;
 
 constexpr std::size_t most_body_bytes = 256U << 20U;
 constexpr std::size_t most_error_bytes = 2048;
 
 /// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk carries tokens when
 /// one of them holds text: the chunk that only names the role does not.
-constexpr std::array answer_fields{"content", "text"};
-constexpr std::array reasoning_fields{"reasoning", "reasoning_content", "reasoning_text", "reasoning_details", "thinking"};
-constexpr std::array other_fields{"refusal", "tool_calls", "function_call", "audio"};
+constexpr std::array answer_fields{"content"sv, "text"sv};
+constexpr std::array reasoning_fields{"reasoning"sv, "reasoning_content"sv, "reasoning_text"sv, "reasoning_details"sv, "thinking"sv};
+constexpr std::array other_fields{"refusal"sv, "tool_calls"sv, "function_call"sv, "audio"sv};
 /// Fields that stand beside the text and are none.
-constexpr std::array fields_without_text{"role",
-                                         "id",
-                                         "index",
-                                         "type",
-                                         "name",
-                                         "object",
-                                         "logprobs",
-                                         "stop_reason",
-                                         "finish_reason",
-                                         "native_finish_reason",
-                                         "matched_stop",
-                                         "token_ids",
-                                         "signature",
-                                         "format",
-                                         "annotations",
-                                         "expires_at",
-                                         "status",
-                                         "delta",
-                                         "message",
-                                         "tool_call_id",
-                                         "prompt_token_ids",
-                                         "prompt_logprobs",
-                                         "content_filter_results"};
+constexpr std::array fields_without_text{"role"sv,
+                                         "id"sv,
+                                         "index"sv,
+                                         "type"sv,
+                                         "name"sv,
+                                         "object"sv,
+                                         "logprobs"sv,
+                                         "stop_reason"sv,
+                                         "delta"sv,
+                                         "status"sv,
+                                         "message"sv,
+                                         "format"sv,
+                                         "token_ids"sv,
+                                         "finish_reason"sv,
+                                         "matched_stop"sv,
+                                         "signature"sv,
+                                         "annotations"sv,
+                                         "expires_at"sv,
+                                         "tool_call_id"sv,
+                                         "prompt_token_ids"sv,
+                                         "prompt_logprobs"sv,
+                                         "native_finish_reason"sv,
+                                         "content_filter_results"sv};
 /// Status reports in a field of their own are rare; text is in every event.
 constexpr double most_unread = 0.05;
 /// Reasoning counted in chunks is off by less: a chunk of reasoning holds about as many tokens as one of the answer.
 constexpr double reasoning_is_hidden = 1.5;
 
 template <std::size_t Size>
-bool is_one_of(const std::array<const char*, Size>& names, std::string_view name) {
+bool is_one_of(const std::array<std::string_view, Size>& names, std::string_view name) {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
 
@@ -160,18 +161,24 @@ bool AnswerReader::read_choice(const dom::object& choice) {
     if (choice["delta"].get_object().get(fields) != simdjson::SUCCESS && choice["message"].get_object().get(fields) != simdjson::SUCCESS)
         fields = choice;  // completions have the text beside the reason
     bool tokens = false;
-    std::string_view unread;
     for (const auto& [name, value] : fields) {
         if (is_one_of(answer_fields, name)) tokens = read_text(value, Part::answer) || tokens;
         else if (is_one_of(reasoning_fields, name)) tokens = read_text(value, Part::reasoning) || tokens;
         else if (is_one_of(other_fields, name)) tokens = read_text(value, Part::other) || tokens;
-        else if (unread.empty() && !is_one_of(fields_without_text, name) && has_text(value)) unread = name;
     }
-    if (!tokens && !unread.empty()) {
-        ++unread_chunks_;
-        record_.unread_field = unread;
-    }
+    if (!tokens) note_unread(fields);
     return tokens;
+}
+
+/// Of a choice without text: the field that holds one all the same.
+void AnswerReader::note_unread(const dom::object& fields) {
+    for (const auto& [name, value] : fields) {
+        if (is_one_of(answer_fields, name) || is_one_of(reasoning_fields, name) || is_one_of(other_fields, name)) continue;
+        if (is_one_of(fields_without_text, name) || !has_text(value)) continue;
+        ++unread_chunks_;
+        record_.unread_field = name;
+        return;
+    }
 }
 
 /// Reads the text in a value: a string, a list of parts, an object around it. False: there is none.

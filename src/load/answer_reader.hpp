@@ -55,6 +55,7 @@ private:
     void read_object(const simdjson::dom::object& object, bool whole);
     bool read_choice(const simdjson::dom::object& choice);
     bool read_text(const simdjson::dom::element& value, Part part);
+    void note_unread(const simdjson::dom::object& fields);
     void read_finish_reason(const simdjson::dom::object& choice);
     void read_usage(const simdjson::dom::object& usage);
     void read_body();
