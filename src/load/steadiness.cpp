@@ -20,6 +20,7 @@ namespace servetune {
 namespace {
 
 constexpr double least_shift = 0.05;     ///< of the run's mean by the part that differs
+constexpr double shortest_seconds = 2;   ///< in less, one pause of the machine is a change
 constexpr std::size_t most_blocks = 20;  ///< as batches of throughputs are
 constexpr std::size_t fewest_blocks = 8;
 constexpr std::size_t fewest_blocks_of_part = 2;
@@ -161,6 +162,8 @@ public:
         if (!closed && arrival_.kind != Arrival::Kind::rate)
             return missing(std::string(name_in(arrival_kinds, arrival_.kind)) + " has no steady state");
         leave_out_start_and_end(closed);
+        if (requests_.empty() || requests_.back()->done - requests_.front()->sent < shortest_seconds)
+            return missing("less than " + short_number_text(shortest_seconds) + " s between the start and the end of the run");
         std::vector<Series> all;
         if (Series times = per_token(); 2 * times.seconds.size() >= requests_.size()) all.push_back(std::move(times));
         if (closed || all.empty()) all.push_back(latencies());
