@@ -138,7 +138,8 @@ private:
         int now;
     };
     [[nodiscard]] double until(double at) const {
-        auto after = std::upper_bound(points_.begin(), points_.end(), at, [](double value, const Point& point) { return value < point.at; });
+        auto after =
+            std::upper_bound(points_.begin(), points_.end(), at, [](double value, const Point& point) { return value < point.at; });
         if (after == points_.begin()) return 0;
         --after;
         return after->together + after->now * (at - after->at);
@@ -263,12 +264,11 @@ private:
         const std::string share =
             "the first " + percent_text(static_cast<double>(best.at * size) / static_cast<double>(series.seconds.size()), 0);
         return Finding{"steady", std::string("mean ") + series.name + " of " + share + " = " + milliseconds(first),
-                               "of the rest = " + milliseconds(rest),
-                               "not steady: " + share + " of the run was " + significant_text(std::max(first / rest, rest / first), 3) +
-                                   " times " + (was_cold ? "slower" : "faster") +
-                                   " than the rest, so the run's figures are a mixture of two states; " +
-                                   (was_cold ? "the engine was still cold: measure once more, or warm it up longer"
-                                             : "the engine or its machine became slower: find the cause, and measure once more")};
+                       "of the rest = " + milliseconds(rest),
+                       "not steady: " + share + " of the run was " + significant_text(std::max(first / rest, rest / first), 3) + " times " +
+                           (was_cold ? "slower" : "faster") + " than the rest, so the run's figures are a mixture of two states; " +
+                           (was_cold ? "the engine was still cold: measure once more, or warm it up longer"
+                                     : "the engine or its machine became slower: find the cause, and measure once more")};
     }
 
     const Arrival& arrival_;

@@ -11,9 +11,9 @@
 namespace servetune {
 namespace {
 
-constexpr double no_faster = 1.05;           ///< than the best round before: rounds of a steady server differ by so much
-constexpr std::size_t fewest_of_round = 4;   ///< requests: one alone has no rate
-constexpr std::size_t rounds_of_a_burst = 4; ///< that all its requests would make
+constexpr double no_faster = 1.05;            ///< than the best round before: rounds of a steady server differ by so much
+constexpr std::size_t fewest_of_round = 4;    ///< requests: one alone has no rate
+constexpr std::size_t rounds_of_a_burst = 4;  ///< that all its requests would make
 
 class Rounds {
 public:

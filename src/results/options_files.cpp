@@ -30,9 +30,8 @@ std::string with_dashes(std::string_view name) {
 }
 
 bool says(const Words& words, const std::string& flag) {
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-        return with_dashes(word.substr(0, word.find('='))) == with_dashes(flag);
-    });
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return with_dashes(word.substr(0, word.find('='))) == with_dashes(flag); });
 }
 
 /// The flags that say the same as a file of `name: value` lines; nothing where a line is anything else.
@@ -101,9 +100,9 @@ void take_options_file(ServingCommand& command, const std::map<std::string, std:
         const auto flags = found == files.end() ? std::nullopt : as_flags(found->second, words);
         if (!flags) {
             command = {"", "",
-                       found == files.end() ? "its settings are in the file " + value + ", which is not beside it: " + cut_to(command.text, 120)
-                                            : "its settings are in the file " + value + ", which says more than flags can: " +
-                                                  cut_to(command.text, 120)};
+                       found == files.end()
+                           ? "its settings are in the file " + value + ", which is not beside it: " + cut_to(command.text, 120)
+                           : "its settings are in the file " + value + ", which says more than flags can: " + cut_to(command.text, 120)};
             return;
         }
         Words all(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(joined ? i : i - 1));

@@ -286,7 +286,7 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05")});
     const TemporaryFolder folder;
     ChildProcess process({SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet", "--workload", "random:8x2000", "--requests", "20",
-                          "--concurrency", "4", "--token-ids"},
+                          "--concurrency", "4", "--token-ids", "--warmup", "0"},
                          folder.path());
     while (server.totals().in_flight < 4) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     process.signal(SIGINT);
@@ -348,8 +348,8 @@ TEST_CASE("bench: a server that was cold for half of the run is not believed, on
 TEST_CASE("bench: a rate that is not reached is suspect, where requests wait in the client too") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.005")});
     const TemporaryFolder folder;
-    const BenchRun ended = bench(server, folder,
-                                 {"--workload", "random:30x32", "--requests", "80", "--rate", "60", "--concurrency", "4", "--json"});
+    const BenchRun ended =
+        bench(server, folder, {"--workload", "random:30x32", "--requests", "80", "--rate", "60", "--concurrency", "4", "--json"});
     INFO(ended.err);
     const Json result = Json::parse(ended.out);
     CHECK(result.at("servetune").at("verdict") == "suspect");

@@ -182,11 +182,12 @@ TEST_CASE("documents: flags that two engines of a study share are taken for neit
 TEST_CASE("documents: the only command above a block says how many requests were sent, however many came back") {
     for (const int successes : {1, 249, 330, 490}) {
         INFO(successes);
-        const auto results = read_published("# R\n\n```\nvllm serve acme/m-8B\n```\n\n```\nvllm bench serve --model acme/m-8B "
-                                            "--dataset-name random --num-prompts 500 --max-concurrency 2\n```\n\n```\n"
-                                            "============ Serving Benchmark Result ============\nSuccessful requests: " +
-                                                std::to_string(successes) + "\nBenchmark duration (s): 60.00\n```\n",
-                                            shipped_catalogue.engines());
+        const auto results = read_published(
+            "# R\n\n```\nvllm serve acme/m-8B\n```\n\n```\nvllm bench serve --model acme/m-8B "
+            "--dataset-name random --num-prompts 500 --max-concurrency 2\n```\n\n```\n"
+            "============ Serving Benchmark Result ============\nSuccessful requests: " +
+                std::to_string(successes) + "\nBenchmark duration (s): 60.00\n```\n",
+            shipped_catalogue.engines());
         REQUIRE(results.size() == 1);
         CHECK(results[0].planned_requests == 500);
         AuditContext context;
@@ -212,11 +213,11 @@ TEST_CASE("documents: settings in a file are part of the command, or the command
           "vllm serve org/M-8B --max_num_seqs 8 --enable-chunked-prefill");
     CHECK(above("tee cfg.yaml << 'END'\nmax-num-seqs: 64\nEND\nvllm serve org/M-8B --config cfg.yaml").arguments ==
           "vllm serve org/M-8B --max-num-seqs 64");
-    for (const std::string fence : {"vllm serve org/M-8B --config cfg.yaml",
-                                    "cat > other.yaml <<EOF\nmax-num-seqs: 64\nEOF\nvllm serve org/M-8B --config cfg.yaml",
-                                    "python3 -m sglang.launch_server --model-path org/M-8B --config cfg.yml",
-                                    "cat > extra.yml <<EOF\nkv_cache_config:\n  dtype: fp8\nEOF\n"
-                                    "trtllm-serve org/M-8B --extra_llm_api_options extra.yml"}) {
+    for (const std::string fence :
+         {"vllm serve org/M-8B --config cfg.yaml", "cat > other.yaml <<EOF\nmax-num-seqs: 64\nEOF\nvllm serve org/M-8B --config cfg.yaml",
+          "python3 -m sglang.launch_server --model-path org/M-8B --config cfg.yml",
+          "cat > extra.yml <<EOF\nkv_cache_config:\n  dtype: fp8\nEOF\n"
+          "trtllm-serve org/M-8B --extra_llm_api_options extra.yml"}) {
         INFO(fence);
         const PublishedResult result = above(fence);
         CHECK(result.arguments.empty());

@@ -105,7 +105,8 @@ TEST_CASE("steadiness: most runs with a slow first half are found, hardly a stea
 
 TEST_CASE("steadiness: what cannot be compared is said", "[steadiness]") {
     const MadeUpEngine engine;
-    for (const MadeUpLoad& load : {MadeUpLoad{places(8), 20}, MadeUpLoad{places(8), 8}, MadeUpLoad{Arrival{}, 100}, MadeUpLoad{places(1), 0}}) {
+    for (const MadeUpLoad& load :
+         {MadeUpLoad{places(8), 20}, MadeUpLoad{places(8), 8}, MadeUpLoad{Arrival{}, 100}, MadeUpLoad{places(1), 0}}) {
         const Steadiness found = steadiness_of(made_up_run(engine, load, 1), load.arrival);
         CHECK_FALSE(found.finding);
         REQUIRE(found.not_checked);
@@ -120,8 +121,8 @@ TEST_CASE("steadiness: at most one steady run in a hundred is called unsteady", 
         const double alarms = share_found(situation, 0, 1, 1000);
         const double half = share_found(situation, 0.5, 1.6, 100);
         const double little = share_found(situation, 0.5, 1.2, 100);
-        WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times " << half * 100 << " %, 1.2 times "
-                            << little * 100 << " %");
+        WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times " << half * 100 << " %, 1.2 times " << little * 100
+                            << " %");
         CHECK(alarms <= 0.02);
         all += alarms / static_cast<double>(situations().size());
     }
