@@ -20,7 +20,9 @@ public:
     Rounds(LoadTest& test, std::size_t least, const std::stop_token& stop)
         : test_(test), least_(least * (1 + test.endpoint.replicas.size())), stop_(stop) {
         agree();
-        most_ = std::max(least_, plan_requests(test_.workload, options_of(0)).requests.size());
+        const auto& requests = test_.workload.requests;
+        most_ =
+            std::max(least_, requests ? static_cast<std::size_t>(*requests) : plan_requests(test_.workload, options_of(0)).requests.size());
     }
 
     WarmUp result() {

@@ -29,7 +29,7 @@ std::string with_dashes(std::string_view name) {
     return result;
 }
 
-bool says(const Words& words, const std::string& flag) {
+bool gives_flag(const Words& words, const std::string& flag) {
     return std::any_of(words.begin(), words.end(),
                        [&](const std::string& word) { return with_dashes(word.substr(0, word.find('='))) == with_dashes(flag); });
 }
@@ -49,7 +49,7 @@ std::optional<Words> as_flags(std::string_view yaml, const Words& command) {
         const std::string flag = "--" + std::string(line.substr(0, colon));
         const std::string value = unquoted(line.substr(line.find_first_not_of(' ', colon + 1)));
         if (value == "false" || value.find_first_of("[{&*|>") == 0) return std::nullopt;
-        if (says(command, flag)) continue;  // the command line wins
+        if (gives_flag(command, flag)) continue;  // the command line wins
         result.push_back(flag);
         if (value != "true") result.push_back(value);
     }
