@@ -124,8 +124,8 @@ std::optional<double> warmed_up(LoadTest& test, std::size_t least, LoadProgressL
 }
 
 /// How many requests take `seconds`: by the rate, or with so many in flight by how fast a first run of some was.
-std::optional<std::size_t> requests_for(double seconds, LoadTest& test, const std::optional<std::size_t>& warmup,
-                                        LoadProgressLine& line, const std::stop_token& stop) {
+std::optional<std::size_t> requests_for(double seconds, LoadTest& test, const std::optional<std::size_t>& warmup, LoadProgressLine& line,
+                                        const std::stop_token& stop) {
     const Arrival& arrival = test.workload.arrival;
     if (arrival.kind == Arrival::Kind::rate) {
         if (warmup != std::size_t{0} && !warmed_up(test, warmup.value_or(0), line, stop)) return std::nullopt;

@@ -184,7 +184,8 @@ void ServerMeasurement::phase(const std::string& what) const {
     }
 }
 
-/// What the server accepts and how it counts. A server that served and now gives no answer to be counted has failed, not this machine.
+/// What the server accepts and how it counts. A server that served and now gives no answer to be counted has failed,
+/// not this machine.
 std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& watch, std::optional<Calibration>& known) {
     const bool ignore_eos = std::any_of(workloads_.begin(), workloads_.end(), [](const Workload& workload) { return workload.ignore_eos; });
     Endpoint endpoint = server.endpoint();

@@ -76,7 +76,7 @@ private:
     std::size_t run_ = 0;  ///< of this attempt
     Clock::time_point deadline_;
     std::vector<Workload> workloads_;
-    Handshake handshake_{};  ///< of the warm-up
+    Handshake handshake_{};                                  ///< of the warm-up
     std::size_t least_warm_up_ = options_.warm_up_requests;  ///< before the workload that comes next
     double warm_up_seconds_ = 0;
     Metrics costs_{};

@@ -14,9 +14,7 @@ namespace {
 
 using namespace audit_tolerances;
 
-std::string seconds_shown(double seconds) {
-    return seconds < 1 ? figure_shown(seconds * 1e3) + " ms" : figure_shown(seconds) + " s";
-}
+std::string seconds_shown(double seconds) { return seconds < 1 ? figure_shown(seconds * 1e3) + " ms" : figure_shown(seconds) + " s"; }
 
 class Behind {
 public:
@@ -60,7 +58,7 @@ private:
     /// How long the run went on after the last arrival. An honest one ends about one answer later.
     void served_late() {
         if (!(rate_ > 0) || !(n_ > 0)) return;
-        const double seconds = r_.duration_seconds.value_or(0) > 0             ? *r_.duration_seconds
+        const double seconds = r_.duration_seconds.value_or(0) > 0      ? *r_.duration_seconds
                                : r_.requests_per_second.value_or(0) > 0 ? r_.successful_requests.value_or(0) / *r_.requests_per_second
                                                                         : 0;
         const double arriving = n_ / rate_;
@@ -73,8 +71,8 @@ private:
         if (first_ && *first_ + wait() < behind * queue_least) return;
         const double waited = first_.value_or(0) + wait();
         find("rate", "served: " + figure_shown(n_ / seconds) + " requests/s", "offered: " + figure_shown(rate_) + " requests/s",
-             "the rate was not reached: the last answer came " + seconds_shown(behind) + " after the last arrival was due, and an answer takes " +
-                 seconds_shown(*answer) + "; " +
+             "the rate was not reached: the last answer came " + seconds_shown(behind) +
+                 " after the last arrival was due, and an answer takes " + seconds_shown(*answer) + "; " +
                  (first_ ? "the mean wait for a first token, " + seconds_shown(waited) + ", is" : std::string("waits are")) +
                  " the queue of a run of this length, and longer with more requests");
     }
@@ -106,8 +104,8 @@ bool has_two(const TimeSummary& times) {
 Validity falling_behind(const BenchmarkResult& result, const AuditContext& context) { return Behind(result, context).found(); }
 
 bool nothing_checked(const BenchmarkResult& result, const std::vector<NotChecked>& skipped) {
-    for (const char* id : {"window", "decomposition", "hidden_decode", "chunks", "little", "peak", "complete", "load_bound", "client",
-                           "server", "physics"})
+    for (const char* id :
+         {"window", "decomposition", "hidden_decode", "chunks", "little", "peak", "complete", "load_bound", "client", "server", "physics"})
         if (std::none_of(skipped.begin(), skipped.end(), [&](const NotChecked& one) { return one.id == id; })) return false;
     for (const TimeSummary* times :
          {&result.time_to_first_token, &result.time_per_output_token, &result.inter_token_latency, &result.latency})

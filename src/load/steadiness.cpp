@@ -20,6 +20,7 @@ namespace servetune {
 namespace {
 
 constexpr double least_shift = 0.05;     ///< of the run's mean by the part that differs
+constexpr double shortest_seconds = 2;   ///< in less, one pause of the machine is a change
 constexpr std::size_t most_blocks = 20;  ///< as batches of throughputs are
 constexpr std::size_t fewest_blocks = 8;
 constexpr std::size_t fewest_blocks_of_part = 2;
@@ -41,15 +42,15 @@ double critical(std::size_t blocks, bool rounds) {
     return (rounds ? of_rounds : of_others)[std::min(blocks, most_blocks) - fewest_blocks];
 }
 
-double mean_of(std::span<const double> values) {
+double average_of(std::span<const double> values) {
     return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
 /// What is left of `values` once a straight line over `by` explains what it can.
 std::vector<double> without_line(std::vector<double> values, const std::vector<double>& by) {
     if (by.empty()) return values;
-    const double mean = mean_of(by);
-    const double height = mean_of(values);
+    const double mean = average_of(by);
+    const double height = average_of(values);
     double both = 0;
     double squares = 0;
     for (std::size_t i = 0; i < by.size(); ++i) {
@@ -66,17 +67,17 @@ std::vector<double> blocks_of(const std::vector<double>& values, std::size_t cou
     std::vector<double> blocks;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t end = i + 1 == count ? values.size() : (i + 1) * size;
-        blocks.push_back(mean_of(std::span(values).subspan(i * size, end - i * size)));
+        blocks.push_back(average_of(std::span(values).subspan(i * size, end - i * size)));
     }
     return blocks;
 }
 
 /// Means of the values before an index, and from another one on.
 std::pair<double, double> means(const std::vector<double>& values, std::size_t until, std::size_t from) {
-    return {mean_of(std::span(values).first(until)), mean_of(std::span(values).subspan(from))};
+    return {average_of(std::span(values).first(until)), average_of(std::span(values).subspan(from))};
 }
 
-std::string milliseconds(double seconds) { return figure_shown(seconds * 1e3) + " ms"; }
+std::string in_milliseconds_shown(double seconds) { return figure_shown(seconds * 1e3) + " ms"; }
 
 /// Two parts of a row of blocks, without the block between them, in which the change may lie.
 struct Split {
@@ -89,8 +90,8 @@ struct Split {
 /// is taken out.
 Split split_at(std::size_t at, std::vector<double> blocks, std::vector<double> beside) {
     const auto centered = [at](std::vector<double>& values) {
-        const double first = mean_of(std::span(values).first(at));
-        const double second = mean_of(std::span(values).subspan(at + 1));
+        const double first = average_of(std::span(values).first(at));
+        const double second = average_of(std::span(values).subspan(at + 1));
         for (std::size_t i = 0; i < values.size(); ++i) values[i] = i == at ? 0 : values[i] - (i < at ? first : second);
         return first - second;
     };
@@ -137,7 +138,8 @@ private:
         int now;
     };
     [[nodiscard]] double until(double at) const {
-        auto after = std::upper_bound(points_.begin(), points_.end(), at, [](double value, const Point& point) { return value < point.at; });
+        auto after =
+            std::upper_bound(points_.begin(), points_.end(), at, [](double value, const Point& point) { return value < point.at; });
         if (after == points_.begin()) return 0;
         --after;
         return after->together + after->now * (at - after->at);
@@ -161,6 +163,8 @@ public:
         if (!closed && arrival_.kind != Arrival::Kind::rate)
             return missing(std::string(name_in(arrival_kinds, arrival_.kind)) + " has no steady state");
         leave_out_start_and_end(closed);
+        if (requests_.empty() || requests_.back()->done - requests_.front()->sent < shortest_seconds)
+            return missing("less than " + short_number_text(shortest_seconds) + " s between the start and the end of the run");
         std::vector<Series> all;
         if (Series times = per_token(); 2 * times.seconds.size() >= requests_.size()) all.push_back(std::move(times));
         if (closed || all.empty()) all.push_back(latencies());
@@ -259,13 +263,12 @@ private:
         const bool was_cold = best.difference > 0;
         const std::string share =
             "the first " + percent_text(static_cast<double>(best.at * size) / static_cast<double>(series.seconds.size()), 0);
-        return Finding{"steady", std::string("mean ") + series.name + " of " + share + " = " + milliseconds(first),
-                               "of the rest = " + milliseconds(rest),
-                               "not steady: " + share + " of the run was " + significant_text(std::max(first / rest, rest / first), 3) +
-                                   " times " + (was_cold ? "slower" : "faster") +
-                                   " than the rest, so the run's figures are a mixture of two states; " +
-                                   (was_cold ? "the engine was still cold: measure once more, or warm it up longer"
-                                             : "the engine or its machine became slower: find the cause, and measure once more")};
+        return Finding{"steady", std::string("mean ") + series.name + " of " + share + " = " + in_milliseconds_shown(first),
+                       "of the rest = " + in_milliseconds_shown(rest),
+                       "not steady: " + share + " of the run was " + significant_text(std::max(first / rest, rest / first), 3) + " times " +
+                           (was_cold ? "slower" : "faster") + " than the rest, so the run's figures are a mixture of two states; " +
+                           (was_cold ? "the engine was still cold: measure once more, or warm it up longer"
+                                     : "the engine or its machine became slower: find the cause, and measure once more")};
     }
 
     const Arrival& arrival_;

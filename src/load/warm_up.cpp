@@ -11,16 +11,18 @@
 namespace servetune {
 namespace {
 
-constexpr double no_faster = 1.05;           ///< than the best round before: rounds of a steady server differ by so much
-constexpr std::size_t fewest_of_round = 4;   ///< requests: one alone has no rate
-constexpr std::size_t rounds_of_a_burst = 4; ///< that all its requests would make
+constexpr double no_faster = 1.05;            ///< than the best round before: rounds of a steady server differ by so much
+constexpr std::size_t fewest_of_round = 4;    ///< requests: one alone has no rate
+constexpr std::size_t rounds_of_a_burst = 4;  ///< that all its requests would make
 
 class Rounds {
 public:
     Rounds(LoadTest& test, std::size_t least, const std::stop_token& stop)
         : test_(test), least_(least * (1 + test.endpoint.replicas.size())), stop_(stop) {
         agree();
-        most_ = std::max(least_, plan_requests(test_.workload, options_of(0)).requests.size());
+        const auto& requests = test_.workload.requests;
+        most_ =
+            std::max(least_, requests ? static_cast<std::size_t>(*requests) : plan_requests(test_.workload, options_of(0)).requests.size());
     }
 
     WarmUp result() {

@@ -511,9 +511,10 @@ private:
             line("- The audit finds {} suspect and {} unsound measurement{} (audit: {}).", suspect, unsound, unsound == 1 ? "" : "s",
                  file_.audit);
         if (unchecked > 0)
-            line("- {} measurement{} could not be checked: no figures that could be held against each other, such as a duration, tokens and "
-                 "mean latencies.",
-                 unchecked, unchecked == 1 ? "" : "s");
+            line(
+                "- {} measurement{} could not be checked: no figures that could be held against each other, such as a duration, tokens and "
+                "mean latencies.",
+                unchecked, unchecked == 1 ? "" : "s");
         given_up();
         const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
         if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");

@@ -29,10 +29,9 @@ std::string with_dashes(std::string_view name) {
     return result;
 }
 
-bool says(const Words& words, const std::string& flag) {
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-        return with_dashes(word.substr(0, word.find('='))) == with_dashes(flag);
-    });
+bool gives_flag(const Words& words, const std::string& flag) {
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return with_dashes(word.substr(0, word.find('='))) == with_dashes(flag); });
 }
 
 /// The flags that say the same as a file of `name: value` lines; nothing where a line is anything else.
@@ -50,7 +49,7 @@ std::optional<Words> as_flags(std::string_view yaml, const Words& command) {
         const std::string flag = "--" + std::string(line.substr(0, colon));
         const std::string value = unquoted(line.substr(line.find_first_not_of(' ', colon + 1)));
         if (value == "false" || value.find_first_of("[{&*|>") == 0) return std::nullopt;
-        if (says(command, flag)) continue;  // the command line wins
+        if (gives_flag(command, flag)) continue;  // the command line wins
         result.push_back(flag);
         if (value != "true") result.push_back(value);
     }
@@ -101,9 +100,9 @@ void take_options_file(ServingCommand& command, const std::map<std::string, std:
         const auto flags = found == files.end() ? std::nullopt : as_flags(found->second, words);
         if (!flags) {
             command = {"", "",
-                       found == files.end() ? "its settings are in the file " + value + ", which is not beside it: " + cut_to(command.text, 120)
-                                            : "its settings are in the file " + value + ", which says more than flags can: " +
-                                                  cut_to(command.text, 120)};
+                       found == files.end()
+                           ? "its settings are in the file " + value + ", which is not beside it: " + cut_to(command.text, 120)
+                           : "its settings are in the file " + value + ", which says more than flags can: " + cut_to(command.text, 120)};
             return;
         }
         Words all(words.begin(), words.begin() + static_cast<std::ptrdiff_t>(joined ? i : i - 1));

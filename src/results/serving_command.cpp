@@ -2,9 +2,9 @@
 #include "serving_command.hpp"
 
 #include "../base/text.hpp"
+#include "options_files.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
-#include "options_files.hpp"
 #include "shell_branches.hpp"
 #include "shell_programs.hpp"
 #include "shell_text.hpp"

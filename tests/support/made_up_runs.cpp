@@ -72,9 +72,9 @@ LoadRun made_up_run(const MadeUpEngine& engine, const MadeUpLoad& load, std::uin
             waiting.pop_front();
         }
         drift = engine.noise_stays * drift + std::sqrt(1 - engine.noise_stays * engine.noise_stays) * normal(random);
-        const double seconds = (engine.step_seconds + engine.seconds_per_request * static_cast<double>(decoding) +
-                                engine.seconds_per_prompt_token * prompts) *
-                               std::exp(engine.noise * drift);
+        const double seconds =
+            (engine.step_seconds + engine.seconds_per_request * static_cast<double>(decoding) + engine.seconds_per_prompt_token * prompts) *
+            std::exp(engine.noise * drift);
         now += seconds * (ended < slow ? engine.slow_times : 1);
         std::size_t kept = 0;
         std::size_t free = 0;

@@ -52,7 +52,7 @@ std::vector<Situation> situations() {
     };
 }
 
-double share_found(const Situation& situation, double slow_share, double slow_times, std::size_t runs) {
+double share_unsteady(const Situation& situation, double slow_share, double slow_times, std::size_t runs) {
     MadeUpEngine engine = situation.engine;
     engine.slow_share = slow_share;
     engine.slow_times = slow_times;
@@ -93,19 +93,20 @@ TEST_CASE("steadiness: a first half that is 1.6 times slower is found, with both
 TEST_CASE("steadiness: most runs with a slow first half are found, hardly a steady one", "[steadiness]") {
     double alarms = 0;
     for (const Situation& situation : situations()) {
-        const double share = share_found(situation, 0, 1, 10);
+        const double share = share_unsteady(situation, 0, 1, 10);
         alarms += share / static_cast<double>(situations().size());
     }
     CHECK(alarms <= 0.02);  // of 160 runs at most three
-    CHECK(share_found(situation_called("8 in flight, natural lengths"), 0.5, 1.6, 20) >= 0.95);
-    CHECK(share_found(situation_called("32 in flight, lengths +- 20 %"), 0.5, 1.6, 20) >= 0.95);
-    CHECK(share_found(situation_called("4 a second"), 0.5, 1.6, 20) >= 0.9);
-    CHECK(share_found(situation_called("8 in flight, natural lengths"), 0.5, 1.2, 20) >= 0.8);
+    CHECK(share_unsteady(situation_called("8 in flight, natural lengths"), 0.5, 1.6, 20) >= 0.95);
+    CHECK(share_unsteady(situation_called("32 in flight, lengths +- 20 %"), 0.5, 1.6, 20) >= 0.95);
+    CHECK(share_unsteady(situation_called("4 a second"), 0.5, 1.6, 20) >= 0.9);
+    CHECK(share_unsteady(situation_called("8 in flight, natural lengths"), 0.5, 1.2, 20) >= 0.8);
 }
 
 TEST_CASE("steadiness: what cannot be compared is said", "[steadiness]") {
     const MadeUpEngine engine;
-    for (const MadeUpLoad& load : {MadeUpLoad{places(8), 20}, MadeUpLoad{places(8), 8}, MadeUpLoad{Arrival{}, 100}, MadeUpLoad{places(1), 0}}) {
+    for (const MadeUpLoad& load :
+         {MadeUpLoad{places(8), 20}, MadeUpLoad{places(8), 8}, MadeUpLoad{Arrival{}, 100}, MadeUpLoad{places(1), 0}}) {
         const Steadiness found = steadiness_of(made_up_run(engine, load, 1), load.arrival);
         CHECK_FALSE(found.finding);
         REQUIRE(found.not_checked);
@@ -117,11 +118,11 @@ TEST_CASE("steadiness: what cannot be compared is said", "[steadiness]") {
 TEST_CASE("steadiness: at most one steady run in a hundred is called unsteady", "[.long][steadiness]") {
     double all = 0;
     for (const Situation& situation : situations()) {
-        const double alarms = share_found(situation, 0, 1, 1000);
-        const double half = share_found(situation, 0.5, 1.6, 100);
-        const double little = share_found(situation, 0.5, 1.2, 100);
-        WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times " << half * 100 << " %, 1.2 times "
-                            << little * 100 << " %");
+        const double alarms = share_unsteady(situation, 0, 1, 1000);
+        const double half = share_unsteady(situation, 0.5, 1.6, 100);
+        const double little = share_unsteady(situation, 0.5, 1.2, 100);
+        WARN(situation.name << ": false alarms " << alarms * 100 << " %, found 1.6 times " << half * 100 << " %, 1.2 times " << little * 100
+                            << " %");
         CHECK(alarms <= 0.02);
         all += alarms / static_cast<double>(situations().size());
     }

@@ -126,10 +126,8 @@ inline bool teaches(FailureKind kind) {
     return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
 }
 
-inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{{{Verdict::sound, "sound"},
-                                                                               {Verdict::unchecked, "unchecked"},
-                                                                               {Verdict::suspect, "suspect"},
-                                                                               {Verdict::unsound, "unsound"}}};
+inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
+    {{Verdict::sound, "sound"}, {Verdict::unchecked, "unchecked"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
 
 /// The name of an enumerator in one of the tables above, and back.
 template <class Enum, std::size_t n>
