@@ -123,29 +123,27 @@ std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
     if (told == 0) return {"Nothing has been measured yet.", ""};
     const Commonest failure = commonest_failure(view);
     const Commonest finding = commonest_finding(view);
-    std::string reason;
+    const std::string beginning = others ? "No measured configuration passes. " : "The default does not pass, and nothing else was tried. ";
     if (const auto& closest = view.recommendation.closest) {
-        reason = fmt::format("No measured configuration passes. Nearest is {}: it breaks ", setting_text(view, closest->configuration));
+        std::string reason = beginning + fmt::format("Nearest is {}: it breaks ", setting_text(view, closest->configuration));
         for (std::size_t i = 0; i < closest->broken.size(); ++i) reason += (i == 0 ? "" : ", ") + broken_text(closest->broken[i]);
         reason += '.';
         if (failure.all > 0) reason += fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure));
         return {std::move(reason), "It passes with " + loosened_text(*closest) +
                                        ". Loosen that far or widen the space, then run the study in a new folder."};
     }
-    const std::string only_default = others ? "" : "Only the default has been measured. ";
     if (failure.all == view.search.size() || (failure.all > 0 && finding.all == 0))
-        return {only_default + (failure.all == 1 ? "The only trial failed" : fmt::format("{} trials failed", failure.all)) + ", " +
-                    failures_text(failure) + ".",
+        return {beginning + fmt::format("{} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure)),
                 "Mend that first; the report has the lines of the logs."};
     if (finding.all > 0)
-        return {only_default +
+        return {beginning +
                     fmt::format("The audit refuses {}, {}.", counted_text(finding.all, "measurement"), finding_text(finding)) +
                     (failure.all > 0 ? fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure)) : ""),
                 "Remove the cause, then run the study again in a new folder."};
     const Standing* first = nullptr;
     for (const Standing& standing : view.standings.all())
         if (standing.told() && (first == nullptr || standing.configuration == view.recommendation.default_configuration)) first = &standing;
-    return {only_default + "No measured configuration passes" + (first->refused.empty() ? "." : ": " + first->refused + "."),
+    return {beginning + (first->refused.empty() ? "" : setting_text(view, first->configuration) + ": " + first->refused + "."),
             "See what failed or was refused, and why."};
 }
 

@@ -19,8 +19,9 @@ struct FigureScale {
 
     friend bool operator==(const FigureScale&, const FigureScale&) = default;
 
-    /// For figures that may be 0 or below. The unit is the size of the default's figure, or the median distance of the
-    /// others from it where that is larger: a gain of 1 % means 1 % of that.
+    /// For figures that may be 0 or below. The unit is the size of the default's figure, or ten times the median
+    /// distance of the others from it where that is larger: a gain of 1 % means 1 % of that. Figures then differ by some
+    /// ten per cent, as rates do, and exp is nearly straight over them.
     static FigureScale of_differences(double usual, const std::vector<double>& all) {
         std::vector<double> distances;
         for (const double value : all)
@@ -29,7 +30,7 @@ struct FigureScale {
         if (!distances.empty()) {
             const auto middle = distances.begin() + static_cast<std::ptrdiff_t>(distances.size() / 2);
             std::nth_element(distances.begin(), middle, distances.end());
-            result.unit = std::max(result.unit, *middle);
+            result.unit = std::max(result.unit, 10 * *middle);
         }
         if (!(result.unit > 0)) result.unit = 1;
         return result;
