@@ -175,7 +175,7 @@ TEST_CASE("a flag is passed as its version wants it") {
 }
 
 TEST_CASE("a draft model follows the method of speculation, in the command and in the rules") {
-    for (const auto& [name, method, with_draft, without_draft] : {std::tuple{"vllm", "speculative_method", "eagle3", "medusa"},
+    for (const auto& [name, method, with_draft, without_draft] : {std::tuple{"vllm", "speculative_method", "eagle3", "eagle"},
                                                                   {"sglang", "speculative_algorithm", "EAGLE3", "STANDALONE"},
                                                                   {"tensorrt-llm", "decoding_type", "Eagle", "DraftTarget"},
                                                                   {"llama.cpp", "spec_type", "draft-eagle3", "draft-simple"}}) {

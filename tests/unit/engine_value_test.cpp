@@ -91,7 +91,8 @@ TEST_CASE("values: what engines take beside what is searched can be said") {
           "vllm serve org/m --block-size=48");
     CHECK(has(refusal_of("vllm", "engine_versions: {vllm: \"0.17\"}\n" + blocks), "vllm does not take 48 for 'block_size'"));
     CHECK(has(refusal_of("vllm", "space: {block_size: 0}\n"), "vllm does not take 0 for 'block_size'"));
-    CHECK(searched_in(study_with("vllm", "preset: full\nothers: search\nspace: {max_num_seqs: 8}\n")).at("block_size").level_count() == 8);
+    const Composition everything({{shipped_catalogue.engine("vllm")}});
+    CHECK(SearchSpace(everything.parameters()).at("block_size").level_count() == 8);  // a search of all looks past them
     CHECK(command_in(study_with("llama.cpp", "space: {n_cpu_moe: 0}\n")) == "llama-server --model org/m --metrics");
     CHECK(command_in(study_with("llama.cpp", "space: {gpu_layers: auto}\n")) == "llama-server --model org/m --metrics");
     CHECK(command_in(study_with("llama.cpp", "space: {gpu_layers: all}\n")) == "llama-server --model org/m --metrics --n-gpu-layers 1024");

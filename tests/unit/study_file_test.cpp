@@ -147,9 +147,9 @@ TEST_CASE("bad input: conditions, circles, constraints") {
           "DIR/toy.yaml:9:5: 'constraints[0]': 'seq' is not a parameter of toy; known: seqs, mode, depth, tokens");
     CHECK(study_error("others: default",
                       "others: default\nconstraints: [{require: \"seqs > 8\"}, {require: \"seqs < 16\", because: \"no room\"}]") ==
-          "the space is empty: no configuration satisfies 'require seqs > 8' and 'require seqs < 16' (no room)");
+          "DIR/study.yaml: the space is empty: no configuration satisfies 'require seqs > 8' and 'require seqs < 16' (no room)");
     CHECK(study_error("others: default", "others: default\nconstraints: [{require: \"seqs > 8\"}]") ==
-          "the default configuration (seqs=8) is not feasible: require seqs > 8");
+          "DIR/study.yaml: the default configuration (seqs=8) is not feasible: require seqs > 8");
 }
 
 TEST_CASE("bad input: a key twice") {

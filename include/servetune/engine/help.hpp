@@ -14,7 +14,8 @@ namespace servetune {
 
 /// The flags that a help text lists, as argparse, click and llama.cpp write it: on lines that begin with one, all
 /// spellings up to the description (`--foo FOO, -f FOO`, `--on / --off`, `-fa,   --flash-attn [on|off|auto]`). Lines
-/// with one of `of_removed` (`Engine::help_of_removed`) are left out.
+/// with one of `of_removed` (`Engine::help_of_removed`) are left out. Of a pair `--enable-x, --disable-x` the older
+/// `--no-enable-x` is among them though no help lists it; of `--disable-x, --enable-x` it is `--no-disable-x`.
 std::set<std::string> flags_in_help(std::string_view text, const std::vector<std::string>& of_removed = {});
 
 /// What an engine is given to answer.
