@@ -52,21 +52,21 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 26> general_
     {"LD_LIBRARY_PATH", "ld.so(8); other libraries are loaded so"},
 }};
 
-std::string first_line(const fs::path& file) {
+std::string line_of_file(const fs::path& file) {
     std::ifstream stream(file);
     std::string line;
     std::getline(stream, line);
     return std::string(trimmed(line));
 }
 
-std::optional<double> number_in(const fs::path& file) {
-    const std::string text = first_line(file);
+std::optional<double> number_in_file(const fs::path& file) {
+    const std::string text = line_of_file(file);
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
-std::string rounded(double number) {
+std::string short_decimal(double number) {
     std::array<char, 32> text{};
     const auto end = std::to_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed, 2).ptr;
     std::string result(text.data(), end);
@@ -81,7 +81,7 @@ std::string governors(const fs::path& cpufreq) {
     std::error_code none;
     for (const auto& policy : fs::directory_iterator(cpufreq, none))
         if (policy.path().filename().string().starts_with("policy"))
-            if (std::string one = first_line(policy.path() / "scaling_governor"); !one.empty()) all.insert(std::move(one));
+            if (std::string one = line_of_file(policy.path() / "scaling_governor"); !one.empty()) all.insert(std::move(one));
     std::string result;
     for (const std::string& one : all) result += (result.empty() ? "" : ", ") + one;
     return result;
@@ -89,8 +89,8 @@ std::string governors(const fs::path& cpufreq) {
 
 /// `on` or `off`, as one of the two drivers tells; empty where none does.
 std::string boost_state(const fs::path& cpu) {
-    if (const std::string on = first_line(cpu / "cpufreq/boost"); !on.empty()) return on == "1" ? "on" : "off";
-    if (const std::string off = first_line(cpu / "intel_pstate/no_turbo"); !off.empty()) return off == "0" ? "on" : "off";
+    if (const std::string on = line_of_file(cpu / "cpufreq/boost"); !on.empty()) return on == "1" ? "on" : "off";
+    if (const std::string off = line_of_file(cpu / "intel_pstate/no_turbo"); !off.empty()) return off == "0" ? "on" : "off";
     return "";
 }
 
@@ -144,16 +144,17 @@ void add_limits(const fs::path& root, Environment& result) {
                                              return quota / period;
                                          })
                               : smallest(mounted / "cpu", group("cpu"), [](const fs::path& at) -> std::optional<double> {
-                                    const auto quota = number_in(at / "cpu.cfs_quota_us"), period = number_in(at / "cpu.cfs_period_us");
+                                    const auto quota = number_in_file(at / "cpu.cfs_quota_us"),
+                                               period = number_in_file(at / "cpu.cfs_period_us");
                                     return quota && period && *quota > 0 && *period > 0 ? std::optional(*quota / *period) : std::nullopt;
                                 });
     constexpr double no_limit = 1e18;  // of version 1: the largest number of pages, in bytes
     const auto bytes = smallest(unified ? mounted : mounted / "memory", group(unified ? "" : "memory"), [&](const fs::path& at) {
-        const auto limit = number_in(at / (unified ? "memory.max" : "memory.limit_in_bytes"));
+        const auto limit = number_in_file(at / (unified ? "memory.max" : "memory.limit_in_bytes"));
         return limit && *limit < no_limit ? limit : std::nullopt;
     });
-    if (cpus) result["cpu limit"] = rounded(*cpus) + " cores";
-    if (bytes) result["memory limit"] = rounded(*bytes / (1 << 20)) + " MiB";
+    if (cpus) result["cpu limit"] = short_decimal(*cpus) + " cores";
+    if (bytes) result["memory limit"] = short_decimal(*bytes / (1 << 20)) + " MiB";
 }
 
 void add_machine(const EnvironmentOptions& options, Environment& result) {
@@ -164,7 +165,7 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
     // The modules' own files, where nvidia-smi does not tell: also AMD's.
     std::string driver = options.driver;
     for (const char* module : {"nvidia", "amdgpu"})
-        if (driver.empty()) driver = first_line(options.root / "sys/module" / module / "version");
+        if (driver.empty()) driver = line_of_file(options.root / "sys/module" / module / "version");
     add("driver", driver);
     utsname system{};
     if (uname(&system) == 0) add("kernel", system.release);

@@ -18,7 +18,7 @@ std::vector<const Environment*> environments_of(const ReportView& view, const Co
 }
 
 /// What they say of one name, each once.
-std::string values_of(const std::vector<const Environment*>& environments, const std::string& name) {
+std::string values_in(const std::vector<const Environment*>& environments, const std::string& name) {
     std::set<std::string> values;
     for (const Environment* one : environments) {
         const auto found = one->find(name);
@@ -57,7 +57,7 @@ std::string environment_difference(const ReportView& view) {
             for (const auto& entry : *one) names.insert(entry.first);
     std::string text;
     for (const std::string& name : names) {
-        const std::string before = values_of(of_default, name), after = values_of(of_other, name);
+        const std::string before = values_in(of_default, name), after = values_in(of_other, name);
         if (before != after) text += (text.empty() ? "" : "; ") + name + ": " + before + " -> " + after;
     }
     return text.empty()

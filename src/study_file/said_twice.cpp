@@ -183,9 +183,10 @@ std::vector<std::pair<std::string, const Yaml*>> variables_in(const Yaml& option
         const std::string word = items[i].text();
         const bool has_next = i + 1 < items.size();
         std::string setting;
-        if ((word == "-e" || word == "--env") && has_next) setting = items[i + 1].text();
+        const bool short_form = word.size() > 1 && word[0] == '-' && word[1] == 'e';  // of --env
+        if (has_next && (word == "--env" || (short_form && word.size() == 2))) setting = items[i + 1].text();
         else if (word.starts_with("--env=")) setting = word.substr(6);
-        else if (word.starts_with("-e") && word.size() > 2) setting = word.substr(2);
+        else if (short_form) setting = word.substr(2);
         else if (word == "--env-file" || word.starts_with("--env-file=")) result.emplace_back("", &items[i]);
         if (!setting.empty()) result.emplace_back(setting.substr(0, setting.find('=')), &items[i]);
     }

@@ -38,7 +38,7 @@ struct FixedStudy {
     }
 };
 
-std::string refusal_of(const std::string& engine, const std::string& space, const std::string& arguments, const std::string& more = "") {
+std::string fixed_refusal(const std::string& engine, const std::string& space, const std::string& arguments, const std::string& more = "") {
     return FixedStudy{.engine = engine, .space = space, .arguments = arguments, .more = more}.refusal();
 }
 
@@ -58,19 +58,19 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
     for (const char* words :
          {"[-tp, \"2\"]", "[-tp=2]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]", "[--tensor-par=2]"}) {
         INFO(words);
-        CHECK(has(refusal_of("vllm", layouts, words, two), "this study searches tensor_parallel_size"));
+        CHECK(has(fixed_refusal("vllm", layouts, words, two), "this study searches tensor_parallel_size"));
     }
     for (const char* words : {"[--tp, \"2\"]", "[--tp-size=2]", "[--tensor-parallel-size, \"2\"]"}) {
         INFO(words);
-        CHECK(has(refusal_of("sglang", "{tp_size: [1, 2]}", words, two), "this study searches tp_size"));
+        CHECK(has(fixed_refusal("sglang", "{tp_size: [1, 2]}", words, two), "this study searches tp_size"));
     }
     const std::string llama = "{parallel: [1, 4], batch_size: [512, 2048]}";
-    CHECK(has(refusal_of("llama.cpp", llama, "[-np, \"2\"]"), "searches parallel"));
-    CHECK(has(refusal_of("llama.cpp", llama, "[-b, \"1024\"]"), "searches batch_size"));
-    CHECK(has(refusal_of("tensorrt-llm", "{max_batch_size: [64, 256]}", "[--max_batch_size, \"128\"]"), "searches max_batch_size"));
-    CHECK(has(refusal_of("tensorrt-llm", "{max_batch_size: [64, 256]}", "[--max-batch-size=128]"), "searches max_batch_size"));
+    CHECK(has(fixed_refusal("llama.cpp", llama, "[-np, \"2\"]"), "searches parallel"));
+    CHECK(has(fixed_refusal("llama.cpp", llama, "[-b, \"1024\"]"), "searches batch_size"));
+    CHECK(has(fixed_refusal("tensorrt-llm", "{max_batch_size: [64, 256]}", "[--max_batch_size, \"128\"]"), "searches max_batch_size"));
+    CHECK(has(fixed_refusal("tensorrt-llm", "{max_batch_size: [64, 256]}", "[--max-batch-size=128]"), "searches max_batch_size"));
     // All of them in one go.
-    const std::string both = refusal_of("llama.cpp", llama, "[-np, \"2\", -b, \"1024\"]");
+    const std::string both = fixed_refusal("llama.cpp", llama, "[-np, \"2\", -b, \"1024\"]");
     CHECK((has(both, "searches parallel") && has(both, "searches batch_size")));
     // With several engines each has its own words.
     const TemporaryFolder folder;
@@ -91,21 +91,21 @@ TEST_CASE("fixed beats searched: switches, their negations and parts of JSON fla
     for (const char* words :
          {"[--no-enable-prefix-caching]", "[--enable-prefix-caching]", "[--enable_prefix_caching]", "[--no_enable_prefix_caching]"}) {
         INFO(words);
-        CHECK(has(refusal_of("vllm", caching, words), "searches enable_prefix_caching"));
+        CHECK(has(fixed_refusal("vllm", caching, words), "searches enable_prefix_caching"));
     }
-    CHECK(has(refusal_of("vllm", "{enforce_eager: [true, false]}", "[--no-enforce-eager]"), "searches enforce_eager"));
+    CHECK(has(fixed_refusal("vllm", "{enforce_eager: [true, false]}", "[--no-enforce-eager]"), "searches enforce_eager"));
     const std::string graphs = "{cudagraph_mode: [NONE, PIECEWISE]}";
     for (const char* words :
          {"[--compilation-config, '{\"mode\": 3}']", "[--compilation-config.cudagraph_mode=FULL]", "[-cc.cudagraph_mode=FULL]",
           "['-cc={\"cudagraph_mode\": \"FULL\"}']", "[--compilation_config.cudagraph_mode, FULL]"}) {
         INFO(words);
-        CHECK(has(refusal_of("vllm", graphs, words), "searches cudagraph_mode"));
+        CHECK(has(fixed_refusal("vllm", graphs, words), "searches cudagraph_mode"));
     }
-    CHECK(refusal_of("vllm", graphs, "[--compilation-config.debug_dump_path=/tmp]").empty());  // the parser joins parts
+    CHECK(fixed_refusal("vllm", graphs, "[--compilation-config.debug_dump_path=/tmp]").empty());  // the parser joins parts
     const std::string guesses = "{speculative_method: [none, ngram], num_speculative_tokens: [2, 4]}";
     for (const char* words : {"[--speculative-config, '{\"method\": \"ngram\"}']", "[-sc, '{}']", "[--speculative-config.method=ngram]"}) {
         INFO(words);
-        CHECK(has(refusal_of("vllm", guesses, words), "this study searches"));
+        CHECK(has(fixed_refusal("vllm", guesses, words), "this study searches"));
     }
 }
 
@@ -117,16 +117,16 @@ TEST_CASE("fixed beats searched: what the launch itself passes, and files that m
         INFO(words);
         CHECK(has(FixedStudy{.arguments = words}.refusal(), "model"));
     }
-    CHECK(has(refusal_of("sglang", "{max_running_requests: [4, 8]}", "[--model, other/m]"), "which model is served"));
+    CHECK(has(fixed_refusal("sglang", "{max_running_requests: [4, 8]}", "[--model, other/m]"), "which model is served"));
     for (const char* words : {"[-m, other.gguf]", "[--hf-repo, a/b]", "[-hf, a/b]"}) {
         INFO(words);
-        CHECK(has(refusal_of("llama.cpp", "{parallel: [1, 4]}", words), "which model is served"));
+        CHECK(has(fixed_refusal("llama.cpp", "{parallel: [1, 4]}", words), "which model is served"));
     }
     CHECK(has(FixedStudy{.arguments = "[--config, prod.yml]"}.refusal(), "a file may set what this study searches (such as max_num_seqs)"));
-    CHECK(has(refusal_of("sglang", "{max_running_requests: [4, 8]}", "[--config=prod.yml]"), "a file may set"));
+    CHECK(has(fixed_refusal("sglang", "{max_running_requests: [4, 8]}", "[--config=prod.yml]"), "a file may set"));
     for (const char* words : {"[--extra_llm_api_options, prod.yml]", "[--config, prod.yml]"}) {
         INFO(words);
-        CHECK(has(refusal_of("tensorrt-llm", "{kv_cache_dtype: [engine, fp8]}", words), "a file may set"));
+        CHECK(has(fixed_refusal("tensorrt-llm", "{kv_cache_dtype: [engine, fp8]}", words), "a file may set"));
     }
     CHECK(has(FixedStudy{.arguments = "[--load-format, dummy]", .deploy = "weight_cache: on"}.refusal(), "with `weight_cache`"));
 }
@@ -172,7 +172,7 @@ TEST_CASE("fixed beats searched: arguments that fix what is not searched stay, a
     CHECK(
         has(FixedStudy{.space = fixed, .arguments = "[--max-num-seqs, \"8\"]"}.refusal(), "'space' fixes max_num_seqs to 16: say it once"));
     // A preset searches too.
-    CHECK(has(refusal_of("vllm", "{}", "[--max-num-batched-tokens, \"4096\"]", "preset: quick\n"),
+    CHECK(has(fixed_refusal("vllm", "{}", "[--max-num-batched-tokens, \"4096\"]", "preset: quick\n"),
               "this study searches max_num_batched_tokens"));
     // They count in rules, however they are spelled: two devices here, so data parallelism of two does not fit.
     for (const char* words : {"[-tp, \"2\"]", "[--tensor_parallel_size=2]", "[--tensor-parallel-size, \"2\"]"}) {
