@@ -64,7 +64,7 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
     } catch (const Error&) {
         plan.trial_seconds.reset();
         plan.source = file.chip().empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
-                                            : "the cost model does not know the model";
+                                          : "the cost model does not know the model";
     }
 }
 
@@ -244,8 +244,7 @@ std::vector<std::string> missing_here(const StudySetup& setup) {
 std::vector<std::string> facts_to_know(const StudyFile& file, const std::string& hardware) {
     std::vector<std::string> result;
     const Catalogue catalogue = file.catalogue();
-    const auto chip =
-        !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.chip(), catalogue.all_hardware());
+    const auto chip = !hardware.empty() ? std::optional(catalogue.hardware(hardware)) : hardware_in(file.chip(), catalogue.all_hardware());
     if (chip)
         if (std::string note = chip->note_of_unverified(); !note.empty()) result.push_back(std::move(note));
     if (const auto served = served_model(file.model, catalogue.all_models()))

@@ -6,9 +6,11 @@
 #include "plan.hpp"
 #include "screen.hpp"
 
+#include "servetune/base/error.hpp"
 #include "servetune/base/printable.hpp"
 #include "servetune/report/report.hpp"
 #include "servetune/study/recommendation.hpp"
+#include "servetune/study_file/expected_trial.hpp"
 
 #include <fmt/format.h>
 
@@ -36,10 +38,16 @@ double seconds_left(const Budget& budget, const Spent& spent, double now) {
     double left = std::min(budget.wall_clock_seconds - spent.run_seconds, budget.until - now);
     const double trials_left = static_cast<double>(spent.most.value_or(budget.trials)) - static_cast<double>(spent.searched);
     if (spent.told > 0) left = std::min(left, trials_left * spent.trials_seconds / static_cast<double>(spent.told * spent.at_once));
+    else if (spent.expected) left = std::min(left, trials_left * *spent.expected / static_cast<double>(spent.at_once));
     return std::max(left, 0.0);
 }
 
 Progress::Progress(const StudySetup& setup, const Budget& budget) : setup_(setup), budget_(budget), began_(steady_seconds()) {
+    try {
+        if (!std::holds_alternative<SimulateChoice>(setup.file.measuring))
+            expected_ = expected_trial_seconds(setup, setup.problem->space.default_configuration());
+    } catch (const Error&) {  // NOLINT(bugprone-empty-catch): the chip or the model is not known
+    }
     if (screen().terminal()) ticker_ = std::jthread([this](const std::stop_token& over) { tick(over); });
 }
 
@@ -57,6 +65,7 @@ std::string Progress::left() const {
     Spent spent = spent_;
     spent.run_seconds = steady_seconds() - began_;
     spent.at_once = at_once_;
+    spent.expected = expected_;
     const double seconds = seconds_left(budget_, spent, unix_seconds());
     if (!std::isfinite(seconds)) return "";
     const bool all_tried = spent.searched >= spent.most.value_or(budget_.trials);

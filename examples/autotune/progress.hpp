@@ -24,13 +24,14 @@ struct Spent {
     double trials_seconds = 0;          ///< of the told trials
     double run_seconds = 0;             ///< since this run began
     std::size_t at_once = 1;            ///< trials that run beside each other
+    std::optional<double> expected{};   ///< seconds of a trial by the cost model, for as long as none is told
     std::optional<std::size_t> most{};  ///< the search's trials at the latest (`most_trials`)
 };
 /// Of a history, without `run_seconds`.
 Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget, std::span<const servetune::Trial> history);
 
-/// How long a run may still take: what the trials that are left cost at the mean cost so far, or the time until the
-/// clock ends it, whichever is less; infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
+/// How long a run may still take: what the trials that are left cost at the mean cost so far, before the first at the
+/// expected one, or the time until the clock ends it, whichever is less; infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
 
 /// What a person sees of a running study on standard error: a line for each trial, and on a terminal two status lines
@@ -65,8 +66,9 @@ private:
     const servetune::StudySetup& setup_;
     servetune::Budget budget_;
     double began_;
-    std::mutex mutex_{};  ///< of what follows
-    Spent spent_{};       ///< without `run_seconds`
+    std::optional<double> expected_{};  ///< seconds of the default's trial, by the cost model
+    std::mutex mutex_{};                ///< of what follows
+    Spent spent_{};                     ///< without `run_seconds`
     std::string incumbent_;
     std::string interval_;
     struct Running {

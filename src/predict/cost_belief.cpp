@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
+#include <unordered_map>
 
 namespace servetune {
 
@@ -26,62 +28,133 @@ double memory_margin(const MemoryPlan& plan, double least_tokens) {
     return std::clamp(std::min(cache, plan.free_bytes) / tenth, -surely, surely);
 }
 
+/// What commands mean, read once: reading takes ten times as long as estimating, and is the same under all factors.
+class CostBelief::Plans {
+public:
+    Plans(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric, const std::vector<std::pair<std::string, double>>& weights)
+        : evaluator_(std::move(evaluator)), metric_(believed(std::move(metric))) {
+        for (const auto& [name, weight] : weights)
+            for (const SimulatedWorkload& workload : evaluator_->workloads())
+                if (workload.workload.name == name) loads_.push_back({workload.workload, TrafficMeans::of(workload.traffic), weight});
+    }
+
+    [[nodiscard]] const SimulateEvaluator& evaluator() const { return *evaluator_; }
+    [[nodiscard]] std::vector<std::string> workloads() const {
+        std::vector<std::string> names;
+        for (const Load& load : loads_) names.push_back(load.workload.name);
+        return names;
+    }
+
+    [[nodiscard]] PriorBelief belief(const Configuration& configuration, const SpeedFactors& factors) {
+        const std::shared_ptr<const Plan> plan = plan_of(configuration);
+        PriorBelief result{std::nullopt, plan->margin};
+        if (!plan->serves) return result;
+        ServingTarget target = *plan->target;
+        target.traits = scaled(std::move(target.traits), factors);
+        const CostModel cost(target, plan->settings);
+        double logs = 0;
+        double weights = 0;
+        for (const Load& load : loads_) {
+            const Arrival arrival = at_load_level(load.workload, configuration).arrival;
+            const auto value = quick_estimate(cost, load.means, arrival).metric(metric_);
+            if (!value || !(*value > 0) || !std::isfinite(*value)) return result;
+            logs += load.weight * std::log(*value);
+            weights += load.weight;
+        }
+        if (weights > 0) result.log_value = logs / weights;
+        return result;
+    }
+
+private:
+    struct Load {
+        Workload workload;
+        TrafficMeans means;
+        double weight = 1;
+    };
+    struct Plan {
+        std::optional<double> margin{};
+        bool serves = false;
+        std::shared_ptr<const ServingTarget> target{};  ///< without the lines of its logs
+        ServingSettings settings{};
+    };
+
+    [[nodiscard]] std::shared_ptr<const Plan> plan_of(const Configuration& configuration) {
+        const std::uint64_t key = configuration.fingerprint().bits;
+        {
+            const std::lock_guard lock(guard_);
+            if (const auto known = plans_.find(key); known != plans_.end()) return known->second;
+        }
+        auto plan = std::make_shared<const Plan>(read(configuration));
+        constexpr std::size_t most = 100'000;  // some 400 bytes each
+        const std::lock_guard lock(guard_);
+        if (plans_.size() < most) plans_.emplace(key, plan);
+        return plan;
+    }
+
+    [[nodiscard]] Plan read(const Configuration& configuration) {
+        const SimulateEvaluator::Started started = evaluator_->started(configuration);
+        const bool refused = started.start.end != StartResult::End::serves;
+        if (started.failure && !refused && started.failure->kind == FailureKind::unsupported) return {};  // a figure that is not known
+        if (!started.cost) return {-surely};
+        const CostModel& cost = *started.cost;
+        double longest = 0;  // a cache without room for one request serves none
+        for (const Load& load : loads_) longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
+        if (cost.target().traits.checks_context) longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
+        double margin = memory_margin(cost.memory(), longest);
+        if (!started.serving.unknown.empty()) margin /= 2;
+        if (started.failure && margin >= 0) margin = -surely;  // it is not memory that it fails for
+        if (started.failure || cost.memory().cache_tokens == 0) return {margin};
+        return {margin, true, shared(cost.target()), cost.settings()};
+    }
+
+    /// Most configurations have the same target.
+    [[nodiscard]] std::shared_ptr<const ServingTarget> shared(const ServingTarget& target) {
+        const std::lock_guard lock(guard_);
+        std::shared_ptr<const ServingTarget>& kept = targets_[target.traits.engine + " " + target.model.name];
+        if (kept && kept->model.weights.size() == target.model.weights.size()) return kept;  // 32-bit weights are one entry more
+        ServingTarget lean = target;
+        lean.traits.log.clear();
+        lean.traits.defects.clear();
+        return kept = std::make_shared<const ServingTarget>(std::move(lean));
+    }
+
+    std::unique_ptr<SimulateEvaluator> evaluator_;
+    std::string metric_;
+    std::vector<Load> loads_{};
+    std::mutex guard_{};  ///< of what follows
+    std::unordered_map<std::uint64_t, std::shared_ptr<const Plan>> plans_{};
+    std::map<std::string, std::shared_ptr<const ServingTarget>> targets_{};
+};
+
 CostBelief::CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
                        const std::vector<std::pair<std::string, double>>& weights)
-    : evaluator_(std::move(evaluator)), metric_(believed(std::move(metric))) {
-    for (const auto& [name, weight] : weights)
-        for (const SimulatedWorkload& workload : evaluator_->workloads())
-            if (workload.workload.name == name) loads_.push_back({workload.workload, TrafficMeans::of(workload.traffic), weight});
+    : plans_(std::make_shared<Plans>(std::move(evaluator), std::move(metric), weights)) {}
+
+CostBelief::CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors, std::size_t configurations)
+    : plans_(std::move(plans)), factors_(factors), fitted_configurations_(configurations) {}
+
+CostBelief::~CostBelief() = default;
+
+std::string CostBelief::name() const {
+    if (fitted_configurations_ == 0) return "the cost model";
+    return "the cost model fitted to " + std::to_string(fitted_configurations_) +
+           (fitted_configurations_ == 1 ? " configuration (" : " configurations (") + factors_.text() + ")";
 }
 
-std::string CostBelief::name() const { return "the cost model" + fitted_text_; }
+PriorBelief CostBelief::belief(const Configuration& configuration) const { return plans_->belief(configuration, factors_); }
 
 std::shared_ptr<const PriorMean> CostBelief::fitted_to(std::span<const Trial> history, const Decision& decision) const {
-    if (!fitted_text_.empty()) return nullptr;
-    std::vector<std::string> names;
-    std::vector<std::pair<std::string, double>> weights;
-    for (const Load& load : loads_) {
-        names.push_back(load.workload.name);
-        weights.emplace_back(load.workload.name, load.weight);
-    }
-    std::vector<MeasuredSpeed> measured = measured_speeds(history, decision, names);
+    if (fitted_configurations_ > 0) return nullptr;
+    std::vector<MeasuredSpeed> measured = measured_speeds(history, decision, plans_->workloads());
     measured.resize(fitted_after(measured.size()));
     if (measured.empty()) return nullptr;
     const std::lock_guard lock(guard_);
-    if (fitted_ && measured == measured_) return fitted_;
-    const SpeedFactors factors = factors_of(*evaluator_, measured);
-    auto result = std::make_shared<CostBelief>(evaluator_->with(factors), metric_, weights);
-    result->fitted_text_ = " fitted to " + std::to_string(measured.size()) +
-                           (measured.size() == 1 ? " configuration (" : " configurations (") + factors.text() + ")";
-    measured_ = std::move(measured);
-    fitted_ = std::move(result);
-    return fitted_;
-}
-
-PriorBelief CostBelief::belief(const Configuration& configuration) const {
-    const SimulateEvaluator::Started started = evaluator_->started(configuration);
-    const bool refused = started.start.end != StartResult::End::serves;
-    if (started.failure && !refused && started.failure->kind == FailureKind::unsupported) return {};  // a figure that is not known
-    if (!started.cost) return {std::nullopt, -surely};
-    const CostModel& cost = *started.cost;
-    double longest = 0;  // a cache without room for one request serves none
-    for (const Load& load : loads_) longest = std::max(longest, load.means.prompt_tokens + load.means.output_tokens);
-    if (cost.target().traits.checks_context) longest = std::max(longest, static_cast<double>(cost.max_context_tokens()));
-    PriorBelief result{std::nullopt, memory_margin(cost.memory(), longest)};
-    if (!started.serving.unknown.empty()) *result.margin /= 2;
-    if (started.failure && *result.margin >= 0) result.margin = -surely;  // it is not memory that it fails for
-    if (started.failure || cost.memory().cache_tokens == 0) return result;
-    double logs = 0;
-    double weights = 0;
-    for (const Load& load : loads_) {
-        const Arrival arrival = at_load_level(load.workload, configuration).arrival;
-        const auto value = quick_estimate(cost, load.means, arrival).metric(metric_);
-        if (!value || !(*value > 0) || !std::isfinite(*value)) return result;
-        logs += load.weight * std::log(*value);
-        weights += load.weight;
+    if (!fitted_ || measured != measured_) {
+        const SpeedFactors factors = factors_of(plans_->evaluator(), measured);
+        fitted_.reset(new CostBelief(plans_, factors, measured.size()));
+        measured_ = std::move(measured);
     }
-    if (weights > 0) result.log_value = logs / weights;
-    return result;
+    return fitted_;
 }
 
 }  // namespace servetune

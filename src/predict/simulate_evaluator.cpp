@@ -48,7 +48,7 @@ SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string
                                      std::vector<SimulatedWorkload> workloads, Options options)
     : composition_(composition),
       model_(std::move(model)),
-      readers_(std::move(readers)),
+      readers_(std::make_shared<const std::vector<ServingReader>>(std::move(readers))),
       workloads_(std::move(workloads)),
       options_(std::move(options)) {
     check_options("simulating", options_.why_invalid());
@@ -58,14 +58,14 @@ SimulateEvaluator::SimulateEvaluator(const Composition& composition, std::string
 }
 
 const ServingReader& SimulateEvaluator::reader_of(const Engine& engine) const {
-    for (const ServingReader& reader : readers_)
+    for (const ServingReader& reader : *readers_)
         if (reader.engine().name == engine.name) return reader;
     throw UsageError("there are no traits of " + engine.name + " to simulate it with");
 }
 
 std::unique_ptr<SimulateEvaluator> SimulateEvaluator::with(const SpeedFactors& factors) const {
     auto result = std::make_unique<SimulateEvaluator>(*this);
-    for (ServingReader& reader : result->readers_) reader.scale(factors);
+    result->factors_ = factors;
     return result;
 }
 
@@ -89,6 +89,7 @@ SimulateEvaluator::Started SimulateEvaluator::started(const Configuration& confi
         result.serving = reader.read(command, UnknownFlags::kept);
         result.start = result.serving.refused;
         if (result.start.end == StartResult::End::serves) {
+            if (factors_ != SpeedFactors{}) result.serving.target.traits = scaled(std::move(result.serving.target.traits), factors_);
             result.cost.emplace(result.serving.target, result.serving.settings);
             (void)result.cost->tokens_per_step();
             result.start = start(*result.cost, result.serving.parameters);

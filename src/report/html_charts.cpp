@@ -378,10 +378,9 @@ std::string predicted_figure(const HtmlView& page) {
         chart.point({xs[i], ys[i]}, both[i].row->kind,
                     page.view.setup.file.secrets(both[i].row->name) +
                         fmt::format(": predicted {}, measured {}", tick_text(xs[i], 0.1), tick_text(ys[i], 0.1)));
-    return html_figure(chart.svg(),
-                       page.shown(fmt::format("What {} expects of each configuration. It is right up to a factor, "
-                                              "{:.3g} here; on the broken line it would be right.",
-                                              beliefs[0].name(), ratio)));
+    return html_figure(chart.svg(), page.shown(fmt::format("What {} expects of each configuration. It is right up to a factor, "
+                                                           "{:.3g} here; on the broken line it would be right.",
+                                                           beliefs[0].name(), ratio)));
 }
 
 }  // namespace servetune

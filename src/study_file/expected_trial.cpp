@@ -9,8 +9,7 @@ namespace servetune {
 namespace {
 
 /// The load tests of a configuration, one after the other; nothing: one of them would not end well.
-std::optional<double> load_seconds(const SimulateEvaluator& evaluator, const SimulateEvaluator::Started& started,
-                                   const StudyFile& file) {
+std::optional<double> load_seconds(const SimulateEvaluator& evaluator, const SimulateEvaluator::Started& started, const StudyFile& file) {
     if (started.failure) return std::nullopt;
     double sum = 0;
     for (const Workload& workload : file.workloads) {

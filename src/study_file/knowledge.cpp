@@ -66,8 +66,9 @@ Source cost_model(const StudyFile& study, const SearchSpace& space) {
             if (!own.empty()) rests_on += read_file(own);
         auto belief = std::make_shared<CostBelief>(std::move(evaluator), study.objective.leading().metric, study.weighted_workloads());
         if (!QuickEstimate{1, 1, 1, 1, 1, 1, 1}.metric(study.objective.leading().metric))
-            return {std::move(belief), "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +
-                                           fingerprint_of(rests_on).text() + ")",
+            return {std::move(belief),
+                    "the cost model, of memory only: it does not estimate " + study.objective.leading().metric + " (" +
+                        fingerprint_of(rests_on).text() + ")",
                     std::move(warnings)};
         return {std::move(belief), "the cost model (" + fingerprint_of(rests_on).text() + ")", std::move(warnings)};
     } catch (const Error& error) {

@@ -165,7 +165,8 @@ void look_at_found(const FoundDevices& found, StudyFile& study) {
         FoundHardware chip = hardware_of(found, study.catalogue().all_hardware());
         study.hardware_found = std::move(chip.name);
         if (!chip.why_not.empty())
-            study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study nothing is predicted and physics is not checked");
+            study.warnings.push_back(chip.why_not +
+                                     ". Without `hardware: NAME` in the study nothing is predicted and physics is not checked");
     }
     if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
     const auto count = static_cast<std::int64_t>(found.visible.size());

@@ -415,8 +415,9 @@ TEST_CASE("serving: words that make no sense are named, the nearest flags first"
 
 TEST_CASE("serving: flags that are not about speed are passed over, for every engine and spelling") {
     for (const std::string flags :
-         {"--load-format dummy", "--load_format=dummy", "--seed 7 --trust-remote-code", "--chat-template /a/b.jinja --tool-call-parser hermes",
-          "--api-key a b c --revision main --tokenizer /t", "--no-enable-log-requests --disable-log-stats", "--reasoning-parser my_own"}) {
+         {"--load-format dummy", "--load_format=dummy", "--seed 7 --trust-remote-code",
+          "--chat-template /a/b.jinja --tool-call-parser hermes", "--api-key a b c --revision main --tokenizer /t",
+          "--no-enable-log-requests --disable-log-stats", "--reasoning-parser my_own"}) {
         INFO(flags);
         const Serving plain = read(vllm + "--max-num-seqs=64");
         const Serving with = read(vllm + flags + " --max-num-seqs=64");
@@ -425,8 +426,7 @@ TEST_CASE("serving: flags that are not about speed are passed over, for every en
     }
     CHECK(refusal_of(sglang + "--load-format dummy --random-seed 3 --log-level info").empty());
     CHECK(refusal_of("trtllm-serve Qwen/Qwen3-14B --trust_remote_code --tokenizer /t --log-level info").empty());
-    CHECK(refusal_of("llama-server --model Qwen/Qwen3-14B --no-warmup --seed -1 -v --jinja --max-num-seqs 4") !=
-          "");  // of another engine
+    CHECK(refusal_of("llama-server --model Qwen/Qwen3-14B --no-warmup --seed -1 -v --jinja --max-num-seqs 4") != "");  // of another engine
     CHECK(read(vllm + "--served-model-name mine --load-format dummy").served_name == "mine");
 }
 
@@ -444,9 +444,7 @@ TEST_CASE("serving: a list of flags that are not about speed names flags that a 
 }
 
 TEST_CASE("serving: what nobody knows is kept apart where it is asked for, and the rest counts") {
-    const auto kept = [](const std::string& line) {
-        return usual("vllm").read(Command{shell_words(line)}, UnknownFlags::kept);
-    };
+    const auto kept = [](const std::string& line) { return usual("vllm").read(Command{shell_words(line)}, UnknownFlags::kept); };
     const Serving some = kept(vllm + "--brand-new 3 --max-num-seqs=64 --kv-cache-dtype=fp9 --speculative-config={\"depth\":3}");
     CHECK(some.settings.max_sequences == 64);
     CHECK(some.unknown == std::vector<std::string>{"--brand-new", "--kv-cache-dtype=fp9", "--speculative-config depth"});

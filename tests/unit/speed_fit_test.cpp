@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The cost model is fitted to what a study has measured: three factors of the machine.
-#include "servetune/predict/study_fit.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/predict/cost_belief.hpp"
+#include "servetune/predict/study_fit.hpp"
+#include "servetune/report/report.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/study_file/expected_trial.hpp"
 #include "servetune/study_file/fit_table.hpp"
-#include "servetune/report/report.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -46,9 +46,12 @@ Trial measured_trial(std::uint64_t id, Configuration configuration, Metrics metr
 
 /// What vLLM 0.24 gave there on 2026-11-26 (Qwen3-8B, bfloat16, random weights).
 Metrics h100_metrics() {
-    return {{"output_tokens_per_second", {4937.5}},           {"total_tokens_per_second", {24687.4}},
-            {"requests_per_second", {38.574}},                {"time_to_first_token_mean_seconds", {1.0288}},
-            {"time_per_output_token_mean_seconds", {0.01662}}, {"duration_seconds", {20.739}}};
+    return {{"output_tokens_per_second", {4937.5}},
+            {"total_tokens_per_second", {24687.4}},
+            {"requests_per_second", {38.574}},
+            {"time_to_first_token_mean_seconds", {1.0288}},
+            {"time_per_output_token_mean_seconds", {0.01662}},
+            {"duration_seconds", {20.739}}};
 }
 
 double predicted_by(const PriorMean& belief, const Configuration& configuration) {

@@ -23,28 +23,26 @@ namespace servetune {
 /// another reason; half of it where the command has flags that the cost model does not know. Nothing is simulated.
 ///
 /// `fitted_to` corrects it by three factors of the machine (study_fit.hpp), anew after 1, 2, 4, 8, ... measured
-/// configurations.
+/// configurations. Thread-safe.
 class CostBelief : public PriorMean {
 public:
     /// `evaluator` reads the commands and starts the engine on paper. `metric`: the objective's; `weights`: workload ->
     /// weight, the objective's.
     CostBelief(std::unique_ptr<SimulateEvaluator> evaluator, std::string metric,
                const std::vector<std::pair<std::string, double>>& weights);
+    ~CostBelief() override;
 
     [[nodiscard]] std::string name() const override;
     [[nodiscard]] PriorBelief belief(const Configuration& configuration) const override;
     [[nodiscard]] std::shared_ptr<const PriorMean> fitted_to(std::span<const Trial> history, const Decision& decision) const override;
 
 private:
-    struct Load {
-        Workload workload;
-        TrafficMeans means;
-        double weight = 1;
-    };
-    std::unique_ptr<SimulateEvaluator> evaluator_;
-    std::string metric_;
-    std::vector<Load> loads_{};
-    std::string fitted_text_{};  ///< empty: as shipped
+    class Plans;
+    CostBelief(std::shared_ptr<Plans> plans, const SpeedFactors& factors, std::size_t configurations);
+
+    std::shared_ptr<Plans> plans_;  ///< of the shipped belief and of all that are fitted to something
+    SpeedFactors factors_{};
+    std::size_t fitted_configurations_ = 0;
     mutable std::mutex guard_{};  ///< of what follows: the last answer of `fitted_to`
     mutable std::vector<MeasuredSpeed> measured_{};
     mutable std::shared_ptr<const CostBelief> fitted_{};

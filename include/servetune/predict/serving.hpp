@@ -3,14 +3,12 @@
 
 #include "servetune/engine/composition.hpp"
 #include "servetune/perf/cost_model.hpp"
-#include "servetune/perf/speed_factors.hpp"
 #include "servetune/perf/start_failure.hpp"
 #include "servetune/space/search_space.hpp"
 
 #include <memory>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace servetune {
@@ -48,9 +46,6 @@ public:
     /// unless they are kept, for words that are no flags of this engine (nearest first) and values outside their
     /// domains.
     [[nodiscard]] Serving read(const Command& command, UnknownFlags unknown = UnknownFlags::refused) const;
-
-    /// Commands are read for a machine whose speed differs by these factors.
-    void scale(const SpeedFactors& factors) { traits_ = scaled(std::move(traits_), factors); }
 
     [[nodiscard]] const Engine& engine() const { return engine_; }
     [[nodiscard]] const HardwareSpec& hardware() const { return hardware_; }

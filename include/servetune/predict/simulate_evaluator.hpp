@@ -85,9 +85,10 @@ private:
 
     const Composition& composition_;
     std::string model_;
-    std::vector<ServingReader> readers_;
+    std::shared_ptr<const std::vector<ServingReader>> readers_;
     std::vector<SimulatedWorkload> workloads_;
     Options options_;
+    SpeedFactors factors_{};
 };
 
 }  // namespace servetune

@@ -111,18 +111,17 @@ std::unique_ptr<SimulateEvaluator> simulated(const StudyFile& file, const std::s
     for (const auto* list : {&file.workloads, &file.report_workloads})
         for (const Workload& workload : *list)
             workloads.push_back({workload, SimulatedTraffic(plan_requests(workload).requests, workload.arrival)});
-    SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{},
-                                       file.usd_per_device_hour, file.objective.limits};
+    SimulateEvaluator::Options options{file.weighted_workloads(), choice != nullptr ? choice->noise : StepNoise{}, file.usd_per_device_hour,
+                                       file.objective.limits};
     const auto has_arguments = [&](const Engine& engine) { return !file.composition->arguments_of(engine).empty(); };
     const auto& engines = file.composition->engines();
     if (std::any_of(engines.begin(), engines.end(), has_arguments))  // a person wrote them
         options.spelled_out = [reader = std::make_shared<const CommandReader>(engines, catalogue.root())](Command command,
-                                                                                                        const std::string& engine) {
+                                                                                                          const std::string& engine) {
             command.argv = reader->spelled_out(command.argv, engine).argv;
             return command;
         };
-    return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads),
-                                               std::move(options));
+    return std::make_unique<SimulateEvaluator>(*file.composition, file.model, std::move(readers), std::move(workloads), std::move(options));
 }
 
 std::string why_nothing_starts(const SimulateEvaluator& evaluator, const Problem& problem, std::size_t most) {
