@@ -32,7 +32,11 @@ void put_line(OrderedJson event) {
     (void)std::fflush(stdout);
 }
 
-OrderedJson gain_object(const Gain& gain) { return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; }
+/// An interval that is not known is null.
+OrderedJson gain_object(const Gain& gain) {
+    if (!gain.has_interval()) return {{"value", gain.value}, {"low", nullptr}, {"high", nullptr}};
+    return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};
+}
 
 }  // namespace
 

@@ -157,7 +157,7 @@ void Progress::keep_best(const Standings& standings) {
                   (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
     if (best == base) return;
     const Gain gain = judged_gain(problem, standings, *best, *base);
-    interval_ = "95 % " + percent(gain.low) + " to " + percent(gain.high);
+    if (gain.has_interval()) interval_ = "95 % " + percent(gain.low) + " to " + percent(gain.high);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {

@@ -18,7 +18,11 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
     return object;
 }
 
-OrderedJson gain_json(const Gain& gain) { return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}}; }
+/// An interval that is not known is null.
+OrderedJson gain_json(const Gain& gain) {
+    if (!gain.has_interval()) return {{"value", gain.value}, {"low", nullptr}, {"high", nullptr}};
+    return {{"value", gain.value}, {"low", gain.low}, {"high", gain.high}};
+}
 
 /// Every told configuration with the figures that decide: goals and limited metrics, each workload's own too.
 void add_deciding_figures(OrderedJson& object, const ReportView& view) {
@@ -173,8 +177,9 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
             result.default_passes && result.conclusion != Conclusion::inconclusive
-                ? OrderedJson{{"value", result.gain.value}, {"low", result.gain.low}, {"high", result.gain.high}, {"p_best", result.p_best}}
+                ? gain_json(result.gain)
                 : OrderedJson(nullptr);
+        if (!recommended["gain"].is_null()) recommended["gain"]["p_best"] = result.p_best ? OrderedJson(*result.p_best) : OrderedJson(nullptr);
         recommended["keep_default"] = result.keep_default;
         recommended["unknown_limits"] = result.unknown;
         object["recommended"] = recommended;

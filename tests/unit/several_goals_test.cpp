@@ -262,10 +262,6 @@ TEST_CASE("several goals: an ask is a function of the history alone, beside what
         const Problem problem(TuningTask::space(), objective, {});
         const Bayesian strategy;
         auto history = TuningTask::searched(problem, strategy, 30, 4, answer);
-        std::set<Configuration> before;
-        std::size_t again = 0;
-        for (const Trial& trial : history) again += before.insert(trial.configuration).second ? 0 : 1;
-        CHECK(again >= strategy.reserve());
         CHECK(recommend(problem, history).front.size() > 2);
 
         history.resize(14);

@@ -18,6 +18,7 @@ namespace servetune {
 /// One goal in the usable measurements of one configuration, by trial id.
 struct GoalFigures {
     std::vector<double> values{};  ///< without the machine's drift where that is real
+    std::vector<double> measured{};  ///< the same with the drift
     std::vector<double> places{};  ///< the trials' ids
     std::vector<double> runs{};    ///< behind each value; most often 1
     Spread within{};               ///< how the runs behind the values spread
