@@ -83,7 +83,7 @@ TEST_CASE("smaller command: it is measured too before a search ends that is not 
         options.serves_seconds = 7 * 86400;
         options.learning.seed = seed;
         const std::vector<Trial> history =
-            TuningTask::searched(problem, Bayesian(options), 60, seed, only_backend_matters, [](const Configuration&) { return 600.0; });
+            TuningTask::studied(problem, Bayesian(options), 60, seed, only_backend_matters, [](const Configuration&) { return 600.0; });
         CHECK(history.size() < 60 - 6);  // it ended long before the last trials
         const auto here = std::count_if(history.begin(), history.end(), drops_settings);
         CHECK(here <= 3);
