@@ -166,7 +166,7 @@ Outcome outcome_in(const OrderedJson& told, const Problem& problem) {
 class Conversation {
 public:
     Conversation(const StudySetup& setup, const Budget& budget, Journal& journal)
-        : setup_(setup), budget_(budget), study_(*setup.problem, *setup.strategy, journal, {setup.file.seed}) {}
+        : setup_(setup), budget_(budget), study_(*setup.problem, *setup.strategy, journal, options_of(setup)) {}
 
     /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
     OrderedJson answer(const std::string& line) {
@@ -181,6 +181,11 @@ public:
     }
 
 private:
+    static Study::Options options_of(const StudySetup& setup) {
+        Study::Options options{setup.file.seed};
+        options.default_again_every = setup.file.default_again_every();
+        return options;
+    }
     OrderedJson ask() {
         const AskResult asked = study_.ask(budget_);
         if (asked.trial() != nullptr) return offer(*asked);

@@ -32,8 +32,10 @@ void put_line(OrderedJson event) {
     (void)std::fflush(stdout);
 }
 
+/// An interval that is not known is null.
 OrderedJson gain_object(const Gain& gain) {
     const FigureScale& scale = gain.scale;
+    if (!gain.has_interval()) return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
     return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
 }
 

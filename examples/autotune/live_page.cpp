@@ -92,6 +92,7 @@ std::string best_text(const StudySetup& setup, const std::vector<Trial>& trials)
     const Standing* base = standings.find(problem.space.default_configuration());
     if (base == nullptr || !base->passes() || base == best) return text;
     const Gain gain = judged_gain(problem, standings, *best, *base);
+    if (!gain.has_interval()) return fmt::format("{}, {} over the default (not confirmed yet)", text, gain_text(gain.value, gain.scale));
     return fmt::format("{}, {} over the default (95 % interval {} to {})", text, gain_text(gain.value, gain.scale),
                        gain_text(gain.low, gain.scale), gain_text(gain.high, gain.scale));
 }
@@ -163,8 +164,9 @@ std::string prometheus_text(const StudySetup& setup, const std::vector<Trial>& t
     sample("default", metric, base->estimate().mean);
     if (!standings.scale().ratios()) return out;  // a difference is no ratio
     const Gain gain = base == best ? Gain{} : judged_gain(problem, standings, *best, *base);
-    family("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval.");
+    family("gain_ratio", "Gain of the best over the default: 0.1 is 10 %, with its 95 % interval once it is known.");
     sample("gain_ratio", "bound=\"value\"", gain.value);
+    if (!gain.has_interval()) return out;
     sample("gain_ratio", "bound=\"low\"", gain.low);
     sample("gain_ratio", "bound=\"high\"", gain.high);
     return out;

@@ -9,6 +9,7 @@
 #include "servetune/load/dataset.hpp"
 #include "servetune/perf/hardware_spec.hpp"
 #include "servetune/study/clocks.hpp"
+#include "servetune/study/confirmation_rounds.hpp"
 #include "servetune/study_file/expected_trial.hpp"
 
 #include <fmt/format.h>
@@ -119,17 +120,24 @@ std::string Plan::trials_text() const {
     return result;
 }
 
+double first_trial_seconds(const StudySetup& setup) {
+    Plan plan;
+    estimate_trial(setup, plan);
+    return plan.trial_seconds.value_or(0);
+}
+
 std::size_t default_again_trials(const StudySetup& setup) {
     const std::size_t every = setup.file.default_again_every();
     if (setup.file.strategy.name != "exhaustive" || every == 0 || !setup.problem->replicates_inform) return 0;
     constexpr double enough = 1e6;  // sizes of spaces may be larger than any integer
-    return 1 + static_cast<std::size_t>(std::min(enough, (setup.problem->feasible.size() - 1) / static_cast<double>(every)));
+    return static_cast<std::size_t>(std::min(enough, (setup.problem->feasible.size() - 1) / static_cast<double>(every)));
 }
 
 std::optional<std::size_t> most_trials(const StudySetup& setup, const Budget& budget, std::size_t repeated) {
     const double each_once = setup.problem->feasible.size() + static_cast<double>(std::max(repeated, default_again_trials(setup)));
-    if (setup.file.strategy.name == "exhaustive" && each_once < static_cast<double>(budget.trials))
-        return static_cast<std::size_t>(each_once);
+    const double confirmed = setup.problem->is_confirmed() ? 3.0 * static_cast<double>(looks.back()) : 0;  // rounds of three at most
+    if (setup.file.strategy.name == "exhaustive" && each_once + confirmed < static_cast<double>(budget.trials))
+        return static_cast<std::size_t>(each_once + confirmed);
     constexpr std::size_t more_than_any_time_is_enough_for = 1'000'000;
     return budget.trials < more_than_any_time_is_enough_for ? std::optional(budget.trials) : std::nullopt;
 }

@@ -32,6 +32,8 @@ struct Plan {
 /// Looks at the study's folder where there is one, at the cost model where it knows model and hardware.
 Plan plan_of(const servetune::StudySetup& setup, const std::filesystem::path& folder);
 
+/// What a trial is expected to take as long as none was told, for a budget of time; 0: not known.
+double first_trial_seconds(const servetune::StudySetup& setup);
 /// How often the default is measured again in a search that tries each configuration once (`default_again_is_due`).
 std::size_t default_again_trials(const servetune::StudySetup& setup);
 

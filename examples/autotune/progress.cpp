@@ -170,7 +170,7 @@ void Progress::keep_best(const Standings& standings) {
                   (problem.objective.over == Objective::Over::worst ? " in the worst workload)" : ")");
     if (best == base) return;
     const Gain gain = judged_gain(problem, standings, *best, *base);
-    interval_ = "95 % " + gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
+    if (gain.has_interval()) interval_ = "95 % " + gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale);
 }
 
 void Progress::told(const Trial& trial, std::span<const Trial> history) {

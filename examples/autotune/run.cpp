@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -84,7 +85,7 @@ int run(const RunArguments& arguments) {
         if (!missing.empty()) throw UsageError(missing.front());
     add_earlier_studies(file, arguments.learn_from);
     add_suggestions(file, arguments.suggest);
-    const Budget budget = file.budget;
+    Budget budget = file.budget;
     const std::filesystem::path folder = arguments.folder(file);
     if (arguments.dry_run) return print_plan(set_up(std::move(file), folder), folder);
     std::optional<LivePage> page;  // with --serve
@@ -121,6 +122,7 @@ int run(const RunArguments& arguments) {
         complain("autotune: {}", missing.front());
         return environment_error;
     }
+    if (std::isfinite(budget.wall_clock_seconds) || std::isfinite(budget.until)) budget.first_trial_seconds = first_trial_seconds(setup);
     if (arguments.json_lines) events.emplace(setup);
     if (page) say("page: " + page->url());
     for (const std::string& warning : setup.file.warnings) say("warning: " + warning);

@@ -8,7 +8,7 @@
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
 #include "servetune/space/neighbours.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "servetune/study/confirmation.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -33,7 +33,12 @@ public:
     explicit Search(Options options) : given_(std::move(options)), options_(given_) { check_options("bayesian", given_.why_invalid()); }
 
     [[nodiscard]] const Options& options() const { return given_; }
-    [[nodiscard]] std::size_t reserve() const { return std::max<std::size_t>(2, (options_.trials + 9) / 10); }
+    /// From so many trials on the search is over but for the smaller command.
+    [[nodiscard]] std::size_t last_ones(const Problem& problem) const {
+        constexpr std::size_t attempts = 2;  // one may be under way or fail
+        const std::size_t searched = search_trials(problem, options_.trials);
+        return searched - std::min(searched, attempts);
+    }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history);
 
 private:
@@ -41,8 +46,6 @@ private:
         Configuration configuration;
         CandidateScore score;
     };
-    [[nodiscard]] static std::optional<Proposal> confirmation(const PendingAwareModel& model, const Problem& problem,
-                                                              std::span<const Trial> history);
     [[nodiscard]] std::optional<Proposal> start(const Problem& problem, const Candidates& candidates,
                                                 const std::vector<ConfigurationEvidence>& evidence,
                                                 const std::vector<Configuration>& suggestions) const;
@@ -86,7 +89,6 @@ Bayesian& Bayesian::operator=(Bayesian&& other) noexcept = default;
 Bayesian::~Bayesian() = default;
 
 const BayesianOptions& Bayesian::options() const { return search_->options(); }
-std::size_t Bayesian::reserve() const { return search_->reserve(); }
 Answer Bayesian::ask(const Problem& problem, std::span<const Trial> history, Rng& /*rng*/) const { return search_->ask(problem, history); }
 
 PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const {
@@ -109,10 +111,10 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     if (!seen.contains(problem.space.default_configuration())) return Proposal{problem.space.default_configuration(), "the default"};
 
     const bool used_up = problem.feasible.finite() && static_cast<double>(seen.size()) >= problem.feasible.size();
-    if (used_up && !problem.replicates_inform) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
+    if (used_up) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     std::vector<Configuration> suggestions = untried_suggestions(history, seen);
     const std::size_t by_knowledge = options_.beliefs.size() > 0 ? 1 : 0;  // its trial takes none from the design's
-    if (!used_up && seen.size() < start_trials(all.geometry().dimensions(), options_.trials) + by_knowledge)
+    if (seen.size() < start_trials(all.geometry().dimensions(), options_.trials) + by_knowledge)
         if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
             return *proposal;
 
@@ -120,16 +122,8 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     Models models{kept_.learned(problem, standings, options_)};
     const PendingAwareModel& model = models.learned;
     if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.evidence(), options_.learning.search);
-    const bool last_ones = history.size() + reserve() >= options_.trials && history.size() < options_.trials;
-    if (last_ones && !used_up)
+    if (history.size() >= last_ones(problem) && history.size() < search_trials(problem, options_.trials))
         if (auto proposal = smaller_command(models, problem, all, history, seen)) return *proposal;
-    if (problem.replicates_inform && (used_up || last_ones))
-        if (auto proposal = confirmation(model, problem, history)) return *proposal;
-    if (used_up) {
-        const auto under_way = [](const Trial& trial) { return !trial.told(); };
-        if (std::any_of(history.begin(), history.end(), under_way)) return Waiting{};
-        return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured, the best of them several times"};
-    }
     if (const auto serves_seconds = options_.serves_seconds)
         if (auto answer = not_worth_it(models, problem, all, history, seen, *serves_seconds)) return *answer;
     const bool explore = options_.explore_every > 0 && history.size() % options_.explore_every == options_.explore_every - 1;
@@ -272,9 +266,8 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
 
 /// The end of a search whose best further trial, of a new configuration or of one again, gains less serving time than
 /// it takes: E[gain of ln y] serves_seconds < E[seconds] (the rule of Xie et al., Cost-aware Stopping for Bayesian
-/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Before it ends, it measures the best again, with as
-/// many trials in a row as a budget reserves for that. Nothing: another trial is worth it, or no trial has told what it
-/// took.
+/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Nothing: another trial is worth it, or no trial has told
+/// what it took.
 std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const Problem& problem, const Candidates& all,
                                                      std::span<const Trial> history, const std::set<Configuration>& seen,
                                                      double serves_seconds) {
@@ -299,56 +292,12 @@ std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const
     if (worth_it || taken <= 0) return std::nullopt;
     if (std::any_of(history.begin(), history.end(), [](const Trial& trial) { return !trial.told(); })) return Waiting{};
 
-    std::set<Configuration> before;
-    std::size_t repeats = 0;  // in a row, at the end
-    for (const Trial& trial : history) repeats = before.insert(trial.configuration).second ? 0 : repeats + 1;
     const auto dropped = [](const Trial& trial) { return trial.why.starts_with(without_idle_settings); };
     constexpr std::ptrdiff_t attempts = 3;  // what an attempt loses teaches the next one which setting to keep
     if (std::count_if(history.begin(), history.end(), dropped) < attempts)
         if (auto proposal = smaller_command(models, problem, all, history, seen)) return *proposal;
-    if (problem.replicates_inform && repeats < reserve())
-        if (auto proposal = confirmation(model, problem, history)) return *proposal;
     return Finished{"not worth another trial: the best one is expected to gain " + seconds_text(gained) + " in " +
                     significant_text(serves_seconds / 86400, 3) + " days of serving, and to take " + seconds_text(taken)};
-}
-
-/// The default and the three best posterior means that pass, of several goals the front: the one with the fewest
-/// measurements, of several the best. Nothing once all have five: a sixth would narrow an interval by a tenth. Nothing
-/// either once the verdict is settled: what would be recommended now was measured twice and is the best of all with a
-/// probability of 95 %.
-std::optional<Proposal> Bayesian::Search::confirmation(const PendingAwareModel& model, const Problem& problem,
-                                                       std::span<const Trial> history) {
-    constexpr double settled = 0.95;
-    if (model.tradeoff() == nullptr) {
-        const Recommendation now = recommend(problem, history);
-        const auto measured_twice = [&](const ConfigurationEvidence& entry) {
-            return entry.configuration == now.recommended && entry.replicates >= 2;
-        };
-        if (now.p_best >= settled && std::any_of(model.evidence().begin(), model.evidence().end(), measured_twice)) return std::nullopt;
-    }
-    std::vector<std::size_t> passing;
-    for (std::size_t i = 0; i < model.evidence().size(); ++i)
-        if (model.evidence()[i].passes) passing.push_back(i);
-    std::stable_sort(passing.begin(), passing.end(),
-                     [&](std::size_t a, std::size_t b) { return model.at_evidence()[a].mean > model.at_evidence()[b].mean; });
-    if (const Tradeoff* tradeoff = model.tradeoff()) {
-        const auto beaten = [&](std::size_t i) {
-            return std::find(tradeoff->front().begin(), tradeoff->front().end(), i) == tradeoff->front().end() &&
-                   model.evidence()[i].configuration != problem.space.default_configuration();
-        };
-        std::erase_if(passing, beaten);
-    }
-    const std::size_t finalists = model.tradeoff() != nullptr ? passing.size() : 3;
-    constexpr double enough = 5;
-    const Configuration usual = problem.space.default_configuration();
-    std::optional<std::size_t> chosen;
-    for (std::size_t k = 0; k < passing.size(); ++k) {
-        const ConfigurationEvidence& entry = model.evidence()[passing[k]];
-        if ((k >= finalists && entry.configuration != usual) || entry.pending || entry.replicates >= enough) continue;
-        if (!chosen || entry.replicates < model.evidence()[*chosen].replicates) chosen = passing[k];
-    }
-    if (!chosen) return std::nullopt;
-    return Proposal{model.evidence()[*chosen].configuration, "again: it may be the best"};
 }
 
 /// What is left of the best posterior mean that passes once settings are dropped from it that do nothing, as far as the
@@ -361,7 +310,7 @@ std::optional<Proposal> Bayesian::Search::smaller_command(const Models& models, 
     if (model.tradeoff() != nullptr || !model.incumbent()) return std::nullopt;
     std::set<Configuration> before;
     for (std::size_t i = 0; i < history.size(); ++i)
-        if (before.insert(history[i].configuration).second && i + reserve() >= options_.trials) return std::nullopt;
+        if (before.insert(history[i].configuration).second && i >= last_ones(problem)) return std::nullopt;
     const Configuration& best = model.evidence()[*model.incumbent()].configuration;
     const double best_mean = model.at_evidence()[*model.incumbent()].mean;
     const double most_loss = std::log1p(problem.decision.min_gain) / model.scale().spread();

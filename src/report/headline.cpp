@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <tuple>
 
 namespace servetune {
@@ -57,10 +58,10 @@ std::string why_inconclusive(const ReportView& view) {
             return with_count("The default was measured while something else used the machine (" +
                               disturbance_of(view, result.default_configuration) + ")");
         case Doubt::winner_disturbed: return with_count("The best configuration was measured while something else used the machine");
-        case Doubt::machine_drifted:
+        case Doubt::not_confirmed:
             return with_count(
-                fmt::format("The machine drifted{}: what looks like a gain is proven only as long as that is not taken off",
-                            view.standings.scale().ratios() ? fmt::format(" by {:.1f} %", 100 * result.drift) : ""));
+                fmt::format("{} looks better and is not confirmed: after the search it was not measured {} times in turn with the default",
+                            result.best ? difference_text(*result.best, result.default_configuration) : "A configuration", least_rounds));
         case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
         case Doubt::unequal_work: return why_not_comparable(view, *result.unequal);
         case Doubt::never_cold:
@@ -92,8 +93,8 @@ std::string given_away_text(const ReportView& view) {
     const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;
     const std::string changes = difference_text(best.configuration, from);
     std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
-                       (changes.empty() ? "the default" : changes) + "), " +
-                       gain_text(gap.value, gap.scale) + " over the " + (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
+                       (changes.empty() ? "the default" : changes) + "), " + gain_text(gap.value, gap.scale) + " over the " +
+                       (result.keep_default ? "default" : "recommended one") + " (" + with_interval(gap) + "): ";
     if (gap.value < problem.decision.min_gain)
         text += "less than the " + worth_text(view) + " that a change is worth";
     else if (!gap.significant()) text += "it may be noise";
@@ -111,6 +112,10 @@ std::string given_away_text(const ReportView& view) {
 std::string plain_percent(double share) { return short_number_text(share * 100) + " %"; }
 
 std::string interval_text(const Gain& gain) { return gain_text(gain.low, gain.scale) + " to " + gain_text(gain.high, gain.scale); }
+
+std::string with_interval(const Gain& gain) {
+    return gain.has_interval() ? "95 % interval " + interval_text(gain) : "one measurement each: no interval";
+}
 
 std::string noise_text(const ReportView& view) {
     const FigureScale& scale = view.standings.scale();
@@ -195,7 +200,9 @@ Headline headline_of(const ReportView& view) {
                                      ? "Recommended: " + percent(result.gain.value) + in_leading + " over the default"
                                      : "Recommended: better by " + short_number_text(result.gain.scale.stated(result.gain.value)) + " in " +
                                            problem.objective.leading().metric + " than the default";
-                headline.reason = "95 % interval " + interval_text(result.gain) + ".";
+                headline.reason = with_interval(result.gain);
+                headline.reason[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(headline.reason[0])));
+                headline.reason += '.';
             }
             headline.advice = "Serve this.";
             break;
@@ -216,10 +223,8 @@ Headline headline_of(const ReportView& view) {
             headline.advice = result.doubt == Doubt::unequal_work
                                   ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
                                     "(`quality`)."
-                              : result.doubt == Doubt::never_cold ? "Keep the default for now; go on with a larger budget."
-                              : result.doubt == Doubt::machine_drifted
-                                  ? "Keep the default for now; fix the clocks and the temperature, end what else runs, then run the study "
-                                    "again in a new folder, or go on with a larger budget."
+                              : result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed
+                                  ? "Keep the default for now; go on with a larger budget."
                               : result.disturbed > 0 && result.doubt != Doubt::default_unsound
                                   ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
                                   : "Keep the default for now; remove the cause, then run the study again in a new folder.";

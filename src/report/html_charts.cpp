@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <set>
 #include <utility>
@@ -106,22 +107,25 @@ std::string gains_figure(const HtmlView& page) {
         "scope=\"col\">default</th>"
         "<th scope=\"col\">recommended</th><th scope=\"col\">gain</th><th scope=\"col\">95 % interval</th></tr></thead><tbody>\n";
     const auto add = [&](IntervalRow row, double before, double after) {
-        table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td></tr>\n", page.shown(row.label),
-                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after),
-                             gain_text(row.value, scale), gain_text(row.low, scale), gain_text(row.high, scale));
+        const bool known = Gain{row.value, row.low, row.high}.has_interval();
+        table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td></tr>\n", page.shown(row.label),
+                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after), gain_text(row.value, scale),
+                             known ? gain_text(row.low, scale) + " to " + gain_text(row.high, scale) : "none: measured once");
+        if (!known) row.low = row.high = row.value;
         row.label = file.secrets(row.label);
         rows.push_back(std::move(row));
     };
     const Standing& best = *page.view.standings.find(result.recommended);
     const Standing& base = *page.view.standings.find(result.default_configuration);
-    add({"the goal, all tried", result.gain.low, result.gain.value, result.gain.high, "recommended"}, base.estimate().mean,
+    add({"the goal", result.gain.low, result.gain.value, result.gain.high, "recommended"}, base.estimate().mean,
         best.estimate().mean);
     const auto workload_row = [&](const std::string& label, const Metrics& after, const Metrics& before, const std::string& metric,
                                   double runs_after, double runs_before) {
         const auto a = value_in(after, metric);
         const auto b = value_in(before, metric);
         if (!a || !b || !scale.ratios() || !(*a > 0) || !(*b > 0)) return;
-        const double noise = page.view.standings.noise();
+        constexpr double infinite = std::numeric_limits<double>::infinity();
+        const double noise = page.view.standings.replicated() > 0 ? page.view.standings.noise() : infinite;
         add(ratio_row(label, goal, *a, *b, noise * std::sqrt(1 / std::max(1.0, runs_after) + 1 / std::max(1.0, runs_before))), *b, *a);
     };
     const Metrics after = page.view.means(result.recommended);
@@ -136,10 +140,10 @@ std::string gains_figure(const HtmlView& page) {
     table += "</tbody></table></div>\n";
     if (!scale.ratios()) return table;  // the chart's axis is in percent
     return html_figure(interval_chart("Gain over the default",
-                                      fmt::format("{} to {} for the goal", percent(result.gain.low), percent(result.gain.high)), rows),
+                                      with_interval(result.gain) + " for the goal", rows),
                        page.shown("Gain of the recommended configuration over the default in " + metric_title(goal.metric) +
-                                  ", with 95 % intervals. The first is corrected for picking the best of all that were tried; those of "
-                                  "single workloads are not, and take the noise of the goal.")) +
+                                  ", with 95 % intervals where measurements were repeated. Those of single workloads take the noise of "
+                                  "the goal.")) +
            table;
 }
 

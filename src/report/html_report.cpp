@@ -293,12 +293,15 @@ private:
         std::vector<std::string> unsure;
         std::vector<std::string> next;
         if (result_.conclusion == Conclusion::recommended && result_.default_passes) {
-            if (result_.gain.low > 0)
+            if (!result_.gain.has_interval())
+                unsure.push_back("Whether the recommended command is better than the default: one measurement each, so there is no interval.");
+            else if (result_.gain.low > 0)
                 sure.push_back("The recommended command is better than the default here: the 95 % interval begins at " +
                                gain_text(result_.gain.low, result_.gain.scale) + ".");
             else unsure.push_back("Whether the recommended command is better than the default: the interval holds zero.");
-            unsure.push_back(fmt::format("Whether it is the best of what was tried: the probability is {:.0f} %.",
-                                         100 * std::min(result_.p_best, 0.99)));
+            if (result_.p_best)
+                unsure.push_back(fmt::format("Whether it is the best of what was tried: the probability is {:.0f} %.",
+                                             100 * std::min(*result_.p_best, 0.99)));
         }
         if (result_.conclusion == Conclusion::keep_default) sure.push_back("Nothing that was tried is proven to be worth a change.");
         if (result_.conclusion == Conclusion::inconclusive) unsure.push_back("Everything: " + headline_of(view_).reason);

@@ -20,8 +20,10 @@ OrderedJson metrics_of(const ReportView& view, const Configuration& configuratio
     return object;
 }
 
+/// An interval that is not known is null.
 OrderedJson gain_json(const Gain& gain) {
     const FigureScale& scale = gain.scale;
+    if (!gain.has_interval()) return {{"value", scale.stated(gain.value)}, {"low", nullptr}, {"high", nullptr}};
     return {{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
 }
 
@@ -207,7 +209,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
             result.default_passes && result.conclusion != Conclusion::inconclusive
                 ? gain_json(result.gain)
                 : OrderedJson(nullptr);
-        if (!recommended["gain"].is_null()) recommended["gain"]["p_best"] = result.p_best;
+        if (!recommended["gain"].is_null()) recommended["gain"]["p_best"] = result.p_best ? OrderedJson(*result.p_best) : OrderedJson(nullptr);
         recommended["keep_default"] = result.keep_default;
         object["recommended"] = recommended;
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);

@@ -113,12 +113,17 @@ private:
         if (!view_.standings.scale().ratios())
             line("Some figures are 0 or below, so they are compared by differences: a gain is how much better a figure is, in its unit.\n");
         if (gains) {
-            line(
-                "The gain's 95 % interval is {}, corrected for picking the best of all that were tried. The probability that this is the "
-                "best "
-                "of the {} configurations that pass is {}.\n",
-                interval_text(result_.gain), passing(), probability_text(result_.p_best));
-            if (!result_.gain.significant())
+            if (!result_.gain.has_interval()) line("The gain is by one measurement each: there is no interval.\n");
+            else if (problem_.is_confirmed())
+                line("The gain's 95 % interval is {}, by {} rounds of both in turn after the search.\n", interval_text(result_.gain),
+                     rounds_of(problem_, view_.standings, *view_.standings.find(result_.recommended),
+                               view_.standings.find(result_.default_configuration)));
+            else
+                line("The gain's 95 % interval is {}, corrected for picking the best of all that were tried.\n", interval_text(result_.gain));
+            if (result_.p_best)
+                line("The probability that this is the best of the {} configurations that pass is {}.\n", passing(),
+                     probability_text(*result_.p_best));
+            if (result_.gain.has_interval() && result_.gain.low <= 0)
                 line("That interval holds zero: by these measurements alone the default cannot be told apart from the recommendation.\n");
         }
         if (const std::string differs = environment_difference(view_); gains && !differs.empty()) line("{}\n", differs);

@@ -89,6 +89,8 @@ std::vector<std::string> lengths_texts(const ReportView& view);
 std::string plain_percent(double share);
 /// `+1.20 % to +3.00 %`.
 std::string interval_text(const Gain& gain);
+/// `95 % interval +1.20 % to +3.00 %`, or that there is none.
+std::string with_interval(const Gain& gain);
 /// The noise of one measurement, and where it comes from.
 std::string noise_text(const ReportView& view);
 /// Whether the machine drifted, by the default that was measured again; empty: it was measured too seldom to tell.

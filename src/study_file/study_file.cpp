@@ -274,8 +274,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
 std::size_t StudyFile::default_again_every() const {
     if (default_again) return *default_again;
     constexpr std::size_t usual = 10;
-    constexpr std::size_t least_trials = 15;  // of a smaller budget it would take too much
-    return measures() && decision.rule == Decision::Rule::significant && budget.trials >= least_trials ? usual : 0;
+    return measures() && decision.rule == Decision::Rule::significant ? usual : 0;
 }
 
 StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std::string& strategy, MeasuredBy by,

@@ -167,7 +167,7 @@ TEST_CASE("validate says what the space is, status and report read a study that 
     CHECK(autotune({"run", study, "--quiet"}, folder.path()).code == 0);
     CHECK(autotune({"status", study}, folder.path()).out ==
           "qwen3-14b-h100: 15 trials told, 0 of them failed, 0 pending\n"
-          "  so far: Recommended: +58.1 % over the default. 95 % interval +52.3 % to +64.1 %. Serve this.\n"
+          "  so far: Recommended: +58.1 % over the default. One measurement each: no interval. Serve this.\n"
           "  python3 -m sglang.launch_server --model-path Qwen/Qwen3-14B-FP8\n");
     const std::string report = autotune({"report", study}, folder.path()).out;
     CHECK(report == read_file(folder.path() / "qwen3-14b-h100/report.md"));

@@ -5,6 +5,7 @@
 // memory and fail.
 
 #include "servetune/strategy/strategy.hpp"
+#include "servetune/study/study.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -96,6 +97,22 @@ public:
             history.push_back(std::move(trial));
         }
         return history;
+    }
+    /// The trials of a whole study of so many, the confirmation with them.
+    [[nodiscard]] static std::vector<Trial> studied(const Problem& problem, const Strategy& strategy, std::size_t trials,
+                                                    std::uint64_t seed, const Answering& answer, const Timing& seconds = {}) {
+        Rng noise(derive_seed(seed, 1));
+        MemoryJournal journal;
+        double now = 0;
+        Study study(problem, strategy, journal, {seed, {}, [&] { return now; }});
+        Budget budget;
+        budget.trials = trials;
+        while (const auto trial = study.ask(budget)) {
+            study.start(trial->id);
+            now += seconds ? seconds(trial->configuration) : 0;
+            study.tell(trial->id, answer(trial->configuration, noise));
+        }
+        return study.trials();
     }
     /// How far the best that was tried is from the best there is, as a share of it.
     [[nodiscard]] double regret(const Problem& problem, const std::vector<Trial>& history) const {

@@ -29,7 +29,7 @@ std::size_t false_gains(const std::string& strategy, double cv, std::size_t seed
         std::unique_ptr<Strategy> searcher = std::make_unique<Random>();
         if (strategy == "bayesian") searcher = std::make_unique<Bayesian>();
         if (strategy == "local_search") searcher = std::make_unique<LocalSearch>();
-        const std::vector<Trial> history = TuningTask::searched(problem, *searcher, 30, seed, equal);
+        const std::vector<Trial> history = TuningTask::studied(problem, *searcher, 30, seed, equal);
         changed += recommend(problem, history).keep_default ? 0 : 1;
     }
     return changed;
@@ -38,15 +38,15 @@ std::size_t false_gains(const std::string& strategy, double cv, std::size_t seed
 }  // namespace
 
 TEST_CASE("where nothing is better a study seldom says that something is", "[decision]") {
-    CHECK(false_gains("bayesian", 0.03, 20) <= 3);  // P(more | 5 %) = 1.6 %
-    CHECK(false_gains("random", 0.03, 60) <= 7);    // 18 by plain intervals
+    CHECK(false_gains("bayesian", 0.03, 20) <= 2);  // P(more | 2 %) = 0.7 %
+    CHECK(false_gains("random", 0.03, 60) <= 4);    // 18 by plain intervals
 }
 
-TEST_CASE("of 200 studies where nothing is better at most one in twenty says that something is", "[.long]") {
+TEST_CASE("of 200 studies where nothing is better at most one in fifty says that something is", "[.long]") {
     for (const std::string strategy : {"bayesian", "random", "local_search"})
         for (const double cv : {0.01, 0.03, 0.1}) {
             const std::size_t changed = false_gains(strategy, cv, 200);
             std::cout << strategy << ", noise " << cv * 100 << " %: " << changed << " false gains in 200 studies\n";
-            CHECK(changed <= 10);
+            CHECK(changed <= 8);  // P(more | 2 %) = 2 %
         }
 }

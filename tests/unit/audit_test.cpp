@@ -480,8 +480,9 @@ TEST_CASE("audit: the published study of the Jetson Thor, FP8 impossible, the lo
 }
 
 TEST_CASE("recommend: a default whose measurement is unsound is kept, one that breaks a limit is not") {
-    const Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
-                          Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
+    Problem problem(SearchSpace({Parameter::choice("a", {"x", "y"})}),
+                    Objective{"rate", Direction::maximize, {Limit::parse("success_ratio >= 0.99")}}, Decision{});
+    problem.replicates_inform = false;
     const auto told = [&](std::uint64_t id, const char* a, double rate, double success, Verdict verdict) {
         Trial trial{id, problem.space.completed({{"a", a}})};
         trial.outcome = Measurement{{{"rate", {rate}}, {"success_ratio", {success}}}, {verdict, {}}};

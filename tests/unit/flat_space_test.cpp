@@ -60,7 +60,7 @@ FlatResult flat_study(const std::string& strategy, double spread, double cv, std
     std::unique_ptr<Strategy> searcher = std::make_unique<Random>();
     if (strategy == "bayesian") searcher = std::make_unique<Bayesian>();
     const std::vector<Trial> history =
-        TuningTask::searched(problem, *searcher, 40, seed, [&](const Configuration& configuration, Rng& draws) {
+        TuningTask::studied(problem, *searcher, 40, seed, [&](const Configuration& configuration, Rng& draws) {
             return Measurement{{{metric, {flat.truth.at(configuration) * std::exp(cv * draws.normal())}}}};
         });
     const Recommendation result = recommend(problem, history);

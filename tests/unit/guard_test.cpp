@@ -23,7 +23,8 @@ Trial on_both(std::uint64_t id, const std::string& cache, double prompts, double
 Recommendation guarded_result(const std::vector<Trial>& history, std::optional<double> never_worse_than) {
     Decision decision;
     decision.never_worse_than = never_worse_than;
-    const Problem problem(guarded_space(), {guarded_rate}, decision);
+    Problem problem(guarded_space(), {guarded_rate}, decision);
+    problem.replicates_inform = false;
     return recommend(problem, history);
 }
 
@@ -63,5 +64,7 @@ TEST_CASE("the guard holds where each workload is a goal of its own", "[decision
     const Standings standings(history, each, decision);
     CHECK(standings.find(history[1].configuration)->refused.starts_with("worse than the default on chat: 40 % worse"));
     CHECK(standings.find(history[2].configuration)->passes());
-    CHECK(recommend(Problem(guarded_space(), each, decision), history).recommended == history[2].configuration);
+    Problem problem(guarded_space(), each, decision);
+    problem.replicates_inform = false;
+    CHECK(recommend(problem, history).recommended == history[2].configuration);
 }

@@ -107,8 +107,8 @@ TEST_CASE("plateau: a good corner far from the default is found") {
         return std::find_if(history.begin(), history.end(), there) - history.begin();
     };
     const std::vector<Trial> history = searched_with_patience(problem, 8, corner_task);
-    CHECK(number(recommend(problem, history).recommended, "a") >= 8);
-    CHECK(number(recommend(problem, history).recommended, "b") >= 8);
+    CHECK(number(*recommend(problem, history).best, "a") >= 8);
+    CHECK(number(*recommend(problem, history).best, "b") >= 8);
     CHECK(found_by_trial(2) <= found_by_trial(0));
 }
 

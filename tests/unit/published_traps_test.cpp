@@ -24,7 +24,8 @@ Recommendation concluded_from(const PrintedRows& rows, const Decision& decision 
     std::vector<Value> settings;
     for (const auto& [setting, rate] : rows)
         if (std::find(settings.begin(), settings.end(), Value(setting)) == settings.end()) settings.emplace_back(setting);
-    const Problem problem(SearchSpace({Parameter::choice("setting", settings)}), {printed_rate}, decision);
+    Problem problem(SearchSpace({Parameter::choice("setting", settings)}), {printed_rate}, decision);
+    problem.replicates_inform = false;
     std::vector<Trial> history;
     for (const auto& [setting, rate] : rows) {
         Trial trial{history.size(), problem.space.completed({{"setting", Value(setting)}})};
@@ -48,7 +49,8 @@ TEST_CASE("traps: the fastest result is that of the requests that survived") {
     REQUIRE(validity.findings.size() == 1);
     CHECK(validity.findings.front().id == "complete");
 
-    const Problem problem(SearchSpace({Parameter::choice("speculation", {"off", "on"})}), {printed_rate}, {});
+    Problem problem(SearchSpace({Parameter::choice("speculation", {"off", "on"})}), {printed_rate}, {});
+    problem.replicates_inform = false;
     std::vector<Trial> history{{0, problem.space.default_configuration()}, {1, problem.space.completed({{"speculation", "on"}})}};
     history[0].outcome = Measurement{{{printed_rate, {11532}}}};
     history[1].outcome = Measurement{{{printed_rate, {15059.89}}}, validity};

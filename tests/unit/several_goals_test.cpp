@@ -169,7 +169,8 @@ TEST_CASE("chebyshev: the expected improvement of the least weighted goal is wha
 }
 
 TEST_CASE("several goals: the front is of means among what passes, and the best in the leading goal is recommended") {
-    const Problem problem = small_problem();
+    Problem problem = small_problem();
+    problem.replicates_inform = false;
     std::vector<Trial> history{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 110, 2.5),
                                told_both(3, "s", 90, 0.5), told_both(4, "t", 130, 3)};
     Recommendation result = recommend(problem, history);
@@ -195,14 +196,16 @@ TEST_CASE("several goals: the front is of means among what passes, and the best 
     result = recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 120, 1.5)});
     CHECK(level_of(result.recommended) == "r");
     // With one goal there is no front to speak of, and the first of equal ones stays the best.
-    const Problem single(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}), Objective{"rate"}, {});
+    Problem single(SearchSpace({Parameter::choice("a", {"p", "q", "r", "s", "t"})}), Objective{"rate"}, {});
+    single.replicates_inform = false;
     result = recommend(single, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 120, 2), told_both(2, "r", 120, 1.5)});
     CHECK(result.front.empty());
     CHECK(level_of(result.recommended) == "q");
 }
 
 TEST_CASE("several goals: what is as good in the leading goal and clearly better in another is worth having") {
-    const Problem problem = small_problem();
+    Problem problem = small_problem();
+    problem.replicates_inform = false;
     CHECK(recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 1.5)}).keep_default);
     const Recommendation quicker = recommend(problem, std::vector<Trial>{told_both(0, "p", 100, 1), told_both(1, "q", 100.5, 0.5)});
     CHECK_FALSE(quicker.keep_default);
@@ -262,10 +265,6 @@ TEST_CASE("several goals: an ask is a function of the history alone, beside what
         const Problem problem(TuningTask::space(), objective, {});
         const Bayesian strategy;
         auto history = TuningTask::searched(problem, strategy, 30, 4, answer);
-        std::set<Configuration> before;
-        std::size_t again = 0;
-        for (const Trial& trial : history) again += before.insert(trial.configuration).second ? 0 : 1;
-        CHECK(again >= strategy.reserve());
         CHECK(recommend(problem, history).front.size() > 2);
 
         history.resize(14);

@@ -35,7 +35,7 @@ std::vector<Trial> searched_to_reduce(const Problem& problem, std::uint64_t seed
     Bayesian::Options options;
     options.trials = trials_of_reduction;
     options.learning.seed = seed;
-    return TuningTask::searched(problem, Bayesian(options), trials_of_reduction, seed, answer);
+    return TuningTask::studied(problem, Bayesian(options), trials_of_reduction, seed, answer);
 }
 
 }  // namespace
@@ -50,7 +50,7 @@ TEST_CASE("smaller command: flags that do nothing are dropped, and what is left 
         CHECK(here <= 1);
         proposed += here;
         for (std::size_t i = 0; i < history.size(); ++i)
-            if (drops_settings(history[i])) CHECK(i >= trials_of_reduction - 3);  // once the search is over
+            if (drops_settings(history[i])) CHECK(i + 2 >= search_trials(problem, trials_of_reduction));  // once the search is over
         const Recommendation result = recommend(problem, history);
         CHECK(text_of(*result.recommended.find("backend")) == "fast");
         settings.push_back(static_cast<double>(settings_beyond_default(problem.space, result.recommended)));
@@ -83,7 +83,7 @@ TEST_CASE("smaller command: it is measured too before a search ends that is not 
         options.serves_seconds = 7 * 86400;
         options.learning.seed = seed;
         const std::vector<Trial> history =
-            TuningTask::searched(problem, Bayesian(options), 60, seed, only_backend_matters, [](const Configuration&) { return 600.0; });
+            TuningTask::studied(problem, Bayesian(options), 60, seed, only_backend_matters, [](const Configuration&) { return 600.0; });
         CHECK(history.size() < 60 - 6);  // it ended long before the last trials
         const auto here = std::count_if(history.begin(), history.end(), drops_settings);
         CHECK(here <= 3);

@@ -10,6 +10,7 @@
 #include "servetune/strategy/exhaustive.hpp"
 #include "servetune/strategy/staged.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -208,7 +209,8 @@ TEST_CASE(
 }
 
 TEST_CASE("study by hand: an ask answers a trial, waiting or finished, within a budget") {
-    const Problem problem(two_flags(), {}, {});
+    Problem problem(two_flags(), {}, {});
+    problem.replicates_inform = false;
     const Exhaustive strategy;
     MemoryJournal journal;
     double now = 0;
@@ -316,7 +318,7 @@ TEST_CASE("study: a deadline and a wall-clock budget hold for report workloads t
         now = 0;
         Budget budget;
         if (deadline) budget.until = 500;  // four trials of the search and one more
-        else budget.wall_clock_seconds = 401;
+        else budget.wall_clock_seconds = 500;
         MemoryJournal journal;
         Study study(problem, strategy, journal, options);
         const Summary summary = study.run(evaluator, budget);
@@ -408,7 +410,8 @@ TEST_CASE("study: what tells configurations apart must be UTF-8, else the journa
 }
 
 TEST_CASE("study: a configuration that is measured for the first time is told the best figure so far, a replicate is not") {
-    const Problem problem(two_flags(), {"total_tokens_per_second"}, {});
+    Problem problem(two_flags(), {"total_tokens_per_second"}, {});
+    problem.replicates_inform = false;
     MemoryJournal journal;
     const Exhaustive strategy;
     std::vector<double> to_beat;  // 0: nothing
@@ -446,13 +449,15 @@ private:
 };
 
 struct ConfirmedStudy {
-    explicit ConfirmedStudy(double flattery, bool cold_fails = false, std::size_t most = 100) {
+    explicit ConfirmedStudy(double flattery, bool cold_fails = false, std::size_t most = 100,
+                            Decision::Rule rule = Decision::Rule::significant)
+        : problem(two_flags(), {"total_tokens_per_second"}, {.rule = rule, .min_gain = 0.02, .noise_cv = 0.001}) {
         WithCachedWeights evaluator(flattery, cold_fails);
         const Exhaustive strategy;
         Study study(problem, strategy, journal);
         summary = study.run(evaluator, {.trials = most});
     }
-    const Problem problem{two_flags(), {"total_tokens_per_second"}, {.min_gain = 0.02, .noise_cv = 0.001}};
+    const Problem problem;
     MemoryJournal journal{};
     Summary summary{};
 };
@@ -461,10 +466,17 @@ struct ConfirmedStudy {
 
 TEST_CASE("study: what was measured with cached weights only is confirmed from a cold start, and that figure counts") {
     const ConfirmedStudy honest(1);
-    REQUIRE(honest.journal.trials().size() == 5);
-    CHECK(honest.journal.trials().back().why == "confirmed from a cold start");
+    const std::vector<Trial>& trials = honest.journal.trials();
+    REQUIRE(trials.size() == 4 + 2 * least_rounds);
+    for (std::size_t i = 4; i < trials.size(); ++i) CHECK(trials[i].why.starts_with(confirmation_words));
     CHECK(honest.summary.recommendation.conclusion == Conclusion::recommended);
     CHECK(honest.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
+
+    // As published studies decide, nothing is measured again but that.
+    const ConfirmedStudy published(1, false, 100, Decision::Rule::published);
+    REQUIRE(published.journal.trials().size() == 5);
+    CHECK(published.journal.trials().back().why == "confirmed from a cold start");
+    CHECK(published.summary.recommendation.gain.value == Approx(0.15).epsilon(0.01));
 
     // All three look better than the default by a quarter and more, which only the cache makes them.
     const ConfirmedStudy flattered(1.2);
@@ -475,7 +487,7 @@ TEST_CASE("study: what was measured with cached weights only is confirmed from a
 TEST_CASE("study: what only fails from cold starts is not recommended, and neither is what nobody could confirm") {
     const ConfirmedStudy failing(1, true);
     CHECK(failing.summary.recommendation.recommended == failing.problem.space.default_configuration());
-    CHECK(failing.journal.trials().size() <= 7);
+    CHECK(failing.journal.trials().size() <= 4 + 2 * 3);  // each once, beside the default
 
     WithCachedWeights evaluator(1);
     const Problem problem(two_flags(), {"total_tokens_per_second"}, {.min_gain = 0.02, .noise_cv = 0.001});
@@ -488,5 +500,36 @@ TEST_CASE("study: what only fails from cold starts is not recommended, and neith
     const Summary summary = study.run(evaluator, {.wall_clock_seconds = 20});
     CHECK(summary.reason == StopReason::wall_clock_spent);
     CHECK(summary.recommendation.conclusion == Conclusion::inconclusive);
-    CHECK(summary.recommendation.doubt == Doubt::never_cold);
+    CHECK(summary.recommendation.doubt == Doubt::not_confirmed);
+}
+
+TEST_CASE("study: a limit of time is kept, and what a confirmation takes is kept of it") {
+    const Problem problem(SearchSpace({Parameter::integer("mode", 0, 200)}), {"total_tokens_per_second"}, {});
+    const Exhaustive strategy;
+    for (const bool deadline : {false, true})
+        for (const double limit : {240.0, 2000.0, 3000.0, 3100.0}) {
+            INFO(limit);
+            double now = 0;
+            MemoryJournal journal;
+            Study study(problem, strategy, journal, {0, {}, [&] { return now; }});
+            Budget budget{.trials = 1000};
+            (deadline ? budget.until : budget.wall_clock_seconds) = limit;
+            budget.first_trial_seconds = 150;
+            while (const auto trial = study.ask(budget)) {
+                study.start(trial->id);
+                now += trial->id == 0 ? 150 : 100;
+                study.tell(trial->id, Measurement{{{"total_tokens_per_second", {1000.0 + static_cast<double>(trial->id % 7)}}}});
+            }
+            CHECK(now <= limit);
+            const std::vector<Trial>& trials = study.trials();
+            if (limit >= 2000) CHECK(std::count_if(trials.begin(), trials.end(), confirms) >= 6);
+            else CHECK(trials.size() == 1);
+        }
+    // Nothing is started that is expected to last longer than there is time for.
+    MemoryJournal journal;
+    Study study(problem, strategy, journal, {0, {}, [] { return 0.0; }});
+    const AskResult none = study.ask({.trials = 1000, .wall_clock_seconds = 100, .first_trial_seconds = 150});
+    REQUIRE(none.finished() != nullptr);
+    CHECK(none.finished()->reason == StopReason::wall_clock_spent);
+    CHECK(journal.trials().empty());
 }

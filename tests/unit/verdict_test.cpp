@@ -92,7 +92,13 @@ TEST_CASE("verdict: rows of one configuration are replicates, whose spread is th
     CHECK(single.json["noise"]["value"].get<double>() == Approx(0.01));
     CHECK(has(single.text, "Noise: 1.0 % per measurement (assumed: every configuration was measured once)."));
     CHECK_FALSE(has(single.text, "| measured |"));
-    CHECK(has(single.text, "the 2 configurations that pass is more than 99 %."));
+    // Nothing was measured of the spread, so nothing is stated of it.
+    CHECK(has(single.text, "The gain is by one measurement each: there is no interval."));
+    CHECK(single.headline.reason == "One measurement each: no interval.");
+    CHECK_FALSE(has(single.text, "95 % interval"));
+    CHECK_FALSE(has(single.text, "The probability that"));
+    CHECK(single.json["recommended"]["gain"]["value"].get<double>() == Approx(0.05));
+    for (const char* unknown : {"low", "high", "p_best"}) CHECK(single.json["recommended"]["gain"][unknown].is_null());
 }
 
 TEST_CASE("verdict: a configuration whose runs spread more than all others is not believed by the others' spread") {
@@ -258,7 +264,7 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
     CHECK(study.result.given_away->value == Approx(0.005));
     CHECK(study.result.given_away->low < 0);
     CHECK(study.json["given_away"]["value"].get<double>() == Approx(0.005));
-    CHECK(has(study.text, "The highest figure measured is 1206.00 (eager = true), +0.50 % over the recommended one (95 % interval -"));
+    CHECK(has(study.text, "The highest figure measured is 1206.00 (eager = true), +0.50 % over the recommended one (one measurement each: no interval"));
     CHECK(
         has(study.text, "): less than the 1 % that a change is worth, so the smaller command is recommended. That is what it gives away."));
     // More than min_gain, and not to be told from noise.

@@ -77,7 +77,7 @@ struct Parallel {
 
     Machine machine;
     std::vector<std::unique_ptr<PartOfMachine>> parts{};
-    Problem problem{TuningTask::space(), {metric}, {Decision::Rule::significant, 0.01, 0.01}};
+    Problem problem{TuningTask::space(), {metric}, {Decision::Rule::published, 0.01, 0.01}};
     Random strategy{};
     MemoryJournal journal{};
     std::unique_ptr<Study> study{};
@@ -234,4 +234,22 @@ TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be
     std::vector<Evaluator*> evaluators{parallel.parts[0].get(), parallel.parts[1].get()};
     Study study(parallel.problem, parallel.strategy, parallel.journal);
     CHECK(WorkersRun(study, parallel.problem, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
+}
+
+TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a time") {
+    Parallel parallel(3);
+    Problem problem(TuningTask::space(), {metric}, {});
+    std::vector<Evaluator*> evaluators;
+    for (const auto& part : parallel.parts) evaluators.push_back(part.get());
+    Study study(problem, parallel.strategy, parallel.journal);
+    const Summary summary = WorkersRun(study, problem, evaluators, Budget{.trials = 20}).run();
+    CHECK(summary.recommendation.conclusion == Conclusion::recommended);
+    const std::vector<Trial>& trials = study.trials();
+    const auto first = std::find_if(trials.begin(), trials.end(), confirms);
+    REQUIRE(first != trials.end());
+    CHECK(trials.end() - first >= 6);
+    for (auto at = first; at != trials.end(); ++at) {
+        CHECK(confirms(*at));
+        for (auto before = trials.begin(); before != at; ++before) CHECK(before->told_at <= at->started_at);
+    }
 }

@@ -29,6 +29,9 @@ namespace servetune {
 /// figures of the check are told as failures of the machine and the study goes on with one trial at a time. A worker
 /// that differs from the median of the others (3 standard errors) gets no further trial. A study that goes on finds
 /// both in its journal; a check that was interrupted is made again.
+///
+/// What looks best is confirmed by one worker, one trial at a time: its rounds compare measurements of one part of the
+/// machine.
 class WorkersRun {
 public:
     using Say = std::function<void(const std::string&)>;
@@ -267,6 +270,11 @@ private:
                 const AskResult asked = study_.ask(budget_);
                 if (asked.finished() != nullptr) finished = *asked.finished();
                 if (!asked) break;
+                // Rounds are compared on one worker, one trial after the other; it stays open until then.
+                if (confirms(*asked)) {
+                    finished = AskResult::Finished{StopReason::strategy_finished, "the search is over"};
+                    break;
+                }
                 send(pool, *worker, *asked);
             }
             if (pool.all_idle()) {

@@ -24,7 +24,7 @@ class Standings;
 ///
 /// of all there are (candidates.hpp), G being what one measurement is expected to gain (`log_expected_gain`) over the
 /// best posterior mean, never over the best number seen. Measuring one of the best again competes with
-/// that; the last tenth of the budget does nothing else. With `per_second` the predicted length of the trial is taken
+/// that; the study confirms what is best after the search. With `per_second` the predicted length of the trial is taken
 /// off (trial_cost.hpp). One ask in `explore_every` looks where the model knows least among what may be best; after
 /// `patience` configurations without a gain every other new one is far from all that was tried. A pure function of the
 /// history: what is kept from ask to ask (model_cache.hpp) changes its speed only. One object is asked
@@ -45,9 +45,6 @@ public:
     /// The models that an ask after this history decides by. `geometry` must outlive them. PendingAwareModel is in
     /// optimizer/pending_aware_model.hpp.
     [[nodiscard]] PendingAwareModel learned(const Problem& problem, const Standings& standings, const LevelGeometry& geometry) const;
-
-    /// How many trials of the end confirm: a tenth of the budget, at least 2.
-    [[nodiscard]] std::size_t reserve() const;
 
 private:
     class Search;  ///< src/optimizer/bayesian.cpp

@@ -53,7 +53,7 @@ struct CandidateOptions {
 };
 
 struct BayesianOptions {
-    std::size_t trials = 30;         ///< of the budget: the start and what is kept for confirmation are shares of it
+    std::size_t trials = 30;         ///< of the budget: the start is a share of it, and the search ends before it (`search_trials`)
     double least_chance = 0.15;      ///< to work; below, only where nothing else is left
     double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
     std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks

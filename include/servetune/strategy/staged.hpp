@@ -33,7 +33,8 @@ struct Stage {
 /// exactly").
 ///
 /// Where the decision asks for significance and measuring again informs, a best candidate that gains enough but not
-/// significantly is measured again, in turn with the base, until it is decided or both have `replicates` measurements.
+/// significantly is measured again, in turn with the base, until it is decided or both have `replicates` measurements;
+/// only where later stages build on it, for the study confirms what is best in the end.
 class Staged : public Strategy {
 public:
     struct Options {
@@ -84,8 +85,9 @@ public:
 private:
     [[nodiscard]] static std::vector<Assignment> assignments(const Stage& stage, const SearchSpace& space);
     [[nodiscard]] static std::vector<Candidate> candidates(const Stage& stage, const SearchSpace& space, const Configuration& base);
-    /// Decides a step whose candidates are all told; a proposal when a replicate is needed first.
-    std::optional<Answer> decide(Step& step, const Problem& problem, const Standings& standings) const;
+    /// Decides a step whose candidates are all told; a proposal when a replicate is needed first. `last`: nothing is
+    /// measured on top of its winner any more.
+    std::optional<Answer> decide(Step& step, const Problem& problem, const Standings& standings, bool last) const;
 
     Options options_;
 };
@@ -123,7 +125,7 @@ inline std::vector<Staged::Candidate> Staged::candidates(const Stage& stage, con
     return result;
 }
 
-inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, const Standings& standings) const {
+inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, const Standings& standings, bool last) const {
     const Standing& base = *standings.find(step.base);
     const Standing* best = nullptr;
     for (const Candidate& candidate : step.candidates) {
@@ -142,7 +144,7 @@ inline std::optional<Answer> Staged::decide(Step& step, const Problem& problem, 
     if (worth_it(problem.decision, gain)) step.winner = best->configuration;
     const bool open =
         problem.decision.rule == Decision::Rule::significant && gain.value >= problem.decision.min_gain && !gain.significant();
-    if (!open || !problem.replicates_inform) return std::nullopt;
+    if (!open || last || !problem.replicates_inform) return std::nullopt;
     const Standing& fewer = best->trials.size() < base.trials.size() ? *best : base;
     if (fewer.trials.size() >= options_.replicates) return std::nullopt;
     step.complete = false;
@@ -170,7 +172,7 @@ inline Staged::Walk Staged::walk(const Problem& problem, std::span<const Trial> 
             pending = pending || !standing->told();
         }
         if (pending) return result;
-        if (auto answer = decide(step, problem, standings)) {
+        if (auto answer = decide(step, problem, standings, !stage.carried || &stage == &options_.stages.back())) {
             result.answer = std::move(*answer);
             return result;
         }

@@ -43,6 +43,10 @@ public:
     const Decision decision;
     /// Whether measuring a configuration again tells something new; false for a table's fixed rows.
     bool replicates_inform = true;
+
+    /// Whether a verdict rests on measurements made after the search (study/confirmation.hpp). Not where they are
+    /// always the same, nor where the larger number wins as published studies have it.
+    [[nodiscard]] bool is_confirmed() const { return replicates_inform && decision.rule == Decision::Rule::significant; }
 };
 
 /// What a strategy sees of a journal: the trials of the search whose configurations the space (still) has. After a

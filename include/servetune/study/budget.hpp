@@ -13,15 +13,16 @@ namespace servetune {
 
 /// When a run ends by itself. Trials that a resumed study has already told count.
 struct Budget {
-    std::size_t trials = 30;  ///< told trials of the search; the report's own measurements do not count
-    double wall_clock_seconds = std::numeric_limits<
-        double>::infinity();  ///< of this run, by the steady clock; no trial is started after it, of report workloads neither
+    std::size_t trials = 30;  ///< told trials of search and confirmation; the report's own measurements do not count
+    /// Of this run, by the steady clock, which ends within it: no trial is started that would not be over by then, were
+    /// it as long as the longest so far, of report workloads neither.
+    double wall_clock_seconds = std::numeric_limits<double>::infinity();
     /// So many first trials of a run that all fail the same way, before any has ever succeeded, end it: it is not the
     /// flags. 0: never.
     std::size_t same_failures = 0;
-    /// Seconds since 1970 UTC, by the wall clock as it is then: no trial is started that would not be over by then,
-    /// were it as long as the longest so far, of report workloads neither.
+    /// The same in seconds since 1970 UTC, by the wall clock as it is then.
     double until = std::numeric_limits<double>::infinity();
+    double first_trial_seconds = 0;  ///< what a trial is taken to last as long as none was told
     /// Whether a search also ends once the best further trial is expected to gain less serving time than it takes. Only
     /// a strategy that models what is left to gain can tell.
     bool when_not_worth_it = false;
@@ -33,6 +34,7 @@ struct Budget {
         return OptionCheck()
             .within("wall_clock_seconds", wall_clock_seconds, 0, never)
             .within("until", until, 0, never)
+            .within("first_trial_seconds", first_trial_seconds, 0, never)
             .seconds("serves_seconds", serves_seconds)
             .text();
     }

@@ -3,6 +3,7 @@
 
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/study/closest.hpp"
+#include "servetune/study/confirmation_rounds.hpp"
 #include "servetune/study/unequal_work.hpp"
 #include "servetune/trial/standings.hpp"
 
@@ -38,7 +39,7 @@ enum class Doubt {
     default_disturbed,  ///< something else used the machine in at least half of the default's measurements
     winner_disturbed,   ///< the same of the configuration that would be recommended
     most_unreliable,    ///< at least three quarters of all results are disturbed or unsound
-    machine_drifted,    ///< a gain is proven only as long as the machine's drift is not taken off
+    not_confirmed,      ///< what looks best was not measured again in three rounds with the default
     never_cold,         ///< what would be recommended was only measured with weights of a cache
     unequal_work        ///< what would be recommended had requests of other lengths than the default (`Recommendation::unequal`)
 };
@@ -55,7 +56,9 @@ struct Recommendation {
     Configuration default_configuration;
     bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
     bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
-    std::optional<Configuration> best{};  ///< the passing configuration with the best mean; nothing: none passes
+    /// The passing configuration with the best mean, once some were confirmed of these and the default; nothing: none
+    /// passes.
+    std::optional<Configuration> best{};
     Configuration recommended{};          ///< the smallest command with the proven gain, or the default
     bool keep_default = true;             ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
@@ -72,7 +75,8 @@ struct Recommendation {
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
     /// or nothing can be concluded.
     std::optional<Gain> given_away{};
-    double p_best = 0;                  ///< probability that `recommended` is truly the best of all passing ones
+    /// Probability that `recommended` is truly the best of all passing ones; nothing: no spread was measured.
+    std::optional<double> p_best{};
     std::vector<Configuration> tied{};  ///< other passing ones whose 95 % interval against `recommended` holds 0
     std::vector<FrontPoint> front{};    ///< where there are several goals; the best in the leading one first
 };
@@ -111,14 +115,25 @@ inline bool only_unsound(const Standing& standing, const Problem& problem) {
            std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.measured();
 }
 
-/// The gain of one of the configurations that were tried over the default, in goal k. What looks best of thirty
-/// measurements is the luckiest of them too, so a plain interval would find a gain in a quarter of the studies in which
-/// there is none (tests/unit/aa_test.cpp). Two intervals account for that, and the one that says more counts: that of
-/// all measurements, held together with those of all passing configurations and goals; and that of the measurements
-/// after each one's first, for which nothing was picked, held together with those of all that were measured again. Each
-/// errs in one study of forty.
+/// The gain of one of the configurations that were tried over another one, in goal k: what every output states.
+///
+/// Of a problem that is confirmed, that of the rounds after the search (`PairedFigures`); before them, without an
+/// interval. Of a table: its figures, decided by the assumed noise. What looks best of thirty measurements is the
+/// luckiest of them too, so a plain interval would find a gain in a quarter of the studies in which there is none
+/// (tests/unit/aa_test.cpp). Two intervals account for that, and the one that says more counts: that of all
+/// measurements, held together with those of all passing configurations and goals; and that of the measurements after
+/// each one's first, for which nothing was picked, held together with those of all that were measured again. Each errs
+/// in one study of forty. What is stated of a table is the interval by its measured spread, if it has any.
 inline Gain judged_gain(const Problem& problem, const Standings& standings, const Standing& standing, const Standing& base,
                         std::size_t k = 0) {
+    if (&standing == &base) return {};
+    const Goal goal = problem.objective.goals[k];
+    if (problem.is_confirmed()) {
+        const PairedFigures paired(standings, goal, k, base);
+        if (paired.rounds(standing) > 0) return paired.gain(standing);
+        const Gain plain = gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate);
+        return Gain::unknown(plain.value, plain.scale);
+    }
     std::size_t tried = 0;
     std::size_t again = 0;
     for (const Standing& other : standings.all()) {
@@ -126,12 +141,23 @@ inline Gain judged_gain(const Problem& problem, const Standings& standings, cons
         ++tried;
         again += standings.measured_again(other) ? 1 : 0;
     }
-    const std::vector<Goal> goals = problem.objective.goals;
-    const Gain of_all = gain_between(goals[k], standing.goals[k].estimate, base.goals[k].estimate, tried * goals.size());
-    const auto fresh = standings.measured_again(standing, k);
-    if (!fresh || &standing == &base) return of_all;
-    const Gain of_fresh = gain_between(goals[k], *fresh, base.goals[k].estimate, again * goals.size());
-    return of_fresh.low > of_all.low ? of_fresh : of_all;
+    const std::size_t goals = problem.objective.goals.size();
+    const Gain of_all = gain_between(goal, standing.goals[k].estimate, base.goals[k].estimate, tried * goals);
+    Gain decided = of_all;
+    std::size_t comparisons = tried * goals;
+    Estimate mine = standing.goals[k].estimate;
+    if (const auto fresh = standings.measured_again(standing, k)) {
+        const Gain of_fresh = gain_between(goal, *fresh, base.goals[k].estimate, again * goals);
+        if (of_fresh.low > of_all.low) {
+            decided = of_fresh;
+            mine = *fresh;
+            comparisons = again * goals;
+        }
+    }
+    Gain stated = standings.measured_gain(mine, base.goals[k].estimate, k, comparisons);
+    stated.proven = decided.low;
+    stated.excluded = decided.high;
+    return stated;
 }
 
 /// Whether at least half of what is believed of a configuration was measured while something else used the machine.
@@ -154,26 +180,21 @@ inline bool only_with_cached_weights(const Standing& standing) {
            });
 }
 
-/// Whether a gain would be proven if nobody looked at the machine's drift.
-inline bool gains_without_drift(const Problem& problem, std::span<const Trial> history) {
-    Decision decision = problem.decision;
-    decision.correct_drift = false;
-    const Standings standings(history, problem.objective, decision, problem.space.default_configuration());
-    const Standing* base = standings.find(problem.space.default_configuration());
-    if (base == nullptr) return false;
-    for (const Standing& standing : standings.all())
-        for (std::size_t k = 0; k < problem.objective.goals.size() && standing.passes() && &standing != base; ++k)
-            if (worth_it(decision, judged_gain(problem, standings, standing, *base, k))) return true;
-    return false;
+/// Rounds of the confirmation in which a configuration was measured beside the default, or at all where that does not
+/// pass (`base` null).
+inline std::size_t rounds_of(const Problem& problem, const Standings& standings, const Standing& standing, const Standing* base) {
+    return PairedFigures(standings, problem.objective.leading(), 0, base != nullptr ? *base : standing).rounds(standing);
 }
 
 /// The rule, for every strategy. Of the passing configurations that are worth having over the default, the one with the
 /// largest proven gain wins (the best mean with several goals, with `published` or where the default does not pass).
 /// Then every measured configuration replaces it that only drops settings from it, loses less than is worth having and
-/// is known about as well, fewest
-/// settings first. A flag whose effect is not worth having is thus never recommended. Where the default's or the
-/// winner's measurements cannot be relied on, or hardly any can, the study is inconclusive and the default is kept
-/// (`Doubt`; disturbed and unsound measurements with the audit enforced only).
+/// is known about as well, fewest settings first. A flag whose effect is not worth having is thus never recommended.
+/// Where the default's or the winner's measurements cannot be relied on, or hardly any can, the study is inconclusive
+/// and the default is kept (`Doubt`; disturbed and unsound measurements with the audit enforced only).
+///
+/// Where measuring again informs, only what was confirmed can win or replace the winner: measured in three rounds or
+/// more with the default after the search (study/confirmation.hpp). Without any, what looks better is inconclusive.
 ///
 /// Of several goals the leading one decides who is best; worth having is then what is worth it in any of them, so that
 /// neither the default nor a smaller command replaces a configuration that is as good in the leading goal and clearly
@@ -218,17 +239,43 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const auto gain = [&](const Standing& a, const Standing& b) {
         return gain_between(problem.objective.leading(), a.estimate(), b.estimate());
     };
+    std::vector<const Standing*> confirmed;
+    if (problem.is_confirmed())
+        for (const Standing& standing : standings.all())
+            if (&standing != base && standing.passes() &&
+                rounds_of(problem, standings, standing, result.default_passes ? base : nullptr) >= least_rounds)
+                confirmed.push_back(&standing);
+    if (!confirmed.empty()) {
+        best = result.default_passes ? base : confirmed.front();
+        for (const Standing* standing : confirmed)
+            if (problem.objective.leading().better(standing->estimate().mean, best->estimate().mean)) best = standing;
+        result.best = best->configuration;
+    }
+    const auto may_win = [&](const Standing& a) {
+        return !problem.is_confirmed() || std::find(confirmed.begin(), confirmed.end(), &a) != confirmed.end();
+    };
     const auto worth_having = [&](const Standing& a, const Standing& b) {
-        for (std::size_t k = 0; k < goals.size(); ++k)
-            if (worth_it(problem.decision, gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate))) return true;
+        for (std::size_t k = 0; k < goals.size(); ++k) {
+            Gain over = problem.is_confirmed() && &a != &b ? judged_gain(problem, standings, a, b, k)
+                                                           : gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate);
+            over.proven.reset();  // a loss counts before it is proven
+            if (!over.has_interval()) over.low = over.value;
+            if (worth_it(problem.decision, over)) return true;
+        }
         return false;
     };
-    const Standing* winner = best;
     const auto over_default = [&](const Standing& a) {
-        for (std::size_t k = 0; k < goals.size(); ++k)
+        for (std::size_t k = 0; k < goals.size() && may_win(a); ++k)
             if (worth_it(problem.decision, judged_gain(problem, standings, a, *base, k))) return true;
         return false;
     };
+    const auto looks_better = [&] {
+        for (std::size_t k = 0; k < goals.size(); ++k)
+            if (gain_between(goals[k], best->goals[k].estimate, base->goals[k].estimate).value >= problem.decision.min_gain) return true;
+        return false;
+    };
+    const bool not_confirmed = problem.is_confirmed() && confirmed.empty() && result.default_passes && best != base && looks_better();
+    const Standing* winner = best;
     const bool by_proof = result.default_passes && !problem.objective.several() && problem.decision.rule == Decision::Rule::significant;
     if (by_proof) {
         // What looks best may be one lucky run: the largest gain that is proven wins, for all were judged together.
@@ -236,7 +283,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
         double most = 0;
         for (const Standing& standing : standings.all()) {
             if (!standing.passes() || &standing == base || !over_default(standing)) continue;
-            const double proven = judged_gain(problem, standings, standing, *base).low;
+            const double proven = judged_gain(problem, standings, standing, *base).at_least();
             if (winner != base && proven <= most) continue;
             winner = &standing;
             most = proven;
@@ -246,9 +293,10 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     const Standing* smallest = winner;
     for (const Standing& candidate : standings.all()) {
         if (!candidate.passes() || !is_reduction_of(problem.space, candidate.configuration, winner->configuration)) continue;
+        if (&candidate != winner && &candidate != base && result.default_passes && !may_win(candidate)) continue;
         if (worth_having(*winner, candidate)) continue;
         // One run with 3 % noise against nine can hide 6 %: a smaller one must be known about as well.
-        if (by_proof && candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error) continue;
+        if (by_proof && !problem.is_confirmed() && candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error) continue;
         const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
         const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
         if (fewer < fewest || (fewer == fewest && problem.objective.leading().better(candidate.estimate().mean, smallest->estimate().mean)))
@@ -261,12 +309,12 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
         return inconclusive(Doubt::winner_disturbed);
     if (reliable * 4 <= result.results) return inconclusive(Doubt::most_unreliable);
     for (const Standing* one : {smallest, winner, base})
-        if (one != nullptr && only_with_cached_weights(*one)) {
+        if (!not_confirmed && one != nullptr && only_with_cached_weights(*one)) {
             constexpr std::size_t most_trials = 3;  // the one that was measured, and two that came to nothing
             if (one->measured() == 1 && one->trials.size() <= most_trials) result.to_confirm = one->configuration;
             return inconclusive(Doubt::never_cold);
         }
-    if (smallest == base && result.drift > 0 && gains_without_drift(problem, history)) return inconclusive(Doubt::machine_drifted);
+    if (not_confirmed) return inconclusive(Doubt::not_confirmed);
     if (const Standing* other = doubted_for_work(problem, standings, *smallest, base)) {
         result.unequal = other->configuration;
         return inconclusive(Doubt::unequal_work);
@@ -286,7 +334,7 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
             result.tied.push_back(standing.configuration);
         estimates.push_back(standing.estimate());
     }
-    result.p_best = probability_best(problem.objective.leading(), estimates, mine);
+    if (standings.replicated() > 0) result.p_best = probability_best(problem.objective.leading(), estimates, mine);
     return result;
 }
 

@@ -7,6 +7,7 @@
 #include "servetune/study/ask_result.hpp"
 #include "servetune/study/budget.hpp"
 #include "servetune/study/clocks.hpp"
+#include "servetune/study/confirmation.hpp"
 #include "servetune/study/default_again.hpp"
 #include "servetune/study/missing_metric.hpp"
 #include "servetune/study/observer.hpp"
@@ -18,11 +19,14 @@
 #include "servetune/trial/journal.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -31,6 +35,8 @@
 namespace servetune {
 
 /// Tuning, from the first trial to the recommendation. It owns trial ids and seeds; each step goes into the journal.
+/// Once the strategy has finished, or what a budget leaves for it is spent, what looks best is confirmed (Confirmation),
+/// whatever the strategy, where measuring again informs.
 ///
 /// By hand:
 ///     Study study(problem, strategy, journal);
@@ -64,8 +70,8 @@ public:
     /// configurations the space no longer has. Such a trial that had been started is recorded as started again: its
     /// length is not counted from the process that died.
     AskResult ask();
-    /// The same within a budget, whose clock starts when the study is made: finished once it is spent, and waiting
-    /// while the trials under way would spend it. Throws UsageError for a budget that cannot be.
+    /// The same within a budget, whose clock starts when the study is made: finished once it is spent or nothing is left
+    /// to confirm, and waiting while the trials under way would spend it. Throws UsageError for a budget that cannot be.
     AskResult ask(const Budget& budget);
     /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants
     /// measured. A study without trials gets the default configuration as trial 0 all the same. Throws SpaceError for
@@ -77,7 +83,7 @@ public:
     /// error that is not finite, or a negative standard error, becomes Failure{invalid_result}.
     void tell(std::uint64_t id, Outcome outcome);
 
-    /// Evaluates until the strategy has finished, the budget is spent or `stop` is set; then the report workloads, as
+    /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the report workloads, as
     /// far as the budget's time allows: where it ends them, that is the run's reason. An exception of the evaluator,
     /// the strategy, the journal or the recommendation ends the run with StopReason::error, and so does a budget that
     /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
@@ -96,14 +102,25 @@ public:
     [[nodiscard]] Recommendation recommendation() const { return recommend(problem_, search_history(problem_, trials_)); }
 
 private:
-    /// The part of `spent` that looks at the clocks; `ahead`: seconds from now.
-    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds, double ahead = 0) const;
+    /// The part of `spent` that looks at the clocks: whether there is time for `trials` more.
+    [[nodiscard]] std::optional<StopReason> time_spent(const Budget& budget, double seconds, double trials = 1) const;
+    /// Trials that there is time for, as long as the longest so far each.
+    [[nodiscard]] double trials_in_time(const Budget& budget, double seconds) const;
+    /// What a trial is taken to last.
+    [[nodiscard]] double trial_seconds(const Budget& budget) const {
+        return index_.longest_seconds() > 0 ? index_.longest_seconds() : budget.first_trial_seconds;
+    }
+    /// Whether the search may ask for another trial: what the confirmation needs is kept.
+    [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds, std::span<const Trial> history) const;
+    AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history, const AskResult::Finished& searched);
     /// Whether the space (still) has the configuration of an open trial.
     [[nodiscard]] bool in_space(std::uint64_t id) const { return problem_.space.feasible(trials_[id].configuration); }
     void take_up_open_trials();
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     /// What `ask` answers; a trial that had been started is not started again.
-    AskResult next();
+    AskResult next(const Budget& budget, double began);
+    /// What `ask` does with it.
+    AskResult handed_out(AskResult asked);
     /// Why nothing is to be asked within a budget whose clock began at `began`; `since`: the first trial that counts
     /// for `same_failures`.
     [[nodiscard]] std::optional<AskResult::Finished> ended(const Budget& budget, double began, std::size_t since) const;
@@ -125,6 +142,7 @@ private:
     std::map<std::uint64_t, double> began_{};  ///< trials under way in this process: the steady clock at their start
     double made_ = 0;                          ///< by the steady clock
     std::size_t first_here_ = 0;               ///< number of the first trial that is asked here
+    bool confirming_ = false;                  ///< whether a trial to confirm was asked here
 };
 
 inline const Trial& Study::add(Configuration configuration, std::string workload, std::string why) {
@@ -137,17 +155,25 @@ inline const Trial& Study::add(Configuration configuration, std::string workload
     return trials_.back();
 }
 
-inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds, double ahead) const {
-    if (seconds + ahead >= budget.wall_clock_seconds) return StopReason::wall_clock_spent;
-    if (options_.now() + ahead + index_.longest_seconds() > budget.until) return StopReason::deadline;
+inline std::optional<StopReason> Study::time_spent(const Budget& budget, double seconds, double trials) const {
+    const double ahead = trials * trial_seconds(budget);
+    if (seconds >= budget.wall_clock_seconds || seconds + ahead > budget.wall_clock_seconds) return StopReason::wall_clock_spent;
+    if (options_.now() + ahead > budget.until) return StopReason::deadline;
     return std::nullopt;
+}
+
+inline double Study::trials_in_time(const Budget& budget, double seconds) const {
+    const double left = std::min(budget.wall_clock_seconds - seconds, budget.until - options_.now());
+    const double each = trial_seconds(budget);
+    return each > 0 ? std::max(0.0, std::floor(left / each)) : std::numeric_limits<double>::infinity();
 }
 
 inline std::optional<StopReason> Study::spent(const Budget& budget, double seconds) const {
     if (told_in_search() >= budget.trials) return StopReason::trials_spent;
     if (const auto reason = time_spent(budget, seconds)) return reason;
-    const auto reason = time_spent(budget, seconds, index_.longest_seconds());
-    return reason && recommendation().to_confirm ? reason : std::nullopt;  // the time of the confirmation is kept
+    if (problem_.is_confirmed()) return std::nullopt;
+    const auto reason = time_spent(budget, seconds, 2);
+    return reason && recommendation().to_confirm ? reason : std::nullopt;  // the time of the cold start is kept
 }
 
 inline std::size_t Study::in_hand() const {
@@ -168,10 +194,26 @@ inline Trial Study::propose(Configuration configuration, std::string why) {
     return add(std::move(configuration), "", std::move(why));
 }
 
-inline AskResult Study::next() {
+inline bool Study::search_goes_on(const Budget& budget, double seconds, std::span<const Trial> history) const {
+    if (!problem_.is_confirmed()) return true;
+    const auto searched = static_cast<std::size_t>(std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
+    if (searched >= search_trials(problem_, budget.trials)) return false;
+    const double time_for = trials_in_time(budget, seconds);
+    if (time_for >= static_cast<double>(budget.trials)) return true;
+    const auto in_all = history.size() + static_cast<std::size_t>(time_for);
+    return !confirming_ && time_for >= 1 + static_cast<double>(confirmation_reserve(in_all));
+}
+
+inline AskResult Study::next(const Budget& budget, double began) {
     if (!unoffered_.empty()) return AskResult(trials_[unoffered_.extract(unoffered_.begin()).value()]);
     const std::vector<Trial> history = search_history(problem_, trials_);
     if (history.empty()) return AskResult(add(problem_.space.default_configuration(), "", "the default configuration"));
+    const double seconds = options_.steady() - began;
+    if (!search_goes_on(budget, seconds, history)) {
+        AskResult confirming = next_to_confirm(budget, seconds, history, {StopReason::trials_spent, "the budget of the search is spent"});
+        const bool nothing_to_confirm = confirming.finished() != nullptr && std::none_of(history.begin(), history.end(), confirms);
+        if (!nothing_to_confirm) return confirming;  // else what was kept for it is searched with
+    }
     if (default_again_is_due(problem_, history, options_.default_again_every))
         return AskResult(add(problem_.space.default_configuration(), "", "the default again: does the machine drift?"));
     Rng rng(derive_seed(options_.seed, history.size()));
@@ -179,7 +221,21 @@ inline AskResult Study::next() {
     if (auto* proposal = std::get_if<Proposal>(&answer))
         return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
     if (auto* finished = std::get_if<Finished>(&answer))
-        return AskResult(AskResult::Finished{StopReason::strategy_finished, std::move(finished->why)});
+        return next_to_confirm(budget, seconds, history, {StopReason::strategy_finished, std::move(finished->why)});
+    return AskResult(AskResult::Waiting{});
+}
+
+inline AskResult Study::next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history,
+                                        const AskResult::Finished& searched) {
+    if (!problem_.is_confirmed()) return AskResult(searched);
+    const double in_time = static_cast<double>(history.size()) + trials_in_time(budget, seconds);
+    const std::size_t most = in_time < static_cast<double>(budget.trials) ? static_cast<std::size_t>(in_time) : budget.trials;
+    Answer answer = Confirmation(problem_, history, most).next();
+    if (auto* proposal = std::get_if<Proposal>(&answer)) {
+        confirming_ = true;
+        return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+    }
+    if (const auto* finished = std::get_if<Finished>(&answer)) return AskResult(AskResult::Finished{searched.reason, searched.why + "; " + finished->why});
     return AskResult(AskResult::Waiting{});
 }
 
@@ -192,8 +248,7 @@ inline std::optional<AskResult::Finished> Study::ended(const Budget& budget, dou
     return std::nullopt;
 }
 
-inline AskResult Study::ask() {
-    AskResult asked = next();
+inline AskResult Study::handed_out(AskResult asked) {
     if (asked && asked->started_at) {
         start(asked->id);
         return AskResult(trials_[asked->id]);
@@ -201,11 +256,15 @@ inline AskResult Study::ask() {
     return asked;
 }
 
+inline AskResult Study::ask() {
+    return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
+}
+
 inline AskResult Study::ask(const Budget& budget) {
     check_options("the budget", budget.why_invalid());
     if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
     if (told_in_search() + in_hand() >= budget.trials) return AskResult(AskResult::Waiting{});
-    return ask();
+    return handed_out(next(budget, made_));
 }
 
 inline void Study::start(std::uint64_t id) {

@@ -25,7 +25,7 @@ inline AskResult::Finished Study::search(Evaluator& evaluator, const Budget& bud
     for (;;) {
         if (stop.stop_requested()) return {StopReason::stopped_by_user};
         if (auto finished = ended(budget, began, first_of_run)) return *finished;
-        const AskResult asked = next();
+        const AskResult asked = next(budget, began);
         if (asked.finished() != nullptr) return *asked.finished();
         if (asked.waiting()) return {StopReason::strategy_finished, "the strategy waits, though no trial is under way"};
         if (!evaluate(*asked, evaluator, stop, observer)) return {StopReason::stopped_by_user};

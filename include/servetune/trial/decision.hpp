@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -65,9 +66,20 @@ struct Gain {
     double value = 0;
     double low = 0;
     double high = 0;
-    FigureScale scale{};  ///< by which it was judged; `stated` by differences is what people are told
+    std::optional<double> proven{};    ///< the gain that a verdict believes, where that is not `low`
+    std::optional<double> excluded{};  ///< what a verdict believes that it does not reach, where that is not `high`
+    FigureScale scale{};               ///< by which it was judged; `stated` by differences is what people are told
 
-    [[nodiscard]] bool significant() const { return low > 0; }
+    /// Without an interval: nothing is measured of how the figures spread.
+    static Gain unknown(double value, const FigureScale& scale = {}) {
+        constexpr double infinite = std::numeric_limits<double>::infinity();
+        return {value, -infinite, infinite, {}, {}, scale};
+    }
+    /// Whether there is an interval to state.
+    [[nodiscard]] bool has_interval() const { return std::isfinite(low) && std::isfinite(high); }
+    [[nodiscard]] double at_least() const { return proven.value_or(low); }
+    [[nodiscard]] double at_most() const { return excluded.value_or(high); }
+    [[nodiscard]] bool significant() const { return at_least() > 0; }
 };
 
 /// The gain of `candidate` over `base`. Its logarithm is taken as normal with the errors of both added in squares.
@@ -78,7 +90,7 @@ inline Gain gain_between(const Goal& goal, const Estimate& candidate, const Esti
     const double value = goal.gain(candidate.judged(), base.judged());
     const double each = std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
     const double spread = normal_quantile(each) * std::hypot(candidate.relative_error, base.relative_error);
-    return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, base.scale};
+    return {value, (1 + value) * std::exp(-spread) - 1, (1 + value) * std::exp(spread) - 1, {}, {}, base.scale};
 }
 
 /// Whether `gain` is enough to change a configuration for it.
@@ -97,6 +109,15 @@ struct Spread {
         const auto runs = static_cast<double>(metric.replicates);
         const double error = scale.relative_error(metric.value, *metric.standard_error);
         return {runs * (runs - 1) * error * error, runs - 1};
+    }
+    /// Of the measurements of one configuration.
+    static Spread of(const std::vector<double>& values) {
+        if (values.size() < 2) return {};
+        double mean = 0;
+        for (const double value : values) mean += value / static_cast<double>(values.size());
+        double squares = 0;
+        for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
+        return {squares, static_cast<double>(values.size() - 1)};
     }
     Spread& operator+=(const Spread& other) {
         squares += other.squares;
@@ -118,15 +139,9 @@ inline constexpr std::size_t assumed_freedom = 5;  ///< degrees of freedom that 
 /// freedom: it is then off by less than a factor of 2.5 with 95 % (chi-square_5 / 5 lies in [0.17, 2.57]), and ten
 /// replicates already outweigh it. One that they contradict weighs nothing (`assumption_is_contradicted`).
 inline double pooled_noise(double assumed_cv, const std::vector<std::vector<double>>& replicates, const Spread& within = {}) {
-    double freedom = within.freedom;
-    double squares = within.squares;
-    for (const std::vector<double>& values : replicates) {
-        if (values.size() < 2) continue;
-        double mean = 0;
-        for (const double value : values) mean += value / static_cast<double>(values.size());
-        for (const double value : values) squares += (value / mean - 1) * (value / mean - 1);
-        freedom += static_cast<double>(values.size() - 1);
-    }
+    Spread all = within;
+    for (const std::vector<double>& values : replicates) all += Spread::of(values);
+    const auto [squares, freedom] = all;
     const double assumed = assumed_cv * assumed_cv;
     if (freedom > 0 && assumption_is_contradicted(assumed_cv, std::sqrt(squares / freedom))) return std::sqrt(squares / freedom);
     return std::sqrt((squares + static_cast<double>(assumed_freedom) * assumed) / (freedom + static_cast<double>(assumed_freedom)));

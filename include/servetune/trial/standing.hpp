@@ -21,6 +21,7 @@ struct GoalFigures {
     /// As they are judged (`FigureScale`): without the machine's drift where that is real, and no more than the share
     /// that equal work leaves of them.
     std::vector<double> values{};
+    std::vector<double> measured{};  ///< the same with the drift
     std::vector<double> places{};  ///< the trials' ids
     std::vector<double> runs{};    ///< behind each value; most often 1
     Spread within{};               ///< how the runs behind the values spread

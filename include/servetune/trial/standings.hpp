@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,6 +32,8 @@ public:
               const std::optional<Configuration>& usual = {});
 
     [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
+    /// All of the search, by id.
+    [[nodiscard]] const std::vector<const Trial*>& trials() const { return trials_; }
     /// Null when the configuration was never asked.
     [[nodiscard]] const Standing* find(const Configuration& configuration) const {
         const auto found = index_.find(configuration);
@@ -49,6 +52,26 @@ public:
     [[nodiscard]] std::optional<Estimate> measured_again(const Standing& standing, std::size_t k = 0) const {
         if (standing.measured() < 2) return std::nullopt;
         return estimate_of(standing.goals[k], k, 1);
+    }
+    /// What trial `id` of a configuration measured in goal k, the machine's drift with it; nothing: no figure that
+    /// counts.
+    [[nodiscard]] std::optional<double> as_measured(const Standing& standing, std::uint64_t id, std::size_t k = 0) const {
+        const GoalFigures& figures = standing.goals[k];
+        const auto at = std::find(figures.places.begin(), figures.places.end(), static_cast<double>(id));
+        if (at == figures.places.end()) return std::nullopt;
+        return figures.measured[static_cast<std::size_t>(at - figures.places.begin())];
+    }
+    /// The gain of one estimate over another in goal k with its interval by Student's t, as one of `comparisons` that
+    /// hold together: by the spread of all repeated measurements, nothing assumed. No interval where none was repeated.
+    [[nodiscard]] Gain measured_gain(const Estimate& candidate, const Estimate& base, std::size_t k, std::size_t comparisons) const {
+        const Gain plain = gain_between(goals_[k], candidate, base);
+        const Spread& spread = spreads_[k];
+        const auto freedom = static_cast<std::size_t>(spread.freedom);
+        if (freedom == 0) return Gain::unknown(plain.value, plain.scale);
+        const double each = 1 - std::pow(0.975, 1 / static_cast<double>(std::max<std::size_t>(comparisons, 1)));
+        const double runs = 1 / static_cast<double>(candidate.replicates) + 1 / static_cast<double>(base.replicates);
+        const double reach = student_quantile(2 * each, freedom) * std::sqrt(spread.squares / spread.freedom * runs);
+        return {plain.value, (1 + plain.value) * std::exp(-reach) - 1, (1 + plain.value) * std::exp(reach) - 1, {}, {}, plain.scale};
     }
     /// Configurations that were measured more than once: what the noise was learned from. 0: it is the assumed one.
     [[nodiscard]] std::size_t replicated() const {
@@ -92,11 +115,13 @@ private:
     /// The means of all goals, turned so that more is better.
     [[nodiscard]] std::vector<double> turned_means(const Standing& standing) const;
 
+    std::vector<const Trial*> trials_;
     std::vector<Standing> standings_;
     std::map<Configuration, std::size_t> index_;
     std::optional<std::size_t> usual_{};  ///< where the default is in `standings_`
     std::vector<double> noises_{};
     std::vector<FigureScale> scales_{};
+    std::vector<Spread> spreads_{};  ///< of each goal: how repeated measurements spread
     std::vector<Drift> drifts_{};
     std::vector<Goal> goals_;
 };
@@ -104,11 +129,10 @@ private:
 inline Standings::Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision,
                             const std::optional<Configuration>& usual)
     : goals_(objective.goals) {
-    std::vector<const Trial*> by_id;
     for (const Trial& trial : history)
-        if (trial.of_search()) by_id.push_back(&trial);
-    std::sort(by_id.begin(), by_id.end(), [](const Trial* a, const Trial* b) { return a->id < b->id; });
-    for (const Trial* trial : by_id) {
+        if (trial.of_search()) trials_.push_back(&trial);
+    std::sort(trials_.begin(), trials_.end(), [](const Trial* a, const Trial* b) { return a->id < b->id; });
+    for (const Trial* trial : trials_) {
         const auto [at, is_new] = index_.emplace(trial->configuration, standings_.size());
         if (is_new) standings_.push_back({trial->configuration, {}, std::vector<GoalFigures>(goals_.size())});
         standings_[at->second].trials.push_back(trial);
@@ -132,6 +156,7 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     compare_work(standings_, objective, usual_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
         scales_.push_back(take_scale(standings_, goals_[k], k, usual_));
+        for (Standing& standing : standings_) standing.goals[k].measured = standing.goals[k].values;
         take_off_drift(k, decision);
         std::vector<std::vector<double>> replicates;
         Spread within;
@@ -142,6 +167,8 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
             within += standing.goals[k].within;
         }
         noises_.push_back(pooled_noise(decision.noise_cv, replicates, within));
+        spreads_.push_back(within);
+        for (const std::vector<double>& values : replicates) spreads_.back() += Spread::of(values);
         for (Standing& standing : standings_)
             if (standing.measured() > 0) standing.goals[k].estimate = estimate_of(standing.goals[k], k);
     }
