@@ -29,8 +29,10 @@ constexpr std::size_t fewest_blocks_of_part = 2;
 struct Series {
     const char* name;
     std::vector<double> seconds{};
-    std::vector<double> tokens{};     ///< logarithms, of the answers; empty: the figure does not grow with them
-    std::vector<double> in_flight{};  ///< logarithms, of the requests beside each; empty: always as many
+    // Logarithms of what moves the figure besides.
+    std::vector<double> prompts{};    ///< tokens of the prompt
+    std::vector<double> answers{};    ///< tokens of the answer
+    std::vector<double> in_flight{};  ///< requests beside it; empty: always as many
 };
 
 /// How many standard deviations of the blocks the best split of 8 to 20 blocks is wide, at most, in 99.5 % of rows
@@ -48,7 +50,6 @@ double average_of(std::span<const double> values) {
 
 /// What is left of `values` once a straight line over `by` explains what it can.
 std::vector<double> without_line(std::vector<double> values, const std::vector<double>& by) {
-    if (by.empty()) return values;
     const double mean = average_of(by);
     const double height = average_of(values);
     double both = 0;
@@ -199,6 +200,13 @@ private:
         std::erase_if(requests_, [&](const RequestRecord* request) { return request->sent < first_done || request->done > last_sent; });
     }
 
+    void add(const RequestRecord& request, double seconds, Series& to) const {
+        to.seconds.push_back(seconds);
+        to.prompts.push_back(std::log(std::max(1.0, static_cast<double>(request.input_tokens.value_or(0)))));
+        to.answers.push_back(std::log(std::max(1.0, tokens_.at(&request))));
+        if (beside_) to.in_flight.push_back(std::log(beside_->mean(request.sent, request.done)));
+    }
+
     [[nodiscard]] Series per_token() const {
         Series result{"TPOT"};
         for (const RequestRecord* request : requests_) {
@@ -206,8 +214,7 @@ private:
             if (!request->first_token || !request->last_token || request->chunks < 2 || !(tokens > 1)) continue;
             const double each = (*request->last_token - *request->first_token) / (tokens - 1);
             if (!(each > 0)) continue;
-            result.seconds.push_back(each);
-            if (beside_) result.in_flight.push_back(std::log(beside_->mean(request->sent, request->done)));
+            add(*request, each, result);
         }
         return result;
     }
@@ -216,9 +223,7 @@ private:
         Series result{"latency"};
         for (const RequestRecord* request : requests_) {
             if (!request->last_token || !(*request->last_token > request->sent)) continue;
-            result.seconds.push_back(*request->last_token - request->sent);
-            result.tokens.push_back(std::log(std::max(1.0, tokens_.at(request))));
-            if (beside_) result.in_flight.push_back(std::log(beside_->mean(request->sent, request->done)));
+            add(*request, *request->last_token - request->sent, result);
         }
         return result;
     }
@@ -233,7 +238,7 @@ private:
         Blocks result;
         std::size_t unit = 1;
         if (arrival_.kind == Arrival::Kind::concurrency) {
-            const auto places = static_cast<std::size_t>(arrival_.in_flight);
+            const auto places = static_cast<std::size_t>(std::max<std::int64_t>(1, arrival_.in_flight));
             result.rounds = values / places >= fewest_blocks;
             if (result.rounds) unit = places;
         }
@@ -248,7 +253,8 @@ private:
         const auto [count, size, rounds] = kind;
         std::vector<double> logs(series.seconds.size());
         std::transform(series.seconds.begin(), series.seconds.end(), logs.begin(), [](double value) { return std::log(value); });
-        const std::vector<double> blocks = blocks_of(without_line(std::move(logs), series.tokens), count, size);
+        logs = without_line(without_line(std::move(logs), series.prompts), series.answers);
+        const std::vector<double> blocks = blocks_of(logs, count, size);
         std::vector<double> beside;
         if (!series.in_flight.empty()) beside = blocks_of(series.in_flight, count, size);
         const std::size_t least = std::max<std::size_t>(fewest_blocks_of_part, count / 8);
