@@ -205,8 +205,7 @@ private:
             const std::string missing = missing_metric(*setup_.problem, study_.trials(), Trial{}, outcome);
             if (!missing.empty()) throw ParseError(missing);
             id = trial_of(std::move(configuration));
-        }
-        else {
+        } else {
             if (!told["trial"].is_number_unsigned()) throw ParseError("'trial' is a number that an ask gave, got " + shown(told["trial"]));
             id = told["trial"].get<std::uint64_t>();
         }

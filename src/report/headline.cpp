@@ -58,9 +58,8 @@ std::string why_inconclusive(const ReportView& view) {
                               disturbance_of(view, result.default_configuration) + ")");
         case Doubt::winner_disturbed: return with_count("The best configuration was measured while something else used the machine");
         case Doubt::machine_drifted:
-            return with_count(
-                fmt::format("The machine drifted{}: what looks like a gain is proven only as long as that is not taken off",
-                            view.standings.scale().ratios() ? fmt::format(" by {:.1f} %", 100 * result.drift) : ""));
+            return with_count(fmt::format("The machine drifted{}: what looks like a gain is proven only as long as that is not taken off",
+                                          view.standings.scale().ratios() ? fmt::format(" by {:.1f} %", 100 * result.drift) : ""));
         case Doubt::most_unreliable: return with_count("Hardly any result can be relied on");
         case Doubt::unequal_work: return why_not_comparable(view, *result.unequal);
         case Doubt::never_cold:
@@ -92,10 +91,9 @@ std::string given_away_text(const ReportView& view) {
     const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;
     const std::string changes = difference_text(best.configuration, from);
     std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
-                       (changes.empty() ? "the default" : changes) + "), " +
-                       gain_text(gap.value, gap.scale) + " over the " + (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
-    if (gap.value < problem.decision.min_gain)
-        text += "less than the " + worth_text(view) + " that a change is worth";
+                       (changes.empty() ? "the default" : changes) + "), " + gain_text(gap.value, gap.scale) + " over the " +
+                       (result.keep_default ? "default" : "recommended one") + " (95 % interval " + interval_text(gap) + "): ";
+    if (gap.value < problem.decision.min_gain) text += "less than the " + worth_text(view) + " that a change is worth";
     else if (!gap.significant()) text += "it may be noise";
     else text += "not enough to decide for it";
     const SearchSpace& space = problem.space;
@@ -120,10 +118,10 @@ std::string noise_text(const ReportView& view) {
     const std::size_t replicated = view.standings.replicated();
     if (replicated == 0) return noise + " (assumed: every configuration was measured once)";
     const double assumed = view.setup.problem->decision.noise_cv;
-    return noise +
-           fmt::format(" (from the repeated measurements of {} configuration{}, {} the assumed {})", replicated, replicated == 1 ? "" : "s",
-                       assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and",
-                       scale.ratios() ? plain_percent(assumed) : short_number_text(assumed * scale.unit));
+    return noise + fmt::format(" (from the repeated measurements of {} configuration{}, {} the assumed {})", replicated,
+                               replicated == 1 ? "" : "s",
+                               assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and",
+                               scale.ratios() ? plain_percent(assumed) : short_number_text(assumed * scale.unit));
 }
 
 std::string drift_text(const Standings& standings) {
@@ -135,8 +133,7 @@ std::string drift_text(const Standings& standings) {
     return fmt::format(
         "{}, the speed of the machine changed by {} during the study (chance of as much without a drift: {:.1g} %). It is taken off "
         "every figure that is judged here",
-        checks,
-        scale.ratios() ? fmt::format("{:.1f} %", 100 * drift.change()) : short_number_text(std::abs(scale.stated(-drift.change()))),
+        checks, scale.ratios() ? fmt::format("{:.1f} %", 100 * drift.change()) : short_number_text(std::abs(scale.stated(-drift.change()))),
         100 * drift.chance());
 }
 
@@ -201,11 +198,10 @@ Headline headline_of(const ReportView& view) {
             break;
         case Conclusion::keep_default:
             headline.title = "Keep the default";
-            headline.reason = problem.objective.several() ? "The best in " + problem.objective.leading().metric + " gains the " +
-                                                                worth_text(view) +
-                                                                " that a change is worth in none of the goals" + significantly + "."
-                                                          : "Nothing measured gains the " + worth_text(view) +
-                                                                " that a change is worth" + significantly + ".";
+            headline.reason = problem.objective.several()
+                                  ? "The best in " + problem.objective.leading().metric + " gains the " + worth_text(view) +
+                                        " that a change is worth in none of the goals" + significantly + "."
+                                  : "Nothing measured gains the " + worth_text(view) + " that a change is worth" + significantly + ".";
             if (only_default_told(view)) headline.reason = "Nothing but the default has been measured yet.";
             headline.advice = result.front.size() > 1 ? "Serve the default, unless another trade on the front is worth more to you."
                                                       : "Serve the default.";
@@ -213,16 +209,17 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
             headline.reason = why_inconclusive(view);
-            headline.advice = result.doubt == Doubt::unequal_work
-                                  ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
-                                    "(`quality`)."
-                              : result.doubt == Doubt::never_cold ? "Keep the default for now; go on with a larger budget."
-                              : result.doubt == Doubt::machine_drifted
-                                  ? "Keep the default for now; fix the clocks and the temperature, end what else runs, then run the study "
-                                    "again in a new folder, or go on with a larger budget."
-                              : result.disturbed > 0 && result.doubt != Doubt::default_unsound
-                                  ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
-                                  : "Keep the default for now; remove the cause, then run the study again in a new folder.";
+            headline.advice =
+                result.doubt == Doubt::unequal_work
+                    ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
+                      "(`quality`)."
+                : result.doubt == Doubt::never_cold ? "Keep the default for now; go on with a larger budget."
+                : result.doubt == Doubt::machine_drifted
+                    ? "Keep the default for now; fix the clocks and the temperature, end what else runs, then run the study "
+                      "again in a new folder, or go on with a larger budget."
+                : result.disturbed > 0 && result.doubt != Doubt::default_unsound
+                    ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
+                    : "Keep the default for now; remove the cause, then run the study again in a new folder.";
             break;
         case Conclusion::nothing_passes: {
             headline.title = "Nothing can be recommended";

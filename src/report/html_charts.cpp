@@ -107,8 +107,8 @@ std::string gains_figure(const HtmlView& page) {
         "<th scope=\"col\">recommended</th><th scope=\"col\">gain</th><th scope=\"col\">95 % interval</th></tr></thead><tbody>\n";
     const auto add = [&](IntervalRow row, double before, double after) {
         table += fmt::format("<tr><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{} to {}</td></tr>\n", page.shown(row.label),
-                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after),
-                             gain_text(row.value, scale), gain_text(row.low, scale), gain_text(row.high, scale));
+                             plain_figure_text(goal.metric, before), plain_figure_text(goal.metric, after), gain_text(row.value, scale),
+                             gain_text(row.low, scale), gain_text(row.high, scale));
         row.label = file.secrets(row.label);
         rows.push_back(std::move(row));
     };

@@ -203,9 +203,7 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         recommended["command"] = command.text();
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
-            result.default_passes && result.conclusion != Conclusion::inconclusive
-                ? gain_json(result.gain)
-                : OrderedJson(nullptr);
+            result.default_passes && result.conclusion != Conclusion::inconclusive ? gain_json(result.gain) : OrderedJson(nullptr);
         if (!recommended["gain"].is_null()) recommended["gain"]["p_best"] = result.p_best;
         recommended["keep_default"] = result.keep_default;
         recommended["unknown_limits"] = result.unknown;
@@ -213,9 +211,12 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
         const FigureScale& scale = view.standings.scale();
         object["compared_by"] = scale.ratios() ? "ratios" : "differences";
-        object["noise"] = {{"value", view.standings.noise() * (scale.ratios() ? 1 : scale.unit)}, {"repeated_configurations", view.standings.replicated()}};
+        object["noise"] = {{"value", view.standings.noise() * (scale.ratios() ? 1 : scale.unit)},
+                           {"repeated_configurations", view.standings.replicated()}};
         const Drift& drift = view.standings.drift();
-        object["drift"] = {{"checks", drift.checks()}, {"chance", drift.chance()}, {"change", scale.ratios() ? drift.change() : std::abs(scale.stated(-drift.change()))}};
+        object["drift"] = {{"checks", drift.checks()},
+                           {"chance", drift.chance()},
+                           {"change", scale.ratios() ? drift.change() : std::abs(scale.stated(-drift.change()))}};
         object["best_observed"] =
             result.best ? OrderedJson{{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}} : OrderedJson(nullptr);
         object["not_distinguishable"] = OrderedJson::array();

@@ -33,10 +33,10 @@ struct GoalFigures {
 /// What the told trials of one configuration say together.
 struct Standing {
     Configuration configuration;
-    std::vector<const Trial*> trials;    ///< told and pending, by id
-    std::vector<GoalFigures> goals{};    ///< one for each goal of the objective, in its order
-    std::string refused{};               ///< why it cannot win; empty: it can
-    std::vector<std::string> unknown{};  ///< limits on metrics that its measurements do not have
+    std::vector<const Trial*> trials;     ///< told and pending, by id
+    std::vector<GoalFigures> goals{};     ///< one for each goal of the objective, in its order
+    std::string refused{};                ///< why it cannot win; empty: it can
+    std::vector<std::string> unknown{};   ///< limits on metrics that its measurements do not have
     std::vector<OtherWork> other_work{};  ///< where its requests had other lengths than the default's, beyond noise
     /// ln of what the workload that loses most keeps of the default's figure, over what `Decision::never_worse_than`
     /// allows: above 0 it is allowed. Nothing: no such rule, or nothing to compare.
