@@ -202,11 +202,15 @@ private:
         check_keys(told, "'tell'", {"trial", "configuration", "metrics", "value", "failed", "message"});
         const std::string which = one_of(told, "'tell'", {"trial", "configuration"});
         Outcome outcome = outcome_in(told, *setup_.problem);
-        if (const std::string missing = missing_metric(*setup_.problem, study_.trials(), Trial{}, outcome); !missing.empty())
-            throw ParseError(missing);
         std::uint64_t id = 0;
-        if (which == "configuration") id = trial_of(configuration_in(told["configuration"], setup_.problem->space));
-        else {
+        if (which == "configuration") {
+            Configuration configuration = configuration_in(told["configuration"], setup_.problem->space);
+            check_feasible(configuration);
+            // Before a trial is made for it: an error changes nothing.
+            const std::string missing = missing_metric(*setup_.problem, study_.trials(), Trial{}, outcome);
+            if (!missing.empty()) throw ParseError(missing);
+            id = trial_of(std::move(configuration));
+        } else {
             if (!told["trial"].is_number_unsigned()) throw ParseError("'trial' is a number that an ask gave, got " + shown(told["trial"]));
             id = told["trial"].get<std::uint64_t>();
         }
@@ -217,10 +221,14 @@ private:
     OrderedJson suggest(const OrderedJson& suggested) {
         check_takes_suggestions(setup_.file);
         Configuration configuration = configuration_in(suggested, setup_.problem->space);
-        const auto violations = setup_.problem->space.violations(configuration);
-        if (!violations.empty()) throw SpaceError(violations.front());
+        check_feasible(configuration);
         setup_.suggestions->push_back(std::move(configuration));
         return {{"suggested", setup_.suggestions->size()}};
+    }
+
+    void check_feasible(const Configuration& configuration) const {
+        const auto violations = setup_.problem->space.violations(configuration);
+        if (!violations.empty()) throw SpaceError(violations.front());
     }
 
     /// The open trial of a configuration, or a new one.

@@ -7,6 +7,7 @@
 #include "study_journal.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/normal.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/report/report.hpp"
@@ -75,9 +76,11 @@ struct Side {
     std::size_t failures = 0, unreliable = 0;  ///< of this process: what caused earlier ones may be mended
     std::size_t broken = 0;                    ///< measurements that break a limit
     std::string why_failed{}, why_unreliable{}, why_broken{};
+    std::map<std::string, WorkLengths> lengths{};  ///< of the requests behind `values`, by workload
 
     void look() {
         values.clear();
+        lengths.clear();
         failures = unreliable = broken = 0;
         const auto here = [&](const Trial& trial) { return trial.id >= of->first_here ? 1U : 0U; };
         const Objective& objective = of->setup.problem->objective;
@@ -100,6 +103,7 @@ struct Side {
                 continue;
             }
             values.push_back(value->second.value);
+            WorkLengths::add(lengths, measurement->metrics);
             for (const Limit& limit : objective.limits)
                 if (const auto holds = limit.holds(measurement->metrics); holds != true) {
                     ++broken;
@@ -144,7 +148,31 @@ std::optional<Ending> ended_early(const Side& a, const Side& b) {
     return std::nullopt;
 }
 
+/// How the lengths of requests of both sides differ, beyond noise, where the goal depends on them; empty: not at all.
+std::string unequal_work(const Side& a, const Side& b) {
+    const std::string& metric = a.of->setup.problem->objective.leading().metric;
+    for (const auto& [workload, of_b] : b.lengths) {
+        const auto found = a.lengths.find(workload);
+        if (found == a.lengths.end()) continue;
+        const bool says_nothing =
+            share_of_equal_work(metric, of_b, found->second) == 1.0 && share_of_equal_work(metric, found->second, of_b) == 1.0;
+        if (says_nothing) continue;  // the goal does not depend on lengths
+        const WorkLengths& of_a = found->second;
+        const double all = (of_a.input.tokens > 0 ? of_a.input.mean() : 0) + of_a.output.mean();
+        for (const bool output : {true, false}) {
+            const RequestLength& mine = output ? of_b.output : of_b.input;
+            const RequestLength& usual = output ? of_a.output : of_a.input;
+            if (usual.tokens > 0 && other_length(mine, usual, usual.mean() / all, normal_95))
+                return fmt::format("B has {} {} tokens a request{}, A has {}", short_number_text(mine.mean()), output ? "output" : "input",
+                                   workload.empty() ? "" : " on " + workload, short_number_text(usual.mean()));
+        }
+    }
+    return "";
+}
+
 Ending verdict_of(const Comparison& comparison, const Side& a, const Side& b) {
+    if (const std::string work = unequal_work(a, b); !work.empty())
+        return {"unreliable", "A and B did not do the same work: " + work + ". Fix the lengths (`ignore_eos: true`)", environment_error};
     if (b.mostly_broken() && !a.mostly_broken()) return {"b_breaks_limit", "B breaks a limit that A keeps: " + b.why_broken, answer_is_no};
     const Gain gain = comparison.gain();
     const std::string figures = fmt::format("{} (95 % interval {} to {}, {} pairs)", percent(gain.value), percent(gain.low),

@@ -73,8 +73,7 @@ TrialExplanation Explanation::trial(std::uint64_t id) const {
     const auto& evidence = model.evidence();
     if (std::any_of(evidence.begin(), evidence.end(), [](const ConfigurationEvidence& entry) { return entry.measured(); })) {
         const double reach = normal_95 * std::sqrt(score.objective.variance);
-        const auto [low, high] =
-            std::minmax({figure(score.objective.mean - reach), figure(score.objective.mean + reach)});
+        const auto [low, high] = std::minmax({figure(score.objective.mean - reach), figure(score.objective.mean + reach)});
         expected.objective = {figure(score.objective.mean), low, high};
         expected.deviation = (high - low) / (2 * normal_95);
     }

@@ -176,8 +176,7 @@ std::string markdown_beside(const StudyTrials& a, const StudyTrials& b) {
     result += "\n## Measured in both\n\n";
     if (metric != b.setup.problem->objective.leading().metric) result += "The studies have different objectives.\n";
     else if (both.configurations == 0) result += "No configuration passes in both.\n";
-    else if (!both.gain)
-        result += "Some figures are 0 or below: by how much B is better than A is not said, as that would be a ratio.\n";
+    else if (!both.gain) result += "Some figures are 0 or below: by how much B is better than A is not said, as that would be a ratio.\n";
     else
         result += std::to_string(both.configurations) + (both.configurations == 1 ? " configuration passes" : " configurations pass") +
                   " in both. B against A in " + metric + ": " + percent(both.gain->value) + " (" + interval_text(*both.gain) +

@@ -61,15 +61,17 @@ std::string effects_section(const Effects& effects, const ReportView& view) {
         any = true;
         out += fmt::format("- {} and {}: {:.0f} % of the differences; largest at {} and {}: {} (95 % interval {} to {})\n",
                            markdown_text(pair.parameters[0]), markdown_text(pair.parameters[1]), pair.share * 100,
-                           markdown_text(text_of(pair.levels[0])), markdown_text(text_of(pair.levels[1])), gain_text(pair.gain.value, view.standings.scale()),
-                           gain_text(pair.gain.low, view.standings.scale()), gain_text(pair.gain.high, view.standings.scale()));
+                           markdown_text(text_of(pair.levels[0])), markdown_text(text_of(pair.levels[1])),
+                           gain_text(pair.gain.value, view.standings.scale()), gain_text(pair.gain.low, view.standings.scale()),
+                           gain_text(pair.gain.high, view.standings.scale()));
     }
     return out + (any ? "\n" : "No pair of parameters is known to do more or less together than each does alone.\n\n");
 }
 
 nlohmann::ordered_json effects_json(const Effects& effects, const FigureScale& scale) {
     const auto gain_of = [&](const CredibleInterval& gain) {
-        return nlohmann::ordered_json{{"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
+        return nlohmann::ordered_json{
+            {"value", scale.stated(gain.value)}, {"low", scale.stated(gain.low)}, {"high", scale.stated(gain.high)}};
     };
     nlohmann::ordered_json result{{"configurations", effects.floor().measured},
                                   {"needed", effects.floor().needed()},

@@ -40,7 +40,7 @@ OrderedJson explained_json(const TrialExplanation& trial) {
     result["expected"] = objective ? explained_json(*objective) : OrderedJson{{"value", nullptr}, {"low", nullptr}, {"high", nullptr}};
     result["expected"]["standard_deviation"] = objective ? OrderedJson(trial.expected->deviation) : OrderedJson();
     result["expected"]["best"] = explained_json(trial.expected->best);
-    result["expected"]["expected_gain"] = 
+    result["expected"]["expected_gain"] =
         trial.expected->expected_gain ? OrderedJson(trial.expected->scale.stated(*trial.expected->expected_gain)) : OrderedJson();
     result["expected"]["works"] = trial.expected->chance_works;
     result["expected"]["limits"] = trial.expected->chance_limits;

@@ -125,10 +125,10 @@ std::string noise_text(const ReportView& view) {
     const std::size_t replicated = view.standings.replicated();
     if (replicated == 0) return noise + " (assumed: every configuration was measured once)";
     const double assumed = view.setup.problem->decision.noise_cv;
-    return noise +
-           fmt::format(" (from the repeated measurements of {} configuration{}, {} the assumed {})", replicated, replicated == 1 ? "" : "s",
-                       assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and",
-                       scale.ratios() ? plain_percent(assumed) : short_number_text(assumed * scale.unit));
+    return noise + fmt::format(" (from the repeated measurements of {} configuration{}, {} the assumed {})", replicated,
+                               replicated == 1 ? "" : "s",
+                               assumption_is_contradicted(assumed, view.standings.noise()) ? "which contradict" : "and",
+                               scale.ratios() ? plain_percent(assumed) : short_number_text(assumed * scale.unit));
 }
 
 std::string drift_text(const Standings& standings) {
@@ -140,8 +140,7 @@ std::string drift_text(const Standings& standings) {
     return fmt::format(
         "{}, the speed of the machine changed by {} during the study (chance of as much without a drift: {:.1g} %). It is taken off "
         "every figure that is judged here",
-        checks,
-        scale.ratios() ? fmt::format("{:.1f} %", 100 * drift.change()) : short_number_text(std::abs(scale.stated(-drift.change()))),
+        checks, scale.ratios() ? fmt::format("{:.1f} %", 100 * drift.change()) : short_number_text(std::abs(scale.stated(-drift.change()))),
         100 * drift.chance());
 }
 
@@ -208,11 +207,10 @@ Headline headline_of(const ReportView& view) {
             break;
         case Conclusion::keep_default:
             headline.title = "Keep the default";
-            headline.reason = problem.objective.several() ? "The best in " + problem.objective.leading().metric + " gains the " +
-                                                                worth_text(view) +
-                                                                " that a change is worth in none of the goals" + significantly + "."
-                                                          : "Nothing measured gains the " + worth_text(view) +
-                                                                " that a change is worth" + significantly + ".";
+            headline.reason = problem.objective.several()
+                                  ? "The best in " + problem.objective.leading().metric + " gains the " + worth_text(view) +
+                                        " that a change is worth in none of the goals" + significantly + "."
+                                  : "Nothing measured gains the " + worth_text(view) + " that a change is worth" + significantly + ".";
             if (only_default_told(view)) headline.reason = "Nothing but the default has been measured yet.";
             headline.advice = result.front.size() > 1 ? "Serve the default, unless another trade on the front is worth more to you."
                                                       : "Serve the default.";

@@ -174,9 +174,7 @@ private:
         const auto text = [](const nlohmann::ordered_json& value) {
             return value.is_null() ? std::string("engine") : value.is_string() ? value.get<std::string>() : value.dump();
         };
-        const auto said = [&](const nlohmann::ordered_json& gain) {
-            return stated_text(gain.get<double>(), view_.standings.scale());
-        };
+        const auto said = [&](const nlohmann::ordered_json& gain) { return stated_text(gain.get<double>(), view_.standings.scale()); };
         for (const auto& pair : page_.effects["interactions"]) {
             const auto& gain = pair["gain"];
             if (!gain["low"].is_number() || !gain["high"].is_number() || !gain["value"].is_number()) continue;
@@ -185,7 +183,8 @@ private:
                    shown(fmt::format("{} = {} with {} = {}: {} beyond what each does alone (interval {} to {}, 95 % for all pairs "
                                      "together); measured together {} times",
                                      text(pair["parameters"][0]), text(pair["levels"][0]), text(pair["parameters"][1]),
-                                     text(pair["levels"][1]), said(gain["value"]), said(gain["low"]), said(gain["high"]), pair["together"].get<std::size_t>())) +
+                                     text(pair["levels"][1]), said(gain["value"]), said(gain["low"]), said(gain["high"]),
+                                     pair["together"].get<std::size_t>())) +
                    "</li>\n";
         }
         return "<h3>Pairs</h3>\n" + (out.empty()
@@ -283,8 +282,7 @@ private:
     [[nodiscard]] std::string noise() const {
         if (view_.search.empty()) return "";
         std::string out = "<p>" + shown("Noise: " + noise_text(view_) + ".") + "</p>\n";
-        if (const std::string drift = drift_text(view_.standings); !drift.empty())
-            out += "<p>" + shown("Drift: " + drift + ".") + "</p>\n";
+        if (const std::string drift = drift_text(view_.standings); !drift.empty()) out += "<p>" + shown("Drift: " + drift + ".") + "</p>\n";
         return out + drift_figure(page_);
     }
 
@@ -320,7 +318,8 @@ private:
                                  " would give for the same work: " + other_work_text(view_, standing.configuration) + ".");
         for (const auto& [name, value] : result_.recommended.entries()) {
             const Parameter& parameter = setup_.problem->space.at(name);
-            if (changes_answers(parameter) && value != parameter.default_value && !value_in(view_.means(result_.recommended), "quality_drop"))
+            if (changes_answers(parameter) && value != parameter.default_value &&
+                !value_in(view_.means(result_.recommended), "quality_drop"))
                 unsure.push_back("Quality: " + name + " = " + text_of(value) +
                                  " changes what the model computes with, and answers were not compared.");
         }

@@ -123,7 +123,7 @@ std::optional<double> HtmlView::figure_of(const Trial& trial) const {
     if (const Standing* standing = view.standings.find(trial.configuration)) {  // as it is judged, where it is
         const GoalFigures& figures = standing->leading();
         const auto at = std::find(figures.places.begin(), figures.places.end(), static_cast<double>(trial.id));
-        if (at != figures.places.end()) 
+        if (at != figures.places.end())
             return view.standings.scale().figure(figures.values[static_cast<std::size_t>(at - figures.places.begin())]);
     }
     return value_in(trial.measurement()->metrics, leading().metric);

@@ -215,9 +215,12 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);
         const FigureScale& scale = view.standings.scale();
         object["compared_by"] = scale.ratios() ? "ratios" : "differences";
-        object["noise"] = {{"value", view.standings.noise() * (scale.ratios() ? 1 : scale.unit)}, {"repeated_configurations", view.standings.replicated()}};
+        object["noise"] = {{"value", view.standings.noise() * (scale.ratios() ? 1 : scale.unit)},
+                           {"repeated_configurations", view.standings.replicated()}};
         const Drift& drift = view.standings.drift();
-        object["drift"] = {{"checks", drift.checks()}, {"chance", drift.chance()}, {"change", scale.ratios() ? drift.change() : std::abs(scale.stated(-drift.change()))}};
+        object["drift"] = {{"checks", drift.checks()},
+                           {"chance", drift.chance()},
+                           {"change", scale.ratios() ? drift.change() : std::abs(scale.stated(-drift.change()))}};
         object["best_observed"] =
             result.best ? OrderedJson{{"configuration", to_json(*result.best)}, {"metrics", metrics(*result.best)}} : OrderedJson(nullptr);
         object["not_distinguishable"] = OrderedJson::array();

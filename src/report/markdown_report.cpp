@@ -91,8 +91,8 @@ private:
     }
     [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
         const FigureScale& scale = view_.standings.scale();
-        const auto gain = candidate && base ? stated_gain(problem_.objective.leading(), scale, *candidate, *base) : std::nullopt;
-        return gain ? stated_text(*gain, scale) : "-";
+        const auto gain = stated_gain(problem_.objective.leading(), scale, candidate.value_or(0), base.value_or(0));
+        return candidate && base && gain ? stated_text(*gain, scale) : "-";
     }
     [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
         const std::string text = difference_text(configuration, base);
@@ -111,7 +111,7 @@ private:
             line("Decided as published studies do: the larger number wins if it gains {}, whatever the noise.\n",
                  plain_percent(problem_.decision.min_gain));
         if (!view_.standings.scale().ratios())
-            line("Some figures are 0 or below, so they are compared by differences: a gain is how much better a figure is, in its unit.\n");
+            line("Some figures are 0 or below, so they are compared by differences, in the metric's unit.\n");
         if (gains) {
             if (!result_.gain.has_interval()) line("The gain is by one measurement each: there is no interval.\n");
             else if (problem_.is_confirmed())

@@ -57,7 +57,8 @@ Commonest commonest_failure(const ReportView& view) {
 Commonest commonest_finding(const ReportView& view) {
     return commonest(view, [&](const Trial& trial) {
         std::vector<std::string> names;
-        if (const Measurement* measurement = trial.measurement(); measurement != nullptr && !view.setup.problem->decision.believes(*measurement))
+        if (const Measurement* measurement = trial.measurement();
+            measurement != nullptr && !view.setup.problem->decision.believes(*measurement))
             for (const Finding& finding : measurement->validity.findings)
                 if (std::find(names.begin(), names.end(), finding.id) == names.end()) names.push_back(finding.id);
         return names;
@@ -129,15 +130,14 @@ std::pair<std::string, std::string> why_nothing_passes(const ReportView& view) {
         for (std::size_t i = 0; i < closest->broken.size(); ++i) reason += (i == 0 ? "" : ", ") + broken_text(closest->broken[i]);
         reason += '.';
         if (failure.all > 0) reason += fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure));
-        return {std::move(reason), "It passes with " + loosened_text(*closest) +
-                                       ". Loosen that far or widen the space, then run the study in a new folder."};
+        return {std::move(reason),
+                "It passes with " + loosened_text(*closest) + ". Loosen that far or widen the space, then run the study in a new folder."};
     }
     if (failure.all == view.search.size() || (failure.all > 0 && finding.all == 0))
         return {beginning + fmt::format("{} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure)),
                 "Mend that first; the report has the lines of the logs."};
     if (finding.all > 0)
-        return {beginning +
-                    fmt::format("The audit refuses {}, {}.", counted_text(finding.all, "measurement"), finding_text(finding)) +
+        return {beginning + fmt::format("The audit refuses {}, {}.", counted_text(finding.all, "measurement"), finding_text(finding)) +
                     (failure.all > 0 ? fmt::format(" {} failed, {}.", counted_text(failure.all, "trial"), failures_text(failure)) : ""),
                 "Remove the cause, then run the study again in a new folder."};
     const Standing* first = nullptr;

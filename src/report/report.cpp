@@ -15,9 +15,7 @@ namespace servetune {
 
 std::string percent(double share) { return fmt::format("{:+.{}f} %", share * 100, std::abs(share) < 0.1 ? 2 : 1); }
 
-std::string gain_text(double gain, const FigureScale& scale) {
-    return stated_text(scale.stated(gain), scale);
-}
+std::string gain_text(double gain, const FigureScale& scale) { return stated_text(scale.stated(gain), scale); }
 
 std::string stated_text(double stated, const FigureScale& scale) {
     return scale.ratios() ? percent(stated) : (stated < 0 ? "" : "+") + short_number_text(stated);

@@ -117,7 +117,6 @@ TEST_CASE("command: a study names the program, its limits and its surroundings")
     CHECK(options.argv.front() == (written.folder.path().parent_path() / "bin/measure").string());
     CHECK(options.working_folder == written.folder.path());
     CHECK(options.within_seconds == 90);
-    CHECK(options.goals == Words{"total_tokens_per_second"});
     CHECK(options.workloads == Words{"chat"});
     CHECK(setup.file.processes().mark == fs::absolute("out").string());
     const auto definition = setup.definition();

@@ -149,8 +149,8 @@ TEST_CASE("exit codes: usage and files 2, environment 3, nothing feasible 4, val
     const Ran infeasible = autotune({"run", "s.yaml", "--quiet"}, folder.path());
     CHECK(infeasible.code == 4);
     CHECK(infeasible.out ==
-          "Nothing can be recommended. No measured configuration passes. See what failed or was refused, and why.\nreport: s/report.md\n   "
-          "     s/report.html\n");
+          "Nothing can be recommended. No measured configuration passes. 2 trials failed, out_of_memory: no room. Mend that first; the "
+          "report has the lines of the logs.\nreport: s/report.md\n        s/report.html\n");
 }
 
 TEST_CASE("validate says what the space is, status and report read a study that ran") {

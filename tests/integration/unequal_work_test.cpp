@@ -62,8 +62,8 @@ TEST_CASE("unequal work: a configuration whose answers are half as long is not r
                  "{concurrency: 4}}]\n"
                  "objective: {maximize: requests_per_second, limits: [\"success_ratio >= 0.99\"]}\n"
                  "space: {style: {choice: [plain, shorty]}}\nevaluator: {deploy: {watch: off, warm_up: 4}}\n");
-    const Ran run = ran({"/usr/bin/env", "SERVETUNE_SEARCH_SPACES=" + (folder.path() / "spaces").string(), SERVETUNE_PROGRAM, "run", "study.yaml",
-                         "--json"},
+    const Ran run = ran({"/usr/bin/env", "SERVETUNE_SEARCH_SPACES=" + (folder.path() / "spaces").string(), SERVETUNE_PROGRAM, "run",
+                         "study.yaml", "--json"},
                         folder.path());
     INFO(run.err);
     REQUIRE(run.code == 0);

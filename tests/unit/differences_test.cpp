@@ -107,7 +107,8 @@ TEST_CASE("missing metric: the first measurement without a metric of the objecti
     };
     CHECK(told({{"watts", {3}}, {"sped", {5}}}) ==
           "the objective's metric 'speed' is missing; the measurement has: sped, watts. Measure it, or name another one in the study");
-    CHECK(has(told({{"speed", {5}}, {"p95", {1}}}), "the metric of the limit 'p99 <= 3', 'p99' is missing; the measurement has: p95, speed"));
+    CHECK(
+        has(told({{"speed", {5}}, {"p95", {1}}}), "the metric of the limit 'p99 <= 3', 'p99' is missing; the measurement has: p95, speed"));
     CHECK(has(told({}), "the measurement has: nothing"));
     CHECK(has(told({{"speed@a", {5}}, {"speed@b", {-5}}}), "Workloads have a common figure only where none is below 0"));
     CHECK_FALSE(journal.trials()[0].told());  // nothing is lost

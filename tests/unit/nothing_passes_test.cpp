@@ -48,20 +48,24 @@ struct Said {
 };
 
 const std::string limited = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"ttft_p95 <= 100ms\"]}";
-const std::string columns = "seqs,bits,status,message,total_tokens_per_second,success_ratio,time_to_first_token_p95_seconds,verdict,findings\n";
+const std::string columns =
+    "seqs,bits,status,message,total_tokens_per_second,success_ratio,time_to_first_token_p95_seconds,verdict,findings\n";
 
 }  // namespace
 
 TEST_CASE("nothing passes: the nearest configuration is named with its limits, by how much, and what to loosen", "[verdict]") {
-    const Said said(columns + "8,none,ok,,1000,1,0.2,,\n16,none,ok,,1500,0.98,0.1234,,\n32,none,ok,,2000,0.6,0.05,,\n"
-                              "8,fp8,out_of_memory,no room,,,,,\n",
+    const Said said(columns +
+                        "8,none,ok,,1000,1,0.2,,\n16,none,ok,,1500,0.98,0.1234,,\n32,none,ok,,2000,0.6,0.05,,\n"
+                        "8,fp8,out_of_memory,no room,,,,,\n",
                     limited);
     CHECK(said.headline.conclusion == Conclusion::nothing_passes);
-    CHECK(said.headline.reason ==
-          "No measured configuration passes. Nearest is seqs = 16: it breaks time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms, "
-          "success_ratio >= 0.99 by 1 %: 0.98. 1 trial failed, out_of_memory: no room.");
-    CHECK(said.headline.advice == "It passes with 'time_to_first_token_p95_seconds <= 124 ms' and 'success_ratio >= 0.98'. Loosen that far or "
-                                  "widen the space, then run the study in a new folder.");
+    CHECK(
+        said.headline.reason ==
+        "No measured configuration passes. Nearest is seqs = 16: it breaks time_to_first_token_p95_seconds <= 100 ms by 23.4 %: 123.4 ms, "
+        "success_ratio >= 0.99 by 1 %: 0.98. 1 trial failed, out_of_memory: no room.");
+    CHECK(said.headline.advice ==
+          "It passes with 'time_to_first_token_p95_seconds <= 124 ms' and 'success_ratio >= 0.98'. Loosen that far or "
+          "widen the space, then run the study in a new folder.");
     const auto& closest = said.json.at("closest");
     CHECK(closest["configuration"]["seqs"] == 16);
     CHECK(closest["broken"][0]["metric"] == "time_to_first_token_p95_seconds");
@@ -82,28 +86,30 @@ TEST_CASE("nothing passes: a loosened bound keeps the value, whatever its size a
 }
 
 TEST_CASE("nothing passes: where all failed or the audit refused all, the commonest cause is said", "[verdict]") {
-    const Said failed(columns + "8,none,rejected_flags,unknown flag --x,,,,,\n16,none,out_of_memory,no room for 3 blocks,,,,,\n"
-                                "32,none,out_of_memory,no room,,,,,\n",
+    const Said failed(columns +
+                          "8,none,rejected_flags,unknown flag --x,,,,,\n16,none,out_of_memory,no room for 3 blocks,,,,,\n"
+                          "32,none,out_of_memory,no room,,,,,\n",
                       limited);
-    CHECK(failed.headline.reason ==
-          "No measured configuration passes. 3 trials failed, most often out_of_memory: no room for 3 blocks.");
+    CHECK(failed.headline.reason == "No measured configuration passes. 3 trials failed, most often out_of_memory: no room for 3 blocks.");
     CHECK(failed.json.at("closest").is_null());
     const Said alone(columns + "8,none,out_of_memory,no room,,,,,\n", limited);
     CHECK(alone.headline.reason == "The default does not pass, and nothing else was tried. 1 trial failed, out_of_memory: no room.");
     // The default fails and all others are refused by the audit.
-    const Said unsound(columns + "8,none,out_of_memory,no room,,,,,\n16,none,ok,,1000,1,0.05,unsound,physics\n32,none,ok,,1000,1,0.05,unsound,"
-                                 "physics\n",
+    const Said unsound(columns +
+                           "8,none,out_of_memory,no room,,,,,\n16,none,ok,,1000,1,0.05,unsound,physics\n32,none,ok,,1000,1,0.05,unsound,"
+                           "physics\n",
                        limited);
     CHECK(has(unsound.headline.reason, "The audit refuses 2 measurements, for physics"));
     CHECK(has(unsound.headline.reason, "1 trial failed, out_of_memory: no room."));
 }
 
 TEST_CASE("nothing passes: a limit of several workloads is loosened for the worst of them", "[verdict]") {
-    const Said said("seqs,bits,workload,status,total_tokens_per_second,time_to_first_token_p95_seconds\n8,none,a,ok,1000,0.15\n"
-                    "8,none,b,ok,1000,0.3\n",
-                    "{maximize: total_tokens_per_second, limits: [\"ttft_p95 <= 100ms\"]}",
-                    "{workload: a, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, {workload: b, dataset: {kind: random, "
-                    "input_tokens: 8, output_tokens: 8}}");
+    const Said said(
+        "seqs,bits,workload,status,total_tokens_per_second,time_to_first_token_p95_seconds\n8,none,a,ok,1000,0.15\n"
+        "8,none,b,ok,1000,0.3\n",
+        "{maximize: total_tokens_per_second, limits: [\"ttft_p95 <= 100ms\"]}",
+        "{workload: a, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, {workload: b, dataset: {kind: random, "
+        "input_tokens: 8, output_tokens: 8}}");
     CHECK(has(said.headline.reason, "by 200 %: 300 ms on b"));
     CHECK(has(said.headline.advice, "'time_to_first_token_p95_seconds <= 300 ms'"));
 }
@@ -112,13 +118,15 @@ TEST_CASE("other work: reports name both lengths and say what a changed quantiza
     const std::string head = "seqs,bits,status,requests_per_second,successful_requests,input_tokens,output_tokens\n";
     const Said said(head + "8,none,ok,10,4000,80000,128000\n8,fp8,ok,20,4000,80000,64000\n", "{maximize: requests_per_second}");
     CHECK(said.headline.conclusion == Conclusion::inconclusive);
-    CHECK(said.headline.reason ==
-          "What looks best (bits = fp8) did other work than the default: 16 output tokens a request, 32 with the default. bits changes what "
-          "the model computes, and nobody compared the answers: answers of another length are what a broken quantization looks like.");
+    CHECK(
+        said.headline.reason ==
+        "What looks best (bits = fp8) did other work than the default: 16 output tokens a request, 32 with the default. bits changes what "
+        "the model computes, and nobody compared the answers: answers of another length are what a broken quantization looks like.");
     CHECK(has(said.headline.advice, "`ignore_eos: true`"));
     CHECK(said.json["other_work"][0]["mean"] == 16);
     CHECK(said.json["other_work"][0]["default"] == 32);
-    CHECK(has(said.text, "Other work: bits = fp8 had requests of other lengths, beyond noise (16 output tokens a request, 32 with the default)"));
+    CHECK(has(said.text,
+              "Other work: bits = fp8 had requests of other lengths, beyond noise (16 output tokens a request, 32 with the default)"));
     CHECK(has(said.html, "What bits = fp8 would give for the same work"));
     // The winner's lengths stand beside the default's.
     const Said equal(head + "8,none,ok,10,4000,80000,128000\n16,none,ok,20,4000,80000,128000\n", "{maximize: requests_per_second}");

@@ -143,8 +143,7 @@ TEST_CASE("other work: of several workloads the one that differs most counts, of
     };
     const auto history = twice(both(10, 32), both(20, 16));
     CHECK(concluded(history, requests).doubt == Doubt::unequal_work);
-    CHECK(Standings(history, requests, {}).all()[1].other_work.front().text() ==
-          "16 output tokens a request on chat, 32 with the default");
+    CHECK(Standings(history, requests, {}).all()[1].other_work.front().text() == "16 output tokens a request on chat, 32 with the default");
     CHECK(concluded(history, {"requests_per_second@chat"}).doubt == Doubt::unequal_work);
     const auto faster = twice(both(10, 32), both(20, 32));
     CHECK(concluded(faster, requests).conclusion == Conclusion::recommended);

@@ -29,13 +29,14 @@ inline std::string missing_metric(const Problem& problem, std::span<const Trial>
             names.push_back(name);
             of_workloads = of_workloads || name.starts_with(metric + "@");
         }
-        return whose + " '" + metric + "' is missing; the measurement has: " +
-               (names.empty() ? "nothing" : listed(nearest_first(metric, names))) +
+        return whose + " '" + metric +
+               "' is missing; the measurement has: " + (names.empty() ? "nothing" : listed(nearest_first(metric, names))) +
                (of_workloads ? ". Workloads have a common figure only where none is below 0; name the metric of one of them"
                              : ". Measure it, or name another one in the study");
     };
     for (const Goal& goal : problem.objective.goals)
-        if (!known([&](const Metrics& metrics) { return metrics.contains(goal.metric); })) return text("the objective's metric", goal.metric);
+        if (!known([&](const Metrics& metrics) { return metrics.contains(goal.metric); }))
+            return text("the objective's metric", goal.metric);
     for (const Limit& limit : problem.objective.limits)
         if (!known([&](const Metrics& metrics) { return !limit.figures(metrics).empty(); }))
             return text("the metric of the limit '" + limit.text() + "',", limit.metric);

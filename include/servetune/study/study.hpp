@@ -277,7 +277,8 @@ inline void Study::start(std::uint64_t id) {
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
     outcome = failed_if_unfit(std::move(outcome));
     if (id < trials_.size())
-        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome); !missing.empty()) throw UsageError(missing);
+        if (const std::string missing = missing_metric(problem_, trials_, trials_[id], outcome); !missing.empty())
+            throw UsageError(missing);
     if (unoffered_.contains(id) && trials_[id].started_at) start(id);  // told without a new ask: its length is not known
     const auto began = began_.find(id);
     const double at = began == began_.end() ? options_.now() : present(trials_[id].started_at) + (options_.steady() - began->second);

@@ -78,7 +78,9 @@ inline void compare_work(std::vector<Standing>& standings, const Objective& obje
         if (&standing == base || standing.measured() == 0) continue;
         std::vector<double> shares(objective.goals.size(), 1);
         bool comparable = true;
-        for (const auto& [workload, mine] : lengths_of(standing)) {
+        for (const auto& entry : lengths_of(standing)) {
+            const std::string& workload = entry.first;
+            const WorkLengths& mine = entry.second;
             const auto found = base_lengths.find(workload);
             if (found == base_lengths.end()) continue;
             const WorkLengths& of_base = found->second;
