@@ -75,6 +75,26 @@ std::string cell(const MeasuredTable& table, std::size_t row, const std::string&
 
 }  // namespace
 
+TEST_CASE("written study: numbers stand as the engine reads them, and equal ones are one") {
+    const std::string text = "# Lengths\n\nOn one NVIDIA H100 SXM.\n\n" +
+                             command("vllm serve org/Model-8B --max-model-len auto --max-num-batched-tokens 8K --block-size 48") +
+                             printed_block(1000, 512, 128) +
+                             command("vllm serve org/Model-8B --max-model-len -1 --max-num-batched-tokens 8192 --block-size 16") +
+                             printed_block(1100, 512, 128) +
+                             command("vllm serve org/Model-8B --max-model-len 25.6k --max-num-batched-tokens 16k --block-size 48") +
+                             printed_block(1200, 512, 128);
+    const TemporaryFolder folder;
+    const auto file = folder.path() / "lengths.yaml";
+    const WrittenStudy written = write_study(source_of({{"a.md", text}}), request_for("in512_out128"), file, shipped_catalogue);
+    INFO(written.yaml);
+    CHECK(written.imported.rows == 3);
+    CHECK(has(written.yaml, "max_num_batched_tokens: {choice: [8192, 16000], ordered: true}\n"));
+    CHECK(has(written.yaml, "max_model_len: {choice: [-1, 25600], ordered: true}\n"));
+    CHECK(has(written.yaml, "block_size: {choice: [16, 48], ordered: true}\n"));
+    const StudySetup setup = set_up(load_study(file, shipped_catalogue));
+    CHECK(setup.problem->feasible.size() == 3);
+}
+
 TEST_CASE("written study: a document becomes a study that replays its results") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "tuning.yaml";

@@ -5,6 +5,7 @@
 #include "servetune/base/rng.hpp"
 #include "servetune/model/level_geometry.hpp"
 #include "servetune/optimizer/evidence.hpp"
+#include "servetune/space/neighbours.hpp"
 #include "servetune/space/search_space.hpp"
 
 #include <algorithm>
@@ -80,7 +81,10 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
             const Value* usually = usual.find(parameter.name);
             if (here == nullptr || (usually != nullptr && *here != *usually)) continue;  // inactive, or changed already
             std::vector<Value> values;
-            for (std::size_t level = 0; level < parameter.level_count(); ++level) values.push_back(parameter.level(level));
+            // Of a long scale an even part: neighbours are alike, and each level costs a configuration.
+            const std::size_t levels = parameter.level_count();
+            for (const std::size_t level : evenly_spread(levels, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
+                values.push_back(parameter.level(level));
             if (parameter.continuous())
                 for (const double at : {0.0, 0.25, 0.5, 0.75, 1.0}) values.emplace_back(parameter.at_position(at));
             for (const Value& value : values) {

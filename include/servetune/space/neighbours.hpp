@@ -12,6 +12,13 @@
 
 namespace servetune {
 
+/// At most `most` of the numbers below `count`, evenly spread, both ends among them; `most` is at least 2.
+inline std::vector<std::size_t> evenly_spread(std::size_t count, std::size_t most) {
+    std::vector<std::size_t> result(std::min(count, most));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = count <= most ? i : i * (count - 1) / (most - 1);
+    return result;
+}
+
 /// The levels beside `Unset`, ascending: the value that the engine uses by itself, where that is known; else all, of an
 /// ordered parameter with many levels 32 of them, evenly spread: all of a thousand would be neighbours for hours.
 inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) {
@@ -32,9 +39,7 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
             return result;
         }
     }
-    const std::size_t levels = count - 1;
-    const std::size_t taken = parameter.ordered() ? std::min(levels, most) : levels;
-    for (std::size_t i = 0; i < taken; ++i) result.push_back(1 + (taken < levels ? i * (levels - 1) / (taken - 1) : i));
+    for (const std::size_t i : evenly_spread(count - 1, parameter.ordered() ? most : count)) result.push_back(1 + i);
     return result;
 }
 
