@@ -151,7 +151,7 @@ void CommandReader::add_spellings(Known& known_engine, const Engine& engine, con
     for (const EngineParameter& declared : engine.parameters)
         for (const Destination* to : {&declared.destination, &declared.earlier}) {
             for (const std::string& flag : {to->flag, to->off_flag})
-                if (!flag.empty()) ours.insert(flag);
+                if (!flag.empty()) ours.insert({flag, before_dot(flag)});
             if (!to->off_flag.empty()) way_off[to->flag] = to->off_flag;
         }
     for (const JsonFlag& json : engine.json_flags) ours.insert(json.flag);

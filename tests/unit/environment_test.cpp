@@ -123,7 +123,7 @@ TEST_CASE("environment: the journal keeps each once, and the report names what d
         journal.keep_environment([&] { return now; });
         measure(journal, other, Measurement{{{"total_tokens_per_second", {150}}}});
         measure(journal, other, Measurement{{{"total_tokens_per_second", {151}}}});
-        measure(journal, other, Failure{FailureKind::other, "no"});
+        measure(journal, setup.problem->space.completed({{"max_num_seqs", std::int64_t{4}}}), Failure{FailureKind::other, "no"});
     }
     const SqliteJournal journal = SqliteJournal::read(folder.path() / "j");
     const std::vector<Trial> trials = journal.trials();

@@ -49,7 +49,7 @@ TEST_CASE("fixed beats searched: an argument that sets a searched parameter is r
     INFO(wrong);
     CHECK(has(wrong, "s.yaml:5:13: 'arguments[0]': '--max-num-seqs 16': this study searches max_num_seqs"));
     for (const char* words : {"[--max-num-seqs=16]", "[--max_num_seqs=16]", "[--max_num-seqs, \"16\"]",
-                              "[--trust-remote-code, --max-num-seqs, \"16\"]", "[--max-num-s, \"16\"]"}) {
+                              "[--trust-remote-code, --max-num-seqs, \"16\"]", "[--max-num-se, \"16\"]"}) {
         INFO(words);
         CHECK(has(FixedStudy{.arguments = words}.refusal(), "this study searches max_num_seqs"));
     }
