@@ -4,6 +4,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/engine/composition.hpp"
+#include "servetune/space/expression_rewriting.hpp"
 
 #include <algorithm>
 #include <map>
