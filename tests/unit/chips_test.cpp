@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every shipped chip with every engine and preset: the study is valid, its commands can be written, and it ends. The same
-// for every engine version whose flags are stored.
+// Every shipped chip with every engine and preset: the study is valid, its commands can be written, and it ends. The
+// same for every engine version whose flags are stored.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -68,7 +68,7 @@ std::vector<HardwareSpec> chips_by_architecture() {
 /// Seconds of the processor, whatever else runs.
 double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
 
-std::string study_text(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
+std::string chip_study(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
                        const std::string& version = "") {
     return "study: s\nmodel: " + model + "\nmachine: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
            (version.empty() ? "" : "engine_versions: {" + engine + ": \"" + version + "\"}\n") +
@@ -164,7 +164,7 @@ void over_all_chips(bool all, const std::vector<std::string>& presets) {
                 const std::vector<std::string> served{"Qwen/Qwen3-4B", "openai/gpt-oss-20b", "./tight.yaml"};
                 tour.write("tight.yaml", tight_model(chip));
                 for (std::size_t i = 0; i < served.size(); ++i)
-                    if (all || i == turn % served.size()) tour.visit(study_text(chip.name, engine, preset, served[i]), engine, all);
+                    if (all || i == turn % served.size()) tour.visit(chip_study(chip.name, engine, preset, served[i]), engine, all);
                 ++turn;
             }
         }
@@ -201,7 +201,7 @@ TEST_CASE("chips: every stored version of an engine takes what its presets make"
                     // All of an engine: on one chip of each maker.
                     if (preset == "full" && chip.architecture != "hopper" && chip.architecture != "cdna3") continue;
                     const std::size_t refused = tour.refused();
-                    tour.visit(study_text(chip.name, engine, preset, "Qwen/Qwen3-4B", facts.version), engine, false);
+                    tour.visit(chip_study(chip.name, engine, preset, "Qwen/Qwen3-4B", facts.version), engine, false);
                     if (tour.refused() != refused) continue;
                     for (const Command& command : tour.commands())
                         for (const std::string& problem : facts.problems(command, known)) {
@@ -273,6 +273,6 @@ TEST_CASE("chips: a parameter of which the chip takes no value leaves the space,
 TEST_CASE("chips: a preset without a part for the engine names those that have one", "[chips]") {
     const TemporaryFolder folder;
     const auto said = message_of<Error>(
-        [&] { (void)load_study(folder.write("s.yaml", study_text("l4", "llama.cpp", "latency", "Qwen/Qwen3-4B")), shipped_catalogue); });
+        [&] { (void)load_study(folder.write("s.yaml", chip_study("l4", "llama.cpp", "latency", "Qwen/Qwen3-4B")), shipped_catalogue); });
     CHECK(has(said, "s.yaml:5:9: 'preset': the preset has nothing for llama.cpp; those that have: full, quick"));
 }

@@ -53,9 +53,11 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside) {
     throw std::logic_error("no kind of measuring is called " + name);
 }
 
-std::unique_ptr<Problem> problem_of(const StudyFile& file) {
+std::unique_ptr<Problem> problem_of(const StudyFile& file) { return problem_of(file, file.composition->constraints()); }
+
+std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints) {
     try {
-        return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+        return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective,
                                          file.decision);
     } catch (const SpaceError& error) {
         throw SpaceError(file.file.string() + ": " + error.what());

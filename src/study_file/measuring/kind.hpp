@@ -79,5 +79,7 @@ MeasuringChoice read_measuring(const Yaml& evaluator, bool outside);
 
 /// The space of a study with its objective and decision, without more constraints than the study's own.
 std::unique_ptr<Problem> problem_of(const StudyFile& file);
+/// The same with these constraints. An error names the study's file.
+std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints);
 
 }  // namespace servetune
