@@ -52,7 +52,7 @@ void for_each_line(std::string_view text, const Visit& visit) {
     }
 }
 
-/// The flag that switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of `--enable-x`.
+/// What switches off what `flag` switches on, where the two are listed as a pair: `--disable-x` of `--enable-x`.
 std::string other_of_pair(std::string_view flag) {
     for (const auto& [prefix, inverse] : {std::pair("--enable-", "--disable-"), std::pair("--disable-", "--enable-")})
         if (flag.starts_with(prefix)) return inverse + std::string(flag.substr(std::string_view(prefix).size()));

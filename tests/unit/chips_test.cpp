@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every shipped chip with every engine and preset: the study is valid, its commands can be written, and it ends. The same
-// for every engine version whose flags are stored.
+// Every shipped chip with every engine and preset: the study is valid, its commands can be written, and it ends. The
+// same for every engine version whose flags are stored.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -16,8 +16,9 @@
 #include "servetune/study_file/study_file.hpp"
 
 #include <algorithm>
-#include <chrono>
+#include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -41,18 +42,33 @@ std::vector<std::string> names_in_folder(const char* folder) {
     return names;
 }
 
-/// The largest checkpoint that ships whose weights leave a third of one device.
-std::string tight_model(const HardwareSpec& chip, const std::vector<ModelSpec>& models) {
-    constexpr double share = 0.62;
-    const ModelSpec* best = nullptr;
-    for (const ModelSpec& model : models) {
-        const auto bytes = [](const ModelSpec& one) { return one.weights.at(one.native_type).bytes; };
-        if (bytes(model) <= share * chip.memory_bytes && (best == nullptr || bytes(model) > bytes(*best))) best = &model;
-    }
-    return best == nullptr ? "" : best->name;
+/// A model of the shape of Qwen3-4B whose weights leave little more than a third of one device.
+std::string tight_model(const HardwareSpec& chip) {
+    std::string text = read_file(search_spaces / "models/qwen3-4b.yaml");
+    const auto replace = [&](const std::string& from, const std::string& to) {
+        const auto at = text.find(from);
+        REQUIRE(at != std::string::npos);
+        text.replace(at, from.size(), to);
+    };
+    const std::string bytes = std::to_string(static_cast<std::int64_t>(0.62 * chip.memory_bytes));
+    replace("model: Qwen/Qwen3-4B", "model: org/tight");
+    replace("also: [Qwen3-4B]", "also: [tight]");
+    replace("bf16: {bytes: 8044936192, per_token: 8044936192", "bf16: {bytes: " + bytes + ", per_token: " + bytes);
+    return text;
 }
 
-std::string study_text(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
+/// Chips of one architecture together: their spaces are mostly the same.
+std::vector<HardwareSpec> chips_by_architecture() {
+    std::vector<HardwareSpec> chips = shipped_catalogue.all_hardware();
+    std::stable_sort(chips.begin(), chips.end(),
+                     [](const HardwareSpec& a, const HardwareSpec& b) { return a.architecture < b.architecture; });
+    return chips;
+}
+
+/// Seconds of the processor, whatever else runs.
+double processor_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
+std::string chip_study(const std::string& chip, const std::string& engine, const std::string& preset, const std::string& model,
                        const std::string& version = "") {
     return "study: s\nmodel: " + model + "\nmachine: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
            (version.empty() ? "" : "engine_versions: {" + engine + ": \"" + version + "\"}\n") +
@@ -82,7 +98,14 @@ public:
         const Problem& problem = problem_of(*study);
         if (!runs) return;
         const auto evaluator = simulated(*study);
-        CHECK(why_nothing_starts(*evaluator, problem) == "");
+        if (const std::string why = why_nothing_starts(*evaluator, problem); !why.empty()) {
+            // By the cost model: TensorRT-LLM, whose cache leaves too little for its activations on 24 GB.
+            CHECK(has(why, "where the least memory is missing"));
+            CHECK(engine == "tensorrt-llm");
+            CHECK(shipped_catalogue.hardware(study->hardware).memory_bytes < 26e9);
+            ++without_room_;
+            return;
+        }
         MemoryJournal journal;
         const Random random;
         Study run(problem, random, journal);
@@ -93,9 +116,12 @@ public:
     }
     [[nodiscard]] std::string text() const {
         return std::to_string(studies_) + " studies, " + std::to_string(refused_) + " refused as they should be, " +
-               std::to_string(problems_.size()) + " different spaces with 50 commands each, " + std::to_string(ended_) +
-               " simulated studies ended";
+               std::to_string(without_room_) + " without room for the model, " + std::to_string(spaces_) +
+               " different spaces with 50 commands each, " + std::to_string(ended_) + " simulated studies ended";
     }
+    /// So that not all spaces are kept at once: no later study has one of these.
+    void forget() { problems_.clear(); }
+    void write(const std::string& file, const std::string& text) { folder_.write(file, text); }
     [[nodiscard]] const std::vector<Command>& commands() const { return commands_; }
     [[nodiscard]] std::size_t refused() const { return refused_; }
 
@@ -107,10 +133,11 @@ private:
             key += "|" + parameter.name + " " + parameter.domain_text() + " " + text_of(parameter.value_when_unset.value_or(Unset{}));
         for (const Constraint& constraint : composition.constraints()) key += "|" + text_of(constraint);
         std::unique_ptr<Problem>& kept = problems_[key];
+        commands_.clear();
         if (kept != nullptr) return *kept;
+        ++spaces_;
         kept = std::make_unique<Problem>(SearchSpace(composition.parameters(), composition.constraints()), study.objective, study.decision);
         Rng rng(7);
-        commands_.clear();
         for (int i = 0; i < 50; ++i) commands_.push_back(composition.render(kept->feasible.sample(rng), {"org/m"}));
         CHECK(commands_.front().argv.size() > 1);
         return *kept;
@@ -119,26 +146,31 @@ private:
     TemporaryFolder folder_{};
     std::map<std::string, std::unique_ptr<Problem>> problems_{};
     std::vector<Command> commands_{};  ///< of the space seen last, where it was a new one
-    std::size_t studies_ = 0, refused_ = 0, ended_ = 0;
+    std::size_t studies_ = 0, refused_ = 0, ended_ = 0, spaces_ = 0, without_room_ = 0;
 };
 
 /// `all`: three models each and a simulated study; else one model, the next one for each study.
 void over_all_chips(bool all, const std::vector<std::string>& presets) {
-    const auto began = std::chrono::steady_clock::now();
-    const std::vector<ModelSpec> models = shipped_catalogue.all_models();
+    const double began = processor_seconds();
     Tour tour;
     std::size_t turn = 0;
-    for (const HardwareSpec& chip : shipped_catalogue.all_hardware())
-        for (const std::string& engine : names_in_folder("engines"))
-            for (const std::string& preset : presets) {
-                const std::vector<std::string> served{"Qwen/Qwen3-4B", "openai/gpt-oss-20b", tight_model(chip, models)};
+    std::set<std::string> seen;
+    for (const std::string& engine : names_in_folder("engines"))
+        for (const std::string& preset : presets) {
+            std::string architecture;
+            for (const HardwareSpec& chip : chips_by_architecture()) {
+                if (std::exchange(architecture, chip.architecture) != chip.architecture) tour.forget();
+                seen.insert(chip.name);
+                const std::vector<std::string> served{"Qwen/Qwen3-4B", "openai/gpt-oss-20b", "./tight.yaml"};
+                tour.write("tight.yaml", tight_model(chip));
                 for (std::size_t i = 0; i < served.size(); ++i)
-                    if (all || i == turn % served.size()) tour.visit(study_text(chip.name, engine, preset, served[i]), engine, all);
+                    if (all || i == turn % served.size()) tour.visit(chip_study(chip.name, engine, preset, served[i]), engine, all);
                 ++turn;
             }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    std::printf("chips x engines x presets%s: %s, in %.1f s\n", all ? " x three models" : "", tour.text().c_str(), took.count());
-    CHECK(shipped_catalogue.all_hardware().size() == 25);
+        }
+    std::printf("%zu chips x engines x presets%s: %s, in %.1f s of the processor\n", seen.size(), all ? " x three models" : "",
+                tour.text().c_str(), processor_seconds() - began);
+    CHECK(seen.size() == 25);
 }
 
 }  // namespace
@@ -154,28 +186,33 @@ TEST_CASE("chips: with every engine, preset and three models a simulated study e
 }
 
 TEST_CASE("chips: every stored version of an engine takes what its presets make", "[.long][chips]") {
-    const auto began = std::chrono::steady_clock::now();
+    const double began = processor_seconds();
     Tour tour;
     std::set<std::string> architectures_seen;
-    std::vector<std::string> chips;
-    for (const HardwareSpec& chip : shipped_catalogue.all_hardware())
-        if (architectures_seen.insert(chip.architecture).second) chips.push_back(chip.name);
-    for (const std::string& engine : names_in_folder("engines"))
+    std::vector<HardwareSpec> chips;
+    for (const HardwareSpec& chip : chips_by_architecture())
+        if (architectures_seen.insert(chip.architecture).second) chips.push_back(chip);
+    for (const std::string& engine : names_in_folder("engines")) {
+        const Engine known = shipped_catalogue.engine(engine);
         for (const FlagFacts& facts : known_versions(search_spaces, engine))
-            for (const std::string& chip : chips)
+            for (const HardwareSpec& chip : chips) {
+                tour.forget();
                 for (const std::string& preset : names_in_folder("presets")) {
+                    // All of an engine: on one chip of each maker.
+                    if (preset == "full" && chip.architecture != "hopper" && chip.architecture != "cdna3") continue;
                     const std::size_t refused = tour.refused();
-                    tour.visit(study_text(chip, engine, preset, "Qwen/Qwen3-4B", facts.version), engine, false);
+                    tour.visit(chip_study(chip.name, engine, preset, "Qwen/Qwen3-4B", facts.version), engine, false);
                     if (tour.refused() != refused) continue;
-                    const Engine known = shipped_catalogue.engine(engine);
                     for (const Command& command : tour.commands())
                         for (const std::string& problem : facts.problems(command, known)) {
-                            INFO(engine << " " << facts.version << " on " << chip << ", " << preset << ": " << command.text());
+                            INFO(engine << " " << facts.version << " on " << chip.name << ", " << preset << ": " << command.text());
                             CHECK(problem == "");
                         }
                 }
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - began;
-    std::printf("stored versions x architectures x presets: %s, in %.1f s\n", tour.text().c_str(), took.count());
+            }
+    }
+    std::printf("stored versions x architectures x presets: %s, in %.1f s of the processor\n", tour.text().c_str(),
+                processor_seconds() - began);
 }
 
 TEST_CASE("chips: a parameter of which the chip takes no value leaves the space, and what names it goes on", "[chips]") {
@@ -236,6 +273,6 @@ TEST_CASE("chips: a parameter of which the chip takes no value leaves the space,
 TEST_CASE("chips: a preset without a part for the engine names those that have one", "[chips]") {
     const TemporaryFolder folder;
     const auto said = message_of<Error>(
-        [&] { (void)load_study(folder.write("s.yaml", study_text("l4", "llama.cpp", "latency", "Qwen/Qwen3-4B")), shipped_catalogue); });
+        [&] { (void)load_study(folder.write("s.yaml", chip_study("l4", "llama.cpp", "latency", "Qwen/Qwen3-4B")), shipped_catalogue); });
     CHECK(has(said, "s.yaml:5:9: 'preset': the preset has nothing for llama.cpp; those that have: full, quick"));
 }

@@ -18,22 +18,22 @@ using namespace servetune::test;
 
 namespace {
 
-StudyFile study_with(const std::string& engine, const std::string& lines) {
+StudyFile value_study(const std::string& engine, const std::string& lines) {
     const TemporaryFolder folder;
     return load_study(folder.write("s.yaml", "study: s\nmodel: org/m\nengine: " + engine + "\nothers: default\n" + lines +
                                                  "workloads: [{use: random}]\nobjective: {maximize: total_tokens_per_second}\n"
                                                  "evaluator: {deploy: {}}\n"),
                       shipped_catalogue);
 }
-std::string refusal_of(const std::string& engine, const std::string& lines) {
-    return message_of<Error>([&] { (void)study_with(engine, lines); });
+std::string value_refusal(const std::string& engine, const std::string& lines) {
+    return message_of<Error>([&] { (void)value_study(engine, lines); });
 }
 SearchSpace searched_in(const StudyFile& study) { return SearchSpace(study.composition->parameters(), study.composition->constraints()); }
 std::string command_in(const StudyFile& study, const Assignment& changes = {}) {
     const SearchSpace space = searched_in(study);
     return study.composition->render(space.changed(space.default_configuration(), changes), {"org/m"}).text();
 }
-Value whole(std::int64_t number) { return number; }
+Value as_whole_value(std::int64_t number) { return number; }
 
 }  // namespace
 
@@ -53,73 +53,74 @@ TEST_CASE("values: suffixes count in thousands or in 1024s, and only thousands t
 }
 
 TEST_CASE("values: a study writes numbers as the engine reads them, and equal ones are one") {
-    const StudyFile study = study_with("vllm", "space: {max_num_batched_tokens: [engine, 8K, 8192, 16k, 32768]}\n");
+    const StudyFile study = value_study("vllm", "space: {max_num_batched_tokens: [engine, 8K, 8192, 16k, 32768]}\n");
     CHECK(searched_in(study).at("max_num_batched_tokens").domain_text() == "one of 8192, 16000, 32768, or engine");
     CHECK(searched_in(study).at("max_num_batched_tokens").ordered());
     REQUIRE(study.composition->notes().size() == 1);
     CHECK(has(study.composition->notes()[0], "'max_num_batched_tokens': 8192 is another word for a value of the list"));
-    CHECK(command_in(study, {{"max_num_batched_tokens", whole(16'000)}}) == "vllm serve org/m --max-num-batched-tokens=16000");
-    CHECK(command_in(study_with("vllm", "space: {max_model_len: 25.6k}\n")) == "vllm serve org/m --max-model-len=25600");
-    CHECK(command_in(study_with("vllm", "space: {max_model_len: {choice: [8k, 16k], default: 16k}}\n")) ==
+    CHECK(command_in(study, {{"max_num_batched_tokens", as_whole_value(16'000)}}) == "vllm serve org/m --max-num-batched-tokens=16000");
+    CHECK(command_in(value_study("vllm", "space: {max_model_len: 25.6k}\n")) == "vllm serve org/m --max-model-len=25600");
+    CHECK(command_in(value_study("vllm", "space: {max_model_len: {choice: [8k, 16k], default: 16k}}\n")) ==
           "vllm serve org/m --max-model-len=16000");
-    CHECK(command_in(study_with("vllm", "space: {kv_cache_memory_bytes: 8G}\n")) == "vllm serve org/m --kv-cache-memory-bytes=8589934592");
-    CHECK(command_in(study_with("sglang", "space: {context_length: 32K}\n")) ==
+    CHECK(command_in(value_study("vllm", "space: {kv_cache_memory_bytes: 8G}\n")) == "vllm serve org/m --kv-cache-memory-bytes=8589934592");
+    CHECK(command_in(value_study("sglang", "space: {context_length: 32K}\n")) ==
           "python3 -m sglang.launch_server --model-path org/m --context-length=32768");
     // In a rule of the study, too.
     const StudyFile rule =
-        study_with("vllm",
-                   "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\n"
-                   "constraints: [{forbid: {max_model_len: 16k, max_num_seqs: 8}}, {forbid: {max_model_len: 8K, max_num_seqs: 16}}]\n");
+        value_study("vllm",
+                    "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\n"
+                    "constraints: [{forbid: {max_model_len: 16k, max_num_seqs: 8}}, {forbid: {max_model_len: 8K, max_num_seqs: 16}}]\n");
     const SearchSpace space = searched_in(rule);
-    CHECK_FALSE(space.feasible(space.completed({{"max_model_len", whole(8192)}, {"max_num_seqs", whole(16)}})));
-    CHECK(space.feasible(space.completed({{"max_model_len", whole(16'384)}, {"max_num_seqs", whole(8)}})));
+    CHECK_FALSE(space.feasible(space.completed({{"max_model_len", as_whole_value(8192)}, {"max_num_seqs", as_whole_value(16)}})));
+    CHECK(space.feasible(space.completed({{"max_model_len", as_whole_value(16'384)}, {"max_num_seqs", as_whole_value(8)}})));
     // Where the engine takes plain numbers only, and where a suffix takes no decimals.
-    CHECK(has(refusal_of("vllm", "space: {max_num_seqs: [8K, 16]}\n"), "vllm does not take 8K for 'max_num_seqs'"));
-    CHECK(has(refusal_of("vllm", "space: {max_model_len: 8.5K}\n"), "vllm does not take 8.5K for 'max_model_len'"));
-    CHECK(has(refusal_of("vllm", "space: {max_model_len: 8.5K}\n"), "8k is 8000, 8K is 8192"));
+    CHECK(has(value_refusal("vllm", "space: {max_num_seqs: [8K, 16]}\n"), "vllm does not take 8K for 'max_num_seqs'"));
+    CHECK(has(value_refusal("vllm", "space: {max_model_len: 8.5K}\n"), "vllm does not take 8.5K for 'max_model_len'"));
+    CHECK(has(value_refusal("vllm", "space: {max_model_len: 8.5K}\n"), "8k is 8000, 8K is 8192"));
 }
 
 TEST_CASE("values: what engines take beside what is searched can be said") {
-    const StudyFile study = study_with("vllm", "space: {max_model_len: [auto, 8192], long_prefill_token_threshold: [0, 2048]}\n");
-    CHECK(command_in(study, {{"max_model_len", whole(-1)}}) == "vllm serve org/m --max-model-len=-1");
+    const StudyFile study = value_study("vllm", "space: {max_model_len: [auto, 8192], long_prefill_token_threshold: [0, 2048]}\n");
+    CHECK(command_in(study, {{"max_model_len", as_whole_value(-1)}}) == "vllm serve org/m --max-model-len=-1");
     // -1 is no length: a rule about lengths says nothing of it.
     CHECK(FeasibleSet(searched_in(study)).size() == 3 * 2);
-    CHECK(command_in(study_with("vllm", "space: {max_model_len: -1}\n")) == "vllm serve org/m --max-model-len=-1");
-    CHECK(has(refusal_of("vllm", "engine_versions: {vllm: \"0.11\"}\nspace: {max_model_len: auto}\n"), "vllm does not take -1"));
+    CHECK(command_in(value_study("vllm", "space: {max_model_len: -1}\n")) == "vllm serve org/m --max-model-len=-1");
+    CHECK(has(value_refusal("vllm", "engine_versions: {vllm: \"0.11\"}\nspace: {max_model_len: auto}\n"), "vllm does not take -1"));
     const std::string blocks = "space: {block_size: [16, 32, 48, 96]}\n";
-    CHECK(command_in(study_with("vllm", "engine_versions: {vllm: \"0.29\"}\n" + blocks), {{"block_size", whole(48)}}) ==
+    CHECK(command_in(value_study("vllm", "engine_versions: {vllm: \"0.29\"}\n" + blocks), {{"block_size", as_whole_value(48)}}) ==
           "vllm serve org/m --block-size=48");
-    CHECK(has(refusal_of("vllm", "engine_versions: {vllm: \"0.17\"}\n" + blocks), "vllm does not take 48 for 'block_size'"));
-    CHECK(has(refusal_of("vllm", "space: {block_size: 0}\n"), "vllm does not take 0 for 'block_size'"));
+    CHECK(has(value_refusal("vllm", "engine_versions: {vllm: \"0.17\"}\n" + blocks), "vllm does not take 48 for 'block_size'"));
+    CHECK(has(value_refusal("vllm", "space: {block_size: 0}\n"), "vllm does not take 0 for 'block_size'"));
     const Composition everything({{shipped_catalogue.engine("vllm")}});
     CHECK(SearchSpace(everything.parameters()).at("block_size").level_count() == 8);  // a search of all looks past them
-    CHECK(command_in(study_with("llama.cpp", "space: {n_cpu_moe: 0}\n")) == "llama-server --model org/m --metrics");
-    CHECK(command_in(study_with("llama.cpp", "space: {gpu_layers: auto}\n")) == "llama-server --model org/m --metrics");
-    CHECK(command_in(study_with("llama.cpp", "space: {gpu_layers: all}\n")) == "llama-server --model org/m --metrics --n-gpu-layers 1024");
-    CHECK(searched_in(study_with("llama.cpp", "space: {n_cpu_moe: [0, 8, 16]}\n")).at("n_cpu_moe").domain_text() ==
+    CHECK(command_in(value_study("llama.cpp", "space: {n_cpu_moe: 0}\n")) == "llama-server --model org/m --metrics");
+    CHECK(command_in(value_study("llama.cpp", "space: {gpu_layers: auto}\n")) == "llama-server --model org/m --metrics");
+    CHECK(command_in(value_study("llama.cpp", "space: {gpu_layers: all}\n")) == "llama-server --model org/m --metrics --n-gpu-layers 1024");
+    CHECK(searched_in(value_study("llama.cpp", "space: {n_cpu_moe: [0, 8, 16]}\n")).at("n_cpu_moe").domain_text() ==
           "one of 8, 16, or engine");
-    CHECK(command_in(study_with("llama.cpp", "space: {cache_ram: -1}\n")) == "llama-server --model org/m --metrics --cache-ram -1");
-    CHECK(has(refusal_of("llama.cpp", "space: {n_cpu_moe: -1}\n"), "llama.cpp does not take -1 for 'n_cpu_moe'"));
-    CHECK(command_in(study_with("sglang", "space: {chunked_prefill_size: -1}\n")) ==
+    CHECK(command_in(value_study("llama.cpp", "space: {cache_ram: -1}\n")) == "llama-server --model org/m --metrics --cache-ram -1");
+    CHECK(has(value_refusal("llama.cpp", "space: {n_cpu_moe: -1}\n"), "llama.cpp does not take -1 for 'n_cpu_moe'"));
+    CHECK(command_in(value_study("sglang", "space: {chunked_prefill_size: -1}\n")) ==
           "python3 -m sglang.launch_server --model-path org/m --chunked-prefill-size=-1");
 }
 
 TEST_CASE("values: commands are read as the engine reads them") {
     const StudyFile study =
-        study_with("vllm", "space: {max_model_len: [auto, 8192], max_num_batched_tokens: [8000, 8192], block_size: [16, 48]}\n");
+        value_study("vllm", "space: {max_model_len: [auto, 8192], max_num_batched_tokens: [8000, 8192], block_size: [16, 48]}\n");
     const auto parsed = study.composition->parse(
         {"vllm", "serve", "org/m", "--max-model-len", "auto", "--max-num-batched-tokens=8K", "--block-size", "48"}, "org/m");
     CHECK(parsed.unknown.empty());
-    CHECK(parsed.values.at("max_model_len") == whole(-1));
-    CHECK(parsed.values.at("max_num_batched_tokens") == whole(8192));
-    CHECK(parsed.values.at("block_size") == whole(48));
+    CHECK(parsed.values.at("max_model_len") == as_whole_value(-1));
+    CHECK(parsed.values.at("max_num_batched_tokens") == as_whole_value(8192));
+    CHECK(parsed.values.at("block_size") == as_whole_value(48));
     CHECK(study.composition->parse({"vllm", "serve", "org/m", "--max-num-batched-tokens", "8k"}, "org/m")
-              .values.at("max_num_batched_tokens") == whole(8000));
-    CHECK(study.composition->parse({"vllm", "serve", "org/m", "--max-model-len", "-1"}, "org/m").values.at("max_model_len") == whole(-1));
-    const StudyFile offload = study_with("llama.cpp", "space: {n_cpu_moe: [engine, 4]}\n");
+              .values.at("max_num_batched_tokens") == as_whole_value(8000));
+    CHECK(study.composition->parse({"vllm", "serve", "org/m", "--max-model-len", "-1"}, "org/m").values.at("max_model_len") ==
+          as_whole_value(-1));
+    const StudyFile offload = value_study("llama.cpp", "space: {n_cpu_moe: [engine, 4]}\n");
     CHECK(is_unset(offload.composition->parse({"llama-server", "--n-cpu-moe", "0"}, "org/m").values.at("n_cpu_moe")));
     // A rule sees what the study's own words in every command come to.
-    const StudyFile held = study_with("vllm", "space: {max_num_seqs: [4096, 16384]}\narguments: [--max-num-batched-tokens, 8K]\n");
+    const StudyFile held = value_study("vllm", "space: {max_num_seqs: [4096, 16384]}\narguments: [--max-num-batched-tokens, 8K]\n");
     CHECK(FeasibleSet(searched_in(held)).size() == 2);  // 16384 sequences do not fit a step of 8192 tokens
 }
 
@@ -134,7 +135,7 @@ TEST_CASE("values: the way off of a newer version is read as ours") {
     CHECK(spelled({"--enable-prefix-caching"}) == "--enable-prefix-caching");
     CHECK(reader.read({"vllm", "serve", "org/m", "--disable-prefix-caching"}).prefix_cache_off);
     CHECK_FALSE(reader.read({"vllm", "serve", "org/m", "--enable-prefix-caching"}).prefix_cache_off);
-    const StudyFile study = study_with("vllm", "space: {enable_prefix_caching: [engine, true, false]}\n");
+    const StudyFile study = value_study("vllm", "space: {enable_prefix_caching: [engine, true, false]}\n");
     const Command off = reader.spelled_out({"vllm", "serve", "org/m", "--disable-prefix-caching"});
     CHECK(study.composition->parse(off, "org/m").values.at("enable_prefix_caching") == Value(false));
 }

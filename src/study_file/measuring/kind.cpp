@@ -62,9 +62,11 @@ EnvironmentOptions environment_of_machine(const StudyFile& file) {
     return options;
 }
 
-std::unique_ptr<Problem> problem_of(const StudyFile& file) {
+std::unique_ptr<Problem> problem_of(const StudyFile& file) { return problem_of(file, file.composition->constraints()); }
+
+std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints) {
     try {
-        return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), file.composition->constraints()), file.objective,
+        return std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective,
                                          file.decision);
     } catch (const SpaceError& error) {
         throw SpaceError(file.file.string() + ": " + error.what());

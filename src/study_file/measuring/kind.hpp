@@ -85,5 +85,7 @@ EnvironmentOptions environment_of_machine(const StudyFile& file);
 
 /// The space of a study with its objective and decision, without more constraints than the study's own.
 std::unique_ptr<Problem> problem_of(const StudyFile& file);
+/// The same with these constraints. An error names the study's file.
+std::unique_ptr<Problem> problem_of(const StudyFile& file, std::vector<Constraint> constraints);
 
 }  // namespace servetune

@@ -76,8 +76,7 @@ void build_replay(StudySetup& setup, StudyFile& file, const std::filesystem::pat
             for (const Workload& workload : file.workloads) names.push_back(workload.name);
         constraints.emplace_back(ReplayEvaluator::measured_only(table, whole, names));
     }
-    setup.problem =
-        std::make_unique<Problem>(SearchSpace(file.composition->parameters(), std::move(constraints)), file.objective, file.decision);
+    setup.problem = problem_of(file, std::move(constraints));
     ReplayEvaluator::Options options{{}, replay.noise_cv};
     if (has_workloads) options.workloads = file.weighted_workloads();
     setup.evaluator = std::make_unique<ReplayEvaluator>(table, setup.problem->space, std::move(options));
