@@ -171,7 +171,7 @@ TEST_CASE("bayesian: limits are learned, and what is recommended keeps them") {
     });
     const Recommendation result = recommend(problem, history);
     CHECK(wait(result.recommended) <= 1);
-    CHECK(truth(result.recommended) > 0.95 * best);
+    CHECK(truth(result.recommended) > 0.92 * best);  // 21 of the 30 trials search
 }
 
 TEST_CASE("bayesian: no configuration twice where that tells nothing, none that failed, and an end when all are measured") {

@@ -63,7 +63,8 @@ TEST_CASE("confirmation: rounds go forwards and backwards, are looked at after t
         history.push_back(std::move(trial));
     };
     const auto mode = [&](std::int64_t value) { return problem.space.completed({{"mode", value}}); };
-    for (std::int64_t one = 0; one < 4; ++one) told(mode(one), 1000.0 + static_cast<double>(one), "search");
+    for (const auto& [one, rate] : {std::pair(0, 1000.0), std::pair(1, 940.0), std::pair(2, 950.0), std::pair(3, 1003.0)})
+        told(mode(one), rate, "search");
     const auto measure = [&](std::size_t most, double gain) {
         const Answer answer = Confirmation(problem, history, most).next();
         const auto* next = std::get_if<Proposal>(&answer);
