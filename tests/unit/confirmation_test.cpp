@@ -112,8 +112,8 @@ TEST_CASE("confirmation: a smaller command that seems to lose nothing is measure
 TEST_CASE("confirmation: a part of the budget is kept for it, and none of one that is too small") {
     CHECK(confirmation_reserve(7) == 0);
     CHECK(confirmation_reserve(8) == 6);
-    CHECK(confirmation_reserve(14) == 6);
-    CHECK(confirmation_reserve(17) == 9);
+    CHECK(confirmation_reserve(20) == 6);
+    CHECK(confirmation_reserve(23) == 9);
     CHECK(confirmation_reserve(30) == 9);
     CHECK(confirmation_reserve(40) == 12);
     for (std::size_t trials = 8; trials < 500; ++trials) {

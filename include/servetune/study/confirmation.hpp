@@ -15,11 +15,11 @@
 namespace servetune {
 
 /// Trials of a budget that are kept for the confirmation: three in ten, at least three rounds of two configurations and
-/// at most six; from 17 trials on at least three rounds of three. 0 of a budget that is too small for both.
+/// at most six; from 23 trials on at least three rounds of three. 0 of a budget that is too small for both.
 inline std::size_t confirmation_reserve(std::size_t trials) {
     constexpr std::size_t of_two = 2 * least_rounds;
     constexpr std::size_t of_three = 3 * least_rounds;
-    constexpr std::size_t searched = 8;  // before three rounds of three
+    constexpr std::size_t searched = 14;  // before three rounds of three
     if (trials < of_two + 2) return 0;
     return std::clamp(trials - std::min(trials, searched), of_two, std::clamp(trials / 10 * 3, of_three, 2 * of_two));
 }
