@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // After the search: what looks best and the default in turn, until it is settled or the budget is spent.
+#include "servetune/study/confirmation.hpp"
 #include "servetune/space/neighbours.hpp"
 #include "servetune/strategy/bayesian.hpp"
 #include "servetune/strategy/exhaustive.hpp"
-#include "servetune/study/confirmation.hpp"
 #include "support/test.hpp"
 #include "support/tuning_task.hpp"
 
@@ -33,8 +33,8 @@ TEST_CASE("confirmation: once the search is over, what looks best and the defaul
     for (const double effect : {0.2, 0.0}) {
         Bayesian::Options options;
         options.trials = trials_to_confirm;
-        const std::vector<Trial> history = TuningTask::studied(
-            problem, Bayesian(options), trials_to_confirm, 1, [&](const Configuration& one, Rng& draws) -> Outcome {
+        const std::vector<Trial> history =
+            TuningTask::studied(problem, Bayesian(options), trials_to_confirm, 1, [&](const Configuration& one, Rng& draws) -> Outcome {
                 const int right =
                     (text_of(*one.find("backend")) == "fast") + (text_of(*one.find("mode")) == "b") + (text_of(*one.find("size")) == "64");
                 return Measurement{{{metric, {1000 * std::exp(effect * right + 0.003 * draws.normal())}}}};

@@ -17,12 +17,12 @@ namespace servetune {
 
 /// One goal in the usable measurements of one configuration, by trial id.
 struct GoalFigures {
-    std::vector<double> values{};  ///< without the machine's drift where that is real
+    std::vector<double> values{};    ///< without the machine's drift where that is real
     std::vector<double> measured{};  ///< the same with the drift
-    std::vector<double> places{};  ///< the trials' ids
-    std::vector<double> runs{};    ///< behind each value; most often 1
-    Spread within{};               ///< how the runs behind the values spread
-    Estimate estimate{};           ///< meaningful when there are values
+    std::vector<double> places{};    ///< the trials' ids
+    std::vector<double> runs{};      ///< behind each value; most often 1
+    Spread within{};                 ///< how the runs behind the values spread
+    Estimate estimate{};             ///< meaningful when there are values
 
     [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
 };
