@@ -3,7 +3,7 @@
 
 #include "servetune/io/files.hpp"
 #include "servetune/io/table.hpp"
-#include "servetune/study/recommendation.hpp"
+#include "servetune/study/confirmation.hpp"
 
 #include <fmt/format.h>
 
@@ -93,7 +93,13 @@ std::vector<Run> run(const Task& task, Contender& contender, const RunKey& key, 
         Contender::Asked asked{problem->space.default_configuration(), "the default", 0};
         if (!history.empty()) {
             start = Clock::now();
-            asked = contender.ask(history);
+            // The last trials of every contender are those of a study: they confirm.
+            const bool searches = history.size() < search_trials(*problem, key.budget);
+            const Answer confirming = searches ? Answer(Finished{}) : Confirmation(*problem, history, key.budget).next();
+            if (const auto* next = std::get_if<Proposal>(&confirming)) asked = {next->configuration, next->why, 0};
+            else if (std::holds_alternative<Waiting>(confirming) || std::any_of(history.begin(), history.end(), confirms))
+                asked.configuration.reset();
+            else asked = contender.ask(history);
             asks.push_back(seconds_since(start));
             result.ask_seconds += asks.back();
         }

@@ -117,8 +117,7 @@ std::string gains_figure(const HtmlView& page) {
     };
     const Standing& best = *page.view.standings.find(result.recommended);
     const Standing& base = *page.view.standings.find(result.default_configuration);
-    add({"the goal", result.gain.low, result.gain.value, result.gain.high, "recommended"}, base.estimate().mean,
-        best.estimate().mean);
+    add({"the goal", result.gain.low, result.gain.value, result.gain.high, "recommended"}, base.estimate().mean, best.estimate().mean);
     const auto workload_row = [&](const std::string& label, const Metrics& after, const Metrics& before, const std::string& metric,
                                   double runs_after, double runs_before) {
         const auto a = value_in(after, metric);
@@ -139,8 +138,7 @@ std::string gains_figure(const HtmlView& page) {
                      page.view.means(result.default_configuration, workload.name), goal.metric, 1, 1);
     table += "</tbody></table></div>\n";
     if (!scale.ratios()) return table;  // the chart's axis is in percent
-    return html_figure(interval_chart("Gain over the default",
-                                      with_interval(result.gain) + " for the goal", rows),
+    return html_figure(interval_chart("Gain over the default", with_interval(result.gain) + " for the goal", rows),
                        page.shown("Gain of the recommended configuration over the default in " + metric_title(goal.metric) +
                                   ", with 95 % intervals where measurements were repeated. Those of single workloads take the noise of "
                                   "the goal.")) +

@@ -292,7 +292,8 @@ private:
         std::vector<std::string> next;
         if (result_.conclusion == Conclusion::recommended && result_.default_passes) {
             if (!result_.gain.has_interval())
-                unsure.push_back("Whether the recommended command is better than the default: one measurement each, so there is no interval.");
+                unsure.push_back(
+                    "Whether the recommended command is better than the default: one measurement each, so there is no interval.");
             else if (result_.gain.low > 0)
                 sure.push_back("The recommended command is better than the default here: the 95 % interval begins at " +
                                gain_text(result_.gain.low, result_.gain.scale) + ".");

@@ -206,10 +206,9 @@ std::string json_of(const ReportView& view, std::string_view stop_reason, const 
         recommended["command"] = command.text();
         recommended["metrics"] = metrics(result.recommended);
         recommended["gain"] =
-            result.default_passes && result.conclusion != Conclusion::inconclusive
-                ? gain_json(result.gain)
-                : OrderedJson(nullptr);
-        if (!recommended["gain"].is_null()) recommended["gain"]["p_best"] = result.p_best ? OrderedJson(*result.p_best) : OrderedJson(nullptr);
+            result.default_passes && result.conclusion != Conclusion::inconclusive ? gain_json(result.gain) : OrderedJson(nullptr);
+        if (!recommended["gain"].is_null())
+            recommended["gain"]["p_best"] = result.p_best ? OrderedJson(*result.p_best) : OrderedJson(nullptr);
         recommended["keep_default"] = result.keep_default;
         object["recommended"] = recommended;
         object["given_away"] = result.given_away ? gain_json(*result.given_away) : OrderedJson(nullptr);

@@ -119,7 +119,8 @@ private:
                      rounds_of(problem_, view_.standings, *view_.standings.find(result_.recommended),
                                view_.standings.find(result_.default_configuration)));
             else
-                line("The gain's 95 % interval is {}, corrected for picking the best of all that were tried.\n", interval_text(result_.gain));
+                line("The gain's 95 % interval is {}, corrected for picking the best of all that were tried.\n",
+                     interval_text(result_.gain));
             if (result_.p_best)
                 line("The probability that this is the best of the {} configurations that pass is {}.\n", passing(),
                      probability_text(*result_.p_best));

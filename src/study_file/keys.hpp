@@ -335,10 +335,10 @@ inline constexpr struct KnowledgeKeys {
 inline constexpr struct BudgetKeys {
     static constexpr std::string_view called = "budget";
     Key trials{"trials", is::integer_from<1>, "told trials of search and confirmation (30)"};
-    Key wall_clock{"wall_clock", is::duration, "of one run, which ends within it: no trial starts that would not be over by then, were it as long as the longest so far"};
-    Key until{
-        "until", is::time_of_day,
-        "the same as a local time, the next that comes"};
+    Key wall_clock{
+        "wall_clock", is::duration,
+        "of one run, which ends within it: no trial starts that would not be over by then, were it as long as the longest so far"};
+    Key until{"until", is::time_of_day, "the same as a local time, the next that comes"};
     Key stop{"stop", is::one_of<stop_words>,
              "when_not_worth_it: also once the best further trial is expected to gain less serving time than it takes (at_its_end)"};
     Key serves{"serves", is::positive_duration, "how long the result will serve, for `when_not_worth_it` (30d)"};
@@ -505,9 +505,10 @@ inline constexpr struct StudyKeys {
     Key decision{"decision", is::one_of<decision_rules>, "when a gain counts"};
     Key min_gain{"min_gain", is::share, "below it a flag is not worth having (1%)"};
     Key noise_cv{"noise_cv", is::share, "run-to-run spread, assumed until measured (1%)"};
-    Key default_again{"default_again", is::integer_from<0>,
-                      "after so many trials of others the search measures the default again, to see whether the machine drifts; 0: never (10 "
-                      "where something runs, unless `decision` is published; else 0)"};
+    Key default_again{
+        "default_again", is::integer_from<0>,
+        "after so many trials of others the search measures the default again, to see whether the machine drifts; 0: never (10 "
+        "where something runs, unless `decision` is published; else 0)"};
     Key audit{"audit", is::one_of<audits>, "whether unsound results may win"};
     Key budget{"budget", is::either<is::short_budget, is::keyed<keys::budget>>,
                "when to stop: `30 trials`, `45min`, both with a comma, or a mapping"};

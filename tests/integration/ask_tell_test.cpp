@@ -376,9 +376,10 @@ TEST_CASE("ask-tell: killed with -9, it offers its open trials again and goes on
 
 TEST_CASE("ask-tell: spaces of engines have their commands, and what a space cannot be is said at the start") {
     const TemporaryFolder folder;
-    Program program(folder,
-                    "engine: vllm\nothers: default\nspace: {max_num_seqs: {int: {low: 64, high: 1024, scale: log2}}}\n"
-                    "objective: {maximize: total_tokens_per_second}\nevaluator: {command: [./measure]}\nstrategy: random\ndecision: published\n");
+    Program program(
+        folder,
+        "engine: vllm\nothers: default\nspace: {max_num_seqs: {int: {low: 64, high: 1024, scale: log2}}}\n"
+        "objective: {maximize: total_tokens_per_second}\nevaluator: {command: [./measure]}\nstrategy: random\ndecision: published\n");
     const Json first = program.ask();
     CHECK(program({{"tell", {{"trial", 0}, {"value", 100}}}}) == Json{{"told", 0}});
     const Json next = program.ask();

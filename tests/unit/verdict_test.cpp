@@ -264,7 +264,9 @@ TEST_CASE("verdict: what a smaller command gives away is said, with its interval
     CHECK(study.result.given_away->value == Approx(0.005));
     CHECK(study.result.given_away->low < 0);
     CHECK(study.json["given_away"]["value"].get<double>() == Approx(0.005));
-    CHECK(has(study.text, "The highest figure measured is 1206.00 (eager = true), +0.50 % over the recommended one (one measurement each: no interval"));
+    CHECK(
+        has(study.text,
+            "The highest figure measured is 1206.00 (eager = true), +0.50 % over the recommended one (one measurement each: no interval"));
     CHECK(
         has(study.text, "): less than the 1 % that a change is worth, so the smaller command is recommended. That is what it gives away."));
     // More than min_gain, and not to be told from noise.

@@ -67,8 +67,9 @@ struct Verdicts8 {
         Budget budget;
         budget.trials = job.trials();
         while (const auto trial = study.ask(budget))
-            study.tell(trial->id, Measurement{{{metric, {1000 * std::exp(std::log1p(gain_of(trial->configuration)) +
-                                                                         job.drift(trial->id, Rng(job.seed)) + job.noise * draws.normal())}}}});
+            study.tell(trial->id, Measurement{{{metric,
+                                                {1000 * std::exp(std::log1p(gain_of(trial->configuration)) +
+                                                                 job.drift(trial->id, Rng(job.seed)) + job.noise * draws.normal())}}}});
         const Recommendation result = study.recommendation();
         ++studies;
         inconclusive += result.conclusion == Conclusion::inconclusive ? 1 : 0;
@@ -86,7 +87,9 @@ struct Verdicts8 {
         ++stated;
         covered += gain.low <= gain_of(most->configuration) && gain_of(most->configuration) <= gain.high ? 1 : 0;
     }
-    [[nodiscard]] double percent(std::size_t count, std::size_t of) const { return 100.0 * static_cast<double>(count) / static_cast<double>(of); }
+    [[nodiscard]] double percent(std::size_t count, std::size_t of) const {
+        return 100.0 * static_cast<double>(count) / static_cast<double>(of);
+    }
 };
 
 /// `each`: studies of each noise and shape.
@@ -104,7 +107,7 @@ Verdicts8 verdicts_of(const std::string& strategy, std::size_t configurations, d
 TEST_CASE("wrong verdicts: on a machine that drifts nothing is recommended that is no better, and what is better is found", "[decision]") {
     for (const std::size_t configurations : {2, 6}) {
         const Verdicts8 none = verdicts_of("random", configurations, 0, 10);
-        CHECK(none.wrong <= 5);         // P(more | 1 %) = 0.1 %
+        CHECK(none.wrong <= 5);                   // P(more | 1 %) = 0.1 %
         CHECK(none.covered + 14 >= none.stated);  // of 120: P(fewer | 95 %) = 0.1 %
         const Verdicts8 some = verdicts_of("random", configurations, 0.1, 10);
         CHECK(some.found >= 96);
@@ -134,9 +137,10 @@ TEST_CASE("wrong verdicts: 204 studies of each strategy and size", "[.long]") {
         for (const std::size_t configurations : {2, 3, 6, 12})
             for (const double gain : {0.0, 0.1}) {
                 const Verdicts8 one = verdicts_of(strategy, configurations, gain, each);
-                std::cout << "| " << strategy << " | " << configurations << " | " << 100 * gain << " % | " << one.percent(one.wrong, one.studies)
-                          << " % | " << one.percent(one.found, one.studies) << " % | " << one.percent(one.inconclusive, one.studies) << " % | "
-                          << one.percent(one.covered, one.stated) << " % |" << std::endl;
+                std::cout << "| " << strategy << " | " << configurations << " | " << 100 * gain << " % | "
+                          << one.percent(one.wrong, one.studies) << " % | " << one.percent(one.found, one.studies) << " % | "
+                          << one.percent(one.inconclusive, one.studies) << " % | " << one.percent(one.covered, one.stated) << " % |"
+                          << std::endl;
                 CHECK(one.wrong <= 4);  // 2 %
                 if (gain > 0) CHECK(one.found * 10 >= one.studies * 8);
                 all.stated += one.stated;

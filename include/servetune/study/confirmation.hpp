@@ -15,11 +15,11 @@
 namespace servetune {
 
 /// Trials of a budget that are kept for the confirmation: three in ten, at least three rounds of two configurations and
-/// at most six; from 17 trials on at least three rounds of three. 0 of a budget that is too small for both.
+/// at most six; from 23 trials on at least three rounds of three. 0 of a budget that is too small for both.
 inline std::size_t confirmation_reserve(std::size_t trials) {
     constexpr std::size_t of_two = 2 * least_rounds;
     constexpr std::size_t of_three = 3 * least_rounds;
-    constexpr std::size_t searched = 8;  // before three rounds of three
+    constexpr std::size_t searched = 14;  // before three rounds of three
     if (trials < of_two + 2) return 0;
     return std::clamp(trials - std::min(trials, searched), of_two, std::clamp(trials / 10 * 3, of_three, 2 * of_two));
 }
@@ -55,7 +55,8 @@ public:
             std::vector<Trial> before;
             std::copy_if(history_.begin(), history_.end(), std::back_inserter(before),
                          [&](const Trial& trial) { return trial.id < last.front()->id; });
-            for (Configuration& one : lineup(Standings(before, problem_.objective, problem_.decision, problem_.space.default_configuration())))
+            for (Configuration& one :
+                 lineup(Standings(before, problem_.objective, problem_.decision, problem_.space.default_configuration())))
                 if (!has(last, one)) return propose(std::move(one), rounds.size());
             if (std::any_of(last.begin(), last.end(), open)) return Waiting{};
         }
@@ -95,9 +96,7 @@ inline std::vector<Configuration> Confirmation::lineup(const Standings& standing
         return static_cast<std::size_t>(
             std::count_if(rounds.begin(), rounds.end(), [&](const ConfirmationRound& round) { return has(round, one.configuration); }));
     };
-    const auto gain_of = [&](const Standing& one, std::size_t k) {
-        return PairedFigures(standings, goals[k], k, *base).gain(one);
-    };
+    const auto gain_of = [&](const Standing& one, std::size_t k) { return PairedFigures(standings, goals[k], k, *base).gain(one); };
     const auto looked_at = [&](const Standing& one) {
         return base != nullptr &&
                std::find(looks.begin(), looks.end(), PairedFigures(standings, goals[0], 0, *base).rounds(one)) != looks.end();
@@ -120,9 +119,7 @@ inline std::vector<Configuration> Confirmation::lineup(const Standings& standing
             if (gain_between(goals[k], a.goals[k].estimate, b.goals[k].estimate).value >= share) return true;
         return false;
     };
-    const auto took_part = [&](const Standing& one) {
-        return !anew && has(rounds.back(), one.configuration);
-    };
+    const auto took_part = [&](const Standing& one) { return !anew && has(rounds.back(), one.configuration); };
     const auto smaller = [&](const Standing& one, const Standing& than) {
         return &one != &than && is_reduction_of(problem_.space, one.configuration, than.configuration);
     };
@@ -145,9 +142,9 @@ inline std::vector<Configuration> Confirmation::lineup(const Standings& standing
     std::vector<const Standing*> chosen;
     if (go_on) chosen.assign(finalists.begin(), going_on);
     else if (anew) chosen = finalists;
-    else if (constexpr std::size_t most_tested = 3;
-             base != nullptr && tested < most_tested && left >= 2 * least_rounds && !finalists.empty() &&
-             seems_to_gain(*finalists.front(), *base, problem_.decision.min_gain))
+    else if (constexpr std::size_t most_tested = 3; base != nullptr && tested < most_tested && left >= 2 * least_rounds &&
+                                                    !finalists.empty() &&
+                                                    seems_to_gain(*finalists.front(), *base, problem_.decision.min_gain))
         chosen = {finalists.front()};
     if (chosen.empty()) return {};
 
@@ -171,9 +168,8 @@ inline std::vector<Configuration> Confirmation::lineup(const Standings& standing
     else
         for (std::size_t i = 1; i < std::min(most_chosen, chosen.size()); ++i) result.push_back(chosen[i]->configuration);
     // Backwards every second time. Who is new comes after the default, which ends the round before.
-    const bool all_again = !rounds.empty() && std::all_of(result.begin(), result.end(), [&](const Configuration& one) {
-        return has(rounds.back(), one);
-    });
+    const bool all_again =
+        !rounds.empty() && std::all_of(result.begin(), result.end(), [&](const Configuration& one) { return has(rounds.back(), one); });
     if (all_again && rounds.back().front()->configuration == result.front()) std::reverse(result.begin(), result.end());
     return result;
 }

@@ -4,6 +4,8 @@
 #include "servetune/strategy/strategy.hpp"
 #include "servetune/study/closest.hpp"
 #include "servetune/study/confirmation_rounds.hpp"
+#include "servetune/study/reliance.hpp"
+#include "servetune/study/smaller_command.hpp"
 #include "servetune/study/unequal_work.hpp"
 #include "servetune/trial/standings.hpp"
 
@@ -54,13 +56,13 @@ struct FrontPoint {
 /// What a history says should be served, and how sure that is.
 struct Recommendation {
     Configuration default_configuration;
-    bool default_passes = false;          ///< otherwise there is nothing to compare with, and `gain` means nothing
-    bool default_unsound = false;         ///< it was measured, but the audit refuses what was measured: how good it is, is not known
+    bool default_passes = false;   ///< otherwise there is nothing to compare with, and `gain` means nothing
+    bool default_unsound = false;  ///< it was measured, but the audit refuses what was measured: how good it is, is not known
     /// The passing configuration with the best mean, once some were confirmed of these and the default; nothing: none
     /// passes.
     std::optional<Configuration> best{};
-    Configuration recommended{};          ///< the smallest command with the proven gain, or the default
-    bool keep_default = true;             ///< `recommended` is the default
+    Configuration recommended{};  ///< the smallest command with the proven gain, or the default
+    bool keep_default = true;     ///< `recommended` is the default
     Conclusion conclusion = Conclusion::nothing_passes;
     Doubt doubt = Doubt::none;                  ///< of an inconclusive study: `recommended` is then the default, and no gain is stated
     std::optional<Configuration> to_confirm{};  ///< with `Doubt::never_cold`: what a cold start has to confirm
@@ -80,40 +82,6 @@ struct Recommendation {
     std::vector<Configuration> tied{};  ///< other passing ones whose 95 % interval against `recommended` holds 0
     std::vector<FrontPoint> front{};    ///< where there are several goals; the best in the leading one first
 };
-
-/// How many parameters `configuration` sets away from the default configuration; what its command has more than the
-/// default's.
-inline std::size_t settings_beyond_default(const SearchSpace& space, const Configuration& configuration) {
-    return static_cast<std::size_t>(std::count_if(configuration.entries().begin(), configuration.entries().end(),
-                                                  [&](const auto& entry) { return entry.second != space.at(entry.first).default_value; }));
-}
-
-/// Whether `small` can be had from `large` by dropping settings: every setting of it is one of `large`'s or a default.
-inline bool is_reduction_of(const SearchSpace& space, const Configuration& small, const Configuration& large) {
-    return std::all_of(small.entries().begin(), small.entries().end(), [&](const auto& entry) {
-        const Value* value = large.find(entry.first);
-        return (value != nullptr && *value == entry.second) || entry.second == space.at(entry.first).default_value;
-    });
-}
-
-/// Whether all that keeps a configuration from passing is that what was measured cannot be believed, or failures that
-/// were not its own.
-inline bool only_unsound(const Standing& standing, const Problem& problem) {
-    std::size_t believed = 0;
-    const auto says_nothing_against_it = [&](const Trial* trial) {
-        if (const Failure* failure = trial->failure()) return !teaches(failure->kind);
-        const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr) return false;
-        const bool is_believed = problem.decision.believes(*measurement);
-        believed += is_believed ? 1 : 0;
-        return std::none_of(problem.objective.limits.begin(), problem.objective.limits.end(), [&](const Limit& limit) {
-            const auto holds = limit.holds(measurement->metrics);
-            return holds == false || (is_believed && !holds);
-        });
-    };
-    return standing.told() && !standing.pending() && !standing.passes() &&
-           std::all_of(standing.trials.begin(), standing.trials.end(), says_nothing_against_it) && believed == standing.measured();
-}
 
 /// The gain of one of the configurations that were tried over another one, in goal k: what every output states.
 ///
@@ -158,26 +126,6 @@ inline Gain judged_gain(const Problem& problem, const Standings& standings, cons
     stated.proven = decided.low;
     stated.excluded = decided.high;
     return stated;
-}
-
-/// Whether at least half of what is believed of a configuration was measured while something else used the machine.
-inline bool mostly_disturbed(const Standing& standing, const Decision& decision) {
-    std::size_t believed = 0;
-    std::size_t disturbed = 0;
-    for (const Trial* trial : standing.trials) {
-        const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr || !decision.believes(*measurement)) continue;
-        ++believed;
-        disturbed += measurement->validity.disturbed() ? 1 : 0;
-    }
-    return decision.enforce_audit && disturbed > 0 && 2 * disturbed >= believed;
-}
-
-/// Whether all that was measured of a configuration was with weights of a cache.
-inline bool only_with_cached_weights(const Standing& standing) {
-    return standing.measured() > 0 && std::none_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
-               return trial->measurement() != nullptr && !trial->measurement()->with_cached_weights();
-           });
 }
 
 /// Rounds of the confirmation in which a configuration was measured beside the default, or at all where that does not
@@ -296,7 +244,8 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
         if (&candidate != winner && &candidate != base && result.default_passes && !may_win(candidate)) continue;
         if (worth_having(*winner, candidate)) continue;
         // One run with 3 % noise against nine can hide 6 %: a smaller one must be known about as well.
-        if (by_proof && !problem.is_confirmed() && candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error) continue;
+        if (by_proof && !problem.is_confirmed() && candidate.estimate().relative_error > about_as_good * winner->estimate().relative_error)
+            continue;
         const auto fewer = settings_beyond_default(problem.space, candidate.configuration);
         const auto fewest = settings_beyond_default(problem.space, smallest->configuration);
         if (fewer < fewest || (fewer == fewest && problem.objective.leading().better(candidate.estimate().mean, smallest->estimate().mean)))

@@ -196,7 +196,8 @@ inline Trial Study::propose(Configuration configuration, std::string why) {
 
 inline bool Study::search_goes_on(const Budget& budget, double seconds, std::span<const Trial> history) const {
     if (!problem_.is_confirmed()) return true;
-    const auto searched = static_cast<std::size_t>(std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
+    const auto searched =
+        static_cast<std::size_t>(std::count_if(history.begin(), history.end(), [](const Trial& t) { return !confirms(t); }));
     if (searched >= search_trials(problem_, budget.trials)) return false;
     const double time_for = trials_in_time(budget, seconds);
     if (time_for >= static_cast<double>(budget.trials)) return true;
@@ -235,7 +236,8 @@ inline AskResult Study::next_to_confirm(const Budget& budget, double seconds, st
         confirming_ = true;
         return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
     }
-    if (const auto* finished = std::get_if<Finished>(&answer)) return AskResult(AskResult::Finished{searched.reason, searched.why + "; " + finished->why});
+    if (const auto* finished = std::get_if<Finished>(&answer))
+        return AskResult(AskResult::Finished{searched.reason, searched.why + "; " + finished->why});
     return AskResult(AskResult::Waiting{});
 }
 
@@ -256,9 +258,7 @@ inline AskResult Study::handed_out(AskResult asked) {
     return asked;
 }
 
-inline AskResult Study::ask() {
-    return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
-}
+inline AskResult Study::ask() { return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_)); }
 
 inline AskResult Study::ask(const Budget& budget) {
     check_options("the budget", budget.why_invalid());

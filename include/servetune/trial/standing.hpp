@@ -22,11 +22,11 @@ struct GoalFigures {
     /// that equal work leaves of them.
     std::vector<double> values{};
     std::vector<double> measured{};  ///< the same with the drift
-    std::vector<double> places{};  ///< the trials' ids
-    std::vector<double> runs{};    ///< behind each value; most often 1
-    Spread within{};               ///< how the runs behind the values spread
-    Estimate estimate{};           ///< meaningful when there are values
-    double equal_work = 1;         ///< what equal work leaves of a gain (`share_of_equal_work`)
+    std::vector<double> places{};    ///< the trials' ids
+    std::vector<double> runs{};      ///< behind each value; most often 1
+    Spread within{};                 ///< how the runs behind the values spread
+    Estimate estimate{};             ///< meaningful when there are values
+    double equal_work = 1;           ///< what equal work leaves of a gain (`share_of_equal_work`)
 
     [[nodiscard]] double total_runs() const { return std::accumulate(runs.begin(), runs.end(), 0.0); }
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "servetune/base/dominance.hpp"
 #include "servetune/trial/comparable_figures.hpp"
 #include "servetune/trial/standing.hpp"
 #include "servetune/trial/worst_workload.hpp"
@@ -175,52 +174,6 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     guard(decision);
 }
 
-inline std::map<std::string, double> Standings::by_workload(const Standing& standing, std::size_t k, const Decision& decision) const {
-    const std::string& metric = goals_[k].metric;
-    const bool of_one = metric.find('@') != std::string::npos;  // it is one workload's own already
-    const std::string prefix = of_one ? metric : metric + "@";
-    const double sign = goals_[k].direction == Direction::maximize ? 1 : -1;
-    std::map<std::string, std::pair<double, double>> sums;
-    for (const Trial* trial : standing.trials) {
-        const Measurement* measurement = trial->measurement();
-        if (measurement == nullptr || !decision.believes(*measurement)) continue;
-        for (auto at = measurement->metrics.lower_bound(prefix); at != measurement->metrics.end() && at->first.starts_with(prefix); ++at) {
-            if (!(at->second.value > 0) || (of_one && at->first != metric)) continue;
-            auto& [sum, count] = sums[at->first.substr(at->first.find('@') + 1)];
-            sum += sign * (std::log(at->second.value) - drifts_[k].offset(static_cast<double>(trial->id)));
-            ++count;
-        }
-    }
-    std::map<std::string, double> result;
-    for (const auto& [workload, sum] : sums) result[workload] = sum.first / sum.second;
-    return result;
-}
-
-/// A configuration that wins by one workload what another one loses is refused, whatever the mean of both says.
-inline void Standings::guard(const Decision& decision) {
-    if (!decision.never_worse_than || !usual_) return;
-    const double allowed = std::log(std::max(1 - *decision.never_worse_than, 1e-12));
-    for (std::size_t k = 0; k < goals_.size(); ++k) {
-        const auto of_default = by_workload(standings_[*usual_], k, decision);
-        for (Standing& standing : standings_) {
-            if (&standing == &standings_[*usual_]) continue;
-            for (const auto& [workload, value] : by_workload(standing, k, decision)) {
-                const auto base = of_default.find(workload);
-                if (base == of_default.end()) continue;
-                const double margin = value - base->second - allowed;
-                if (standing.guard_margin && margin >= *standing.guard_margin) continue;
-                standing.guard_margin = margin;
-                if (margin >= 0 || !(standing.refused.empty() || standing.refused.starts_with(guard_words))) continue;
-                standing.refused = guard_words;
-                standing.refused.append(" on ").append(workload).append(": ");
-                standing.refused.append(short_number_text(-100 * std::expm1(margin + allowed))).append(" % worse in ");
-                standing.refused.append(goals_[k].metric).append(", ");
-                standing.refused.append(short_number_text(100 * *decision.never_worse_than)).append(" % are allowed");
-            }
-        }
-    }
-}
-
 inline void Standings::take_off_drift(std::size_t k, const Decision& decision) {
     Drift& drift = drifts_.emplace_back();
     if (!decision.correct_drift || decision.rule == Decision::Rule::published || !usual_) return;
@@ -319,37 +272,7 @@ inline void Standings::judge(Standing& standing, const Objective& objective, con
     else if (standing.measured() == 0) standing.refused = std::move(not_its_own);
 }
 
-inline const Standing* Standings::best() const {
-    const Standing* best = nullptr;
-    for (const Standing& standing : standings_) {
-        if (!standing.passes()) continue;
-        const bool wins = best == nullptr || goals_.front().better(standing.estimate().mean, best->estimate().mean) ||
-                          (standing.estimate().mean == best->estimate().mean && dominates(turned_means(standing), turned_means(*best)));
-        if (wins) best = &standing;
-    }
-    return best;
-}
-
-inline std::vector<double> Standings::turned_means(const Standing& standing) const {
-    std::vector<double> result;
-    for (std::size_t k = 0; k < goals_.size(); ++k)
-        result.push_back(goals_[k].direction == Direction::maximize ? standing.goals[k].estimate.mean : -standing.goals[k].estimate.mean);
-    return result;
-}
-
-inline std::vector<const Standing*> Standings::front() const {
-    std::vector<const Standing*> passing;
-    std::vector<std::vector<double>> means;
-    for (const Standing& standing : standings_) {
-        if (!standing.passes()) continue;
-        passing.push_back(&standing);
-        means.push_back(turned_means(standing));
-    }
-    std::vector<const Standing*> result;
-    for (const std::size_t i : non_dominated(means)) result.push_back(passing[i]);
-    std::stable_sort(result.begin(), result.end(),
-                     [&](const Standing* a, const Standing* b) { return goals_.front().better(a->estimate().mean, b->estimate().mean); });
-    return result;
-}
-
 }  // namespace servetune
+
+#include "servetune/trial/standings_front.hpp"
+#include "servetune/trial/standings_guard.hpp"
