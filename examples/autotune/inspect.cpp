@@ -43,8 +43,17 @@ FoundMachine this_machine() {
 StudyFile StudyArguments::load(MeasuredBy by) const { return load_study(study, Catalogue::standard(), strategy, by, {this_machine}); }
 
 StudyFile StudyArguments::load_to_read() const {
-    return load_study(study, Catalogue::standard(), strategy, MeasuredBy::either,
-                      {this_machine, [this](const StudyFile& file) { return SqliteJournal::definition_of(folder(file)); }});
+    const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
+        const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
+        try {
+            return SqliteJournal::definition_of(journal);
+        } catch (const IoError&) {
+            std::error_code unknown;
+            if (!std::filesystem::exists(journal, unknown)) throw;
+            return {};  // whoever reads its trials says what is wrong with it
+        }
+    };
+    return load_study(study, Catalogue::standard(), strategy, MeasuredBy::either, {this_machine, kept});
 }
 
 namespace {

@@ -417,7 +417,10 @@ std::map<std::string, std::string> SqliteJournal::definition_of(const fs::path& 
     Definition result;
     read_snapshot(file, [&](SqliteConnection& connection) {
         if (schema_version_of(connection, file) == 0) throw IoError("journal " + file.string() + " is empty");
-        result = definition_named(connection, last_fingerprint(connection));
+        const std::string fingerprint = last_fingerprint(connection);
+        result = definition_named(connection, fingerprint);
+        if (!result.empty() && fingerprint_of_definition(result).text() != fingerprint)
+            throw IoError("journal " + file.string() + " is damaged: the study's definition does not match its fingerprint " + fingerprint);
     });
     return result;
 }
