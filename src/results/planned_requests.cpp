@@ -29,6 +29,8 @@ std::optional<double> PlannedRequests::of(const BenchmarkResult& result) const {
     const double successes = result.successful_requests.value_or(0);
     const auto whole = whole_number(successes);
     if (!whole || *whole < 0) return std::nullopt;  // no count: a text may say 1e308
+    // The only command above says how many were sent, however few of them came back.
+    if (nearest_.size() == 1 && *nearest_.begin() > successes) return *nearest_.begin();
     if (all_.contains(successes) || *whole % 10 == 0) return std::nullopt;
     const bool power_of_two = *whole > 0 && (*whole & (*whole - 1)) == 0;
     if (nearest_.size() != 1 && (*whole % 16 == 0 || power_of_two)) return std::nullopt;

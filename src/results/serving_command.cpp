@@ -2,6 +2,7 @@
 #include "serving_command.hpp"
 
 #include "../base/text.hpp"
+#include "options_files.hpp"
 #include "servetune/base/lower_case.hpp"
 #include "servetune/engine/failure_reader.hpp"
 #include "shell_branches.hpp"
@@ -326,10 +327,17 @@ std::optional<ServingCommand> ServingCommands::in_containers(const std::vector<M
     if (found.empty()) return std::nullopt;
     ServingCommand result = only_one(std::move(found));
     result.of_manifest = true;
+    take_options_file(result, {});
     return result;
 }
 
 std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, bool is_shell) const {
+    auto found = in_fence_as_written(text, is_shell);
+    if (found) take_options_file(*found, files_written(text));
+    return found;
+}
+
+std::optional<ServingCommand> ServingCommands::in_fence_as_written(std::string_view text, bool is_shell) const {
     const ShellManifests parts = manifests_in_shell(text);
     if (parts.containers.empty()) return in_script(text, is_shell, {});
     auto of_manifests = in_containers(parts.containers);
@@ -341,7 +349,9 @@ std::optional<ServingCommand> ServingCommands::in_fence(std::string_view text, b
 
 std::optional<ServingCommand> ServingCommands::in_line(std::string_view line) const {
     Variables shell, exported;
-    return in_shell_line(line, shell, exported);
+    auto found = in_shell_line(line, shell, exported);
+    if (found) take_options_file(*found, {});
+    return found;
 }
 
 std::string ServingCommands::engine_named(std::string_view title) const {

@@ -55,6 +55,7 @@ public:
 
 private:
     using Variables = std::map<std::string, std::string>;
+    [[nodiscard]] std::optional<ServingCommand> in_fence_as_written(std::string_view text, bool is_shell) const;
     [[nodiscard]] std::optional<ServingCommand> in_script(std::string_view text, bool is_shell, const Variables& environment) const;
     [[nodiscard]] std::optional<ServingCommand> in_container(const ManifestContainer& container) const;
     [[nodiscard]] std::optional<ServingCommand> in_segment(std::vector<std::string> words, const Variables& exported) const;

@@ -5,6 +5,7 @@
 
 #include "servetune/io/files.hpp"
 #include "servetune/io/table.hpp"
+#include "servetune/load/audit.hpp"
 #include "servetune/results/published.hpp"
 #include "servetune/study_file/import.hpp"
 
@@ -176,6 +177,57 @@ TEST_CASE("documents: flags that two engines of a study share are taken for neit
     CHECK(has(reason("SGLang"), ",sglang,"));
     CHECK(has(reason("vLLM"), ",vllm,"));
     CHECK(has(reason("MindIE"), "the study has no mindie"));
+}
+
+TEST_CASE("documents: the only command above a block says how many requests were sent, however many came back") {
+    const std::vector<Engine> engines = shipped_catalogue.engines();
+    for (const int successes : {1, 249, 330, 490}) {
+        INFO(successes);
+        const auto results = read_published(
+            "# R\n\n```\nvllm serve acme/m-8B\n```\n\n```\nvllm bench serve --model acme/m-8B "
+            "--dataset-name random --num-prompts 500 --max-concurrency 2\n```\n\n```\n"
+            "============ Serving Benchmark Result ============\nSuccessful requests: " +
+                std::to_string(successes) + "\nBenchmark duration (s): 60.00\n```\n",
+            engines);
+        REQUIRE(results.size() == 1);
+        CHECK(results[0].planned_requests == 500);
+        AuditContext context;
+        context.requested_requests = results[0].planned_requests;
+        const Validity validity = audit(results[0].result, context);
+        CHECK(validity.verdict == Verdict::unsound);
+        REQUIRE_FALSE(validity.findings.empty());
+        CHECK(validity.findings.front().id == "complete");
+    }
+}
+
+TEST_CASE("documents: settings in a file are part of the command, or the command is not read") {
+    const std::vector<Engine> engines = shipped_catalogue.engines();
+    const std::string figures = "```\nServing Benchmark Result\nSuccessful requests: 100\nBenchmark duration (s): 50\n```\n";
+    const auto above = [&](const std::string& fence) {
+        return read_published("# R\n\n```bash\n" + fence + "\n```\n\n" + figures, engines).at(0);
+    };
+    const std::string flat = "cat > cfg.yaml <<EOF\nmax-num-seqs: 64\nenable-chunked-prefill: true  # as it is\nEOF\n";
+    CHECK(above(flat + "vllm serve org/M-8B --config cfg.yaml --seed 1").arguments ==
+          "vllm serve org/M-8B --max-num-seqs 64 --enable-chunked-prefill --seed 1");
+    CHECK(above(flat + "vllm serve org/M-8B --config=./cfg.yaml").arguments ==
+          "vllm serve org/M-8B --max-num-seqs 64 --enable-chunked-prefill");
+    CHECK(above(flat + "vllm serve org/M-8B --max_num_seqs 8 --config cfg.yaml").arguments ==  // the command line wins
+          "vllm serve org/M-8B --max_num_seqs 8 --enable-chunked-prefill");
+    CHECK(above("tee cfg.yaml << 'END'\nmax-num-seqs: 64\nEND\nvllm serve org/M-8B --config cfg.yaml").arguments ==
+          "vllm serve org/M-8B --max-num-seqs 64");
+    for (const std::string fence :
+         {"vllm serve org/M-8B --config cfg.yaml", "cat > other.yaml <<EOF\nmax-num-seqs: 64\nEOF\nvllm serve org/M-8B --config cfg.yaml",
+          "python3 -m sglang.launch_server --model-path org/M-8B --config cfg.yml",
+          "cat > extra.yml <<EOF\nkv_cache_config:\n  dtype: fp8\nEOF\n"
+          "trtllm-serve org/M-8B --extra_llm_api_options extra.yml"}) {
+        INFO(fence);
+        const PublishedResult result = above(fence);
+        CHECK(result.arguments.empty());
+        CHECK(result.arguments_unknown);
+        CHECK(result.not_recognised.find("its settings are in the file ") != std::string::npos);
+    }
+    CHECK(above("vllm serve org/M-8B --chat-template chat.jinja --config '{\"a\":1}'").arguments ==
+          "vllm serve org/M-8B --chat-template chat.jinja --config '{\"a\":1}'");
 }
 
 TEST_CASE("documents: requests that the client's command sent and the block does not have are missed") {
