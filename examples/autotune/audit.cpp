@@ -227,6 +227,7 @@ void print_json(const std::vector<Audited>& all) {
 
 void print_table(const std::vector<Audited>& all, bool several_files) {
     std::string file;
+    const bool wide = std::any_of(all.begin(), all.end(), [](const Audited& one) { return one.validity.verdict == Verdict::unchecked; });
     std::map<Verdict, std::size_t> counts;
     std::map<std::pair<std::string, std::string>, std::size_t> skipped;
     for (const Audited& one : all) {
@@ -235,7 +236,7 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         std::vector<std::string> ids;
         for (const Finding& finding : one.validity.findings)
             if (std::find(ids.begin(), ids.end(), finding.id) == ids.end()) ids.push_back(finding.id);
-        put(stdout, "{:>4}  {:7}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), one.block.label,
+        put(stdout, "{:>4}  {:{}}  {:60}  {}\n", one.block.index, name_in(verdicts, one.validity.verdict), wide ? 9 : 7, one.block.label,
             fmt::join(ids, " "));
         ++counts[one.validity.verdict];
         for (const NotChecked& missing : one.not_checked) ++skipped[{missing.id, missing.reason}];
@@ -247,8 +248,11 @@ void print_table(const std::vector<Audited>& all, bool several_files) {
         for (const Finding& finding : one.validity.findings)
             put(stdout, "  {}: {}; {}\n    {}\n", finding.id, finding.left, finding.right, finding.cause);
     }
-    put(stdout, "\n{} results: {} sound, {} suspect, {} unsound\n", all.size(), counts[Verdict::sound], counts[Verdict::suspect],
+    put(stdout, "\n{} results: {} sound, {}{} suspect, {} unsound\n", all.size(), counts[Verdict::sound],
+        counts[Verdict::unchecked] > 0 ? fmt::format("{} unchecked, ", counts[Verdict::unchecked]) : "", counts[Verdict::suspect],
         counts[Verdict::unsound]);
+    if (counts[Verdict::unchecked] > 0)
+        put(stdout, "  unchecked: its figures cannot be held against each other; each line below names an identity and what it needs\n");
     for (const auto& [what, count] : skipped) put(stdout, "  not checked in {}: {} ({})\n", count, what.first, what.second);
 }
 

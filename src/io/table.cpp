@@ -110,7 +110,7 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
             else if (column == "message") message = cells[i];
             else if (column == "verdict" && !cells[i].empty()) {
                 const auto verdict = named_in(verdicts, cells[i]);
-                if (!verdict) throw ParseError(place + "verdict: sound, suspect or unsound wanted, got '" + cells[i] + "'");
+                if (!verdict) throw ParseError(place + "verdict: sound, unchecked, suspect or unsound wanted, got '" + cells[i] + "'");
                 measurement.validity.verdict = *verdict;
             } else if (column == "findings") {
                 std::istringstream ids(cells[i]);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/load/audit.hpp"
 
+#include "audit_rate.hpp"
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
 #include "servetune/base/number_text.hpp"
@@ -311,7 +312,8 @@ private:
 
     void load_bound() {
         const auto rate = c_.requested_rate_per_second ? c_.requested_rate_per_second : r_.requested_rate_per_second;
-        if (!rate || !(*rate > 0) || !(n_ > 0) || !(D_ > 0)) return skip("load_bound", "no finite request rate is known");
+        if (!rate || !(*rate > 0)) return skip("load_bound", "no finite request rate is known");
+        if (!(n_ > 0) || !(D_ > 0)) return skip("load_bound", "no duration");
         if (c_.rate_is_chosen) return skip("load_bound", "the rate is what is searched");
         const double arriving = n_ / *rate;
         double latency = 0;
@@ -330,7 +332,7 @@ private:
 
     void client() {
         const ClientHealth& health = r_.client;
-        if (!health.loop_lag_p99 && !health.coalesced_share && !health.processor_share)
+        if (!health.loop_lag_p99 && !health.coalesced_share && !health.processor_share && !health.send_lag_p99)
             return skip("client", "the tool does not say how well it kept up");
         const double longest = G_ && *G_ > 0 ? std::min(lag_longest, lag_of_gap * *G_) : lag_longest;
         if (health.loop_lag_p99 && *health.loop_lag_p99 > longest)
@@ -457,6 +459,8 @@ std::string figure_shown(double value) {
 Validity audit(const BenchmarkResult& result, const AuditContext& context) {
     Auditor auditor(result, context);
     auditor.check();
+    add(auditor.validity, falling_behind(result, context));
+    if (nothing_checked(result, auditor.skipped)) add(auditor.validity, {Verdict::unchecked, {}});
     return std::move(auditor.validity);
 }
 
@@ -488,6 +492,7 @@ void describe(AuditContext& context, const Workload& workload, const BenchmarkRe
         else if (data.range_ratio > 0) context.equal_output_lengths = false;
     } else if (data.kind == Dataset::Kind::sharegpt) context.equal_output_lengths = false;
     else if (data.kind == Dataset::Kind::shared_prefix || data.kind == Dataset::Kind::multi_turn) context.prefix_cache_intended = true;
+    context.turns_wait_for_answers = data.kind == Dataset::Kind::multi_turn;
 }
 
 }  // namespace servetune

@@ -22,6 +22,13 @@ constexpr double least_success = 0.99;
 /// Far beyond a limit a secant would only say where the limit is not.
 constexpr double most_log_strain = 2;
 
+/// A load that did not arrive, or that the server fell behind, is not sustained, whatever limits it keeps.
+constexpr double fell_behind = 1.5;
+bool kept_up(const Validity& validity) {
+    return std::none_of(validity.findings.begin(), validity.findings.end(),
+                        [](const Finding& finding) { return finding.id == "rate" || finding.id == "sent_late"; });
+}
+
 std::string level_text(double level) { return std::isinf(level) ? "all at once" : short_number_text(level); }
 
 }  // namespace
@@ -322,6 +329,7 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         auto& point = std::get<LoadPoint>(measured);
         point.level = *level;
         point.strain = strain_of(all, point.metrics).value_or(0);
+        if (at_level.arrival.kind == Arrival::Kind::rate && !kept_up(point.validity)) point.strain = std::max(point.strain, fell_behind);
         for (const Limit& limit : all)
             if (grows_with_load(limit) && !std::isinf(point.strain) && limit.figures(point.metrics).empty())
                 return Failure{FailureKind::load_test_failed,
@@ -331,6 +339,8 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
             for (const Limit& limit : all)
                 if (const std::string text = grows_with_load(limit) ? limit.broken_text(point.metrics) : ""; !text.empty())
                     broken += (broken.empty() ? "" : "; ") + text;
+            if (at_level.arrival.kind == Arrival::Kind::rate && !kept_up(point.validity))
+                broken += std::string(broken.empty() ? "" : "; ") + "the server does not keep up";
             said(level_text(*level) + (std::isinf(*level) ? "" : " " + std::string(load_unit(workload.arrival))) + ": " +
                  (broken.empty() ? "keeps the limits" : broken));
         }

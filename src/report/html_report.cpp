@@ -243,12 +243,13 @@ private:
         std::map<std::string, Group> groups;
         std::size_t measured = 0;
         std::size_t sound = 0;
+        std::size_t unchecked = 0;
         for (const Trial& trial : view_.trials) {
             if (trial.measurement() == nullptr) continue;
             ++measured;
             const Validity& validity = trial.measurement()->validity;
-            if (validity.verdict == Verdict::sound) {
-                ++sound;
+            if (validity.verdict == Verdict::sound || validity.verdict == Verdict::unchecked) {
+                ++(validity.verdict == Verdict::sound ? sound : unchecked);
                 continue;
             }
             std::set<std::string> seen;
@@ -262,6 +263,8 @@ private:
         if (measured == 0) return "";
         std::string out = fmt::format("<p>{} of {} measurements are sound. Unsound ones {}.</p>\n", sound, measured,
                                       setup_.problem->decision.enforce_audit ? "cannot win" : "count all the same, as the study says");
+        if (unchecked > 0)
+            out += fmt::format("<p>{} could not be checked: they have no figures that could be held against each other.</p>\n", unchecked);
         if (groups.empty()) return out;
         out +=
             "<div class=\"wide\"><table><caption>What was found, by kind</caption><thead><tr><th scope=\"col\">finding</th><th "
@@ -341,8 +344,9 @@ private:
             {"ITL", "Inter-token latency: each time between two tokens, over all answers."},
             {"p95", "95 of 100 requests are at most as slow."},
             {"limit", "A bound that a configuration has to keep; one that breaks it is refused, however fast it is."},
-            {"sound, suspect, unsound",
-             "What the audit says of a measurement: all figures fit together; something disturbed it; it cannot be true."},
+            {"sound, unchecked, suspect, unsound",
+             "What the audit says of a measurement: all figures fit together; there were none to compare; something disturbed it; it "
+             "cannot be true."},
             {"noise", "How much two measurements of the same configuration differ, as a share."},
             {"drift", "A change of the machine's speed during the study, seen by measuring the default again."},
             {"front", "Configurations of which no other is better in both figures."}};

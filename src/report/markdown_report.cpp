@@ -464,14 +464,21 @@ private:
             line("- The limit {} could not be judged: the recommended configuration's result does not have that metric.", limit);
         std::size_t suspect = 0;
         std::size_t unsound = 0;
+        std::size_t unchecked = 0;
         for (const Trial& trial : view_.trials) {
             if (trial.measurement() == nullptr) continue;
+            unchecked += trial.measurement()->validity.verdict == Verdict::unchecked ? 1 : 0;
             suspect += trial.measurement()->validity.verdict == Verdict::suspect ? 1 : 0;
             unsound += trial.measurement()->validity.verdict == Verdict::unsound ? 1 : 0;
         }
         if (suspect + unsound > 0)
             line("- The audit finds {} suspect and {} unsound measurement{} (audit: {}).", suspect, unsound, unsound == 1 ? "" : "s",
                  file_.audit);
+        if (unchecked > 0)
+            line(
+                "- {} measurement{} could not be checked: no figures that could be held against each other, such as a duration, tokens and "
+                "mean latencies.",
+                unchecked, unchecked == 1 ? "" : "s");
         given_up();
         const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get());
         if (staged != nullptr) line("- One step after the other finds a local optimum: combinations that no step lists were not measured.");

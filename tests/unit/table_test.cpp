@@ -31,7 +31,7 @@ TEST_CASE("tables that cannot be read say where and why") {
     CHECK(error("a,status,x\n1,ok\n") == "t.csv:2: 3 cells wanted, got 2");
     CHECK(error("a,status,x\n1,ok,fast\n") == "t.csv:2: x: a number wanted, got 'fast'");
     CHECK(error("a,status,x\n1,okay,1\n").starts_with("t.csv:2: status: 'okay' is unknown; known: ok, hung"));
-    CHECK(error("a,status,verdict\n1,ok,fine\n") == "t.csv:2: verdict: sound, suspect or unsound wanted, got 'fine'");
+    CHECK(error("a,status,verdict\n1,ok,fine\n") == "t.csv:2: verdict: sound, unchecked, suspect or unsound wanted, got 'fine'");
     CHECK(message_of<IoError>([] { (void)read_table("/nowhere/t.csv"); }) == "cannot read /nowhere/t.csv: No such file or directory");
 }
 

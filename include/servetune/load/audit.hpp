@@ -31,6 +31,7 @@ struct AuditContext {
     std::optional<double> requested_rate_per_second{};  ///< of an open loop; absent: all at once, or not known
     bool rate_is_chosen = false;                        ///< it is what is searched: that a server keeps up with it is no finding
     bool rate_is_the_point = false;                     ///< times at that rate are compared, not throughputs: then that is a note
+    bool turns_wait_for_answers = false;                ///< conversations: their load is what the server makes of it
     std::optional<bool> equal_output_lengths{};         ///< every answer has the same number of tokens
     std::optional<double> asked_output_tokens{};        ///< mean, where the server refused `ignore_eos`: answers may be shorter
     bool tokens_are_estimated = false;                  ///< the server did not count the tokens of its answers
@@ -44,10 +45,11 @@ struct AuditContext {
 };
 
 /// Checks the identities that every honest measurement satisfies, one result by itself. The verdict is that of the
-/// gravest finding; a note alone leaves it sound.
+/// gravest finding; a note alone leaves it sound, and a result without any identity that could be checked is unchecked.
 ///
 /// Definitions, tolerances, weights and their reasons: docs/explanation/measuring.md. Ids: window
-/// decomposition hidden_decode chunks little order peak complete lengths counts load_bound client server physics. Never
+/// decomposition hidden_decode chunks little order peak complete lengths counts load_bound client server physics
+/// sent_late rate. Never
 /// throws; O(1).
 Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
 

@@ -31,9 +31,9 @@ struct Metric {
 /// `combined`).
 using Metrics = std::map<std::string, Metric, std::less<>>;
 
-/// May this number be believed? `suspect` is usable but flagged; `unsound` never wins and never teaches under `audit:
-/// enforce`.
-enum class Verdict { sound, suspect, unsound };
+/// May this number be believed? From best to worst. `unchecked`: nothing beside it that it could be held against, used
+/// like a sound one; `suspect` is usable but flagged; `unsound` never wins and never teaches under `audit: enforce`.
+enum class Verdict { sound, unchecked, suspect, unsound };
 
 /// One broken identity of a measurement: which, both of its sides as printed, and the likely cause in words.
 struct Finding {
@@ -126,8 +126,8 @@ inline bool teaches(FailureKind kind) {
     return kind != FailureKind::infrastructure && kind != FailureKind::cancelled && kind != FailureKind::wrong_model;
 }
 
-inline constexpr std::array<std::pair<Verdict, std::string_view>, 3> verdicts{
-    {{Verdict::sound, "sound"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
+inline constexpr std::array<std::pair<Verdict, std::string_view>, 4> verdicts{
+    {{Verdict::sound, "sound"}, {Verdict::unchecked, "unchecked"}, {Verdict::suspect, "suspect"}, {Verdict::unsound, "unsound"}}};
 
 /// The name of an enumerator in one of the tables above, and back.
 template <class Enum, std::size_t n>
