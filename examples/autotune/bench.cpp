@@ -11,6 +11,7 @@
 #include "servetune/base/printable.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/io/files.hpp"
+#include "servetune/load/warm_up.hpp"
 #include "servetune/results/records.hpp"
 #include "servetune/results/result_export.hpp"
 #include "servetune/results/result_file.hpp"
@@ -89,7 +90,7 @@ BenchArguments in_our_words(BenchArguments arguments) {
 
 /// Of `--sweep`.
 int swept(const BenchArguments& arguments) {
-    const bool more = arguments.rate || arguments.concurrency || arguments.duration_seconds || arguments.warmup > 0 || arguments.records ||
+    const bool more = arguments.rate || arguments.concurrency || arguments.duration_seconds || arguments.warmup || arguments.records ||
                       arguments.compare_with || arguments.detailed || !arguments.goodput.empty() || arguments.ttft_limit_seconds ||
                       arguments.tpot_limit_seconds || arguments.latency_limit_seconds;
     if (more)
@@ -104,41 +105,35 @@ int swept(const BenchArguments& arguments) {
     return capacity(capacities);
 }
 
-/// A first load test whose figures are not counted: the server compiles and fills its caches. What it accepts and how
-/// it counts is known then. Returns the requests that it answered a second; nothing, with a complaint, where it
-/// answered none.
-std::optional<double> warmed_up(LoadTest& test, std::size_t requests, LoadProgressLine& line, const std::stop_token& stop) {
+/// Requests before the load test until the server is steady; what it accepts and how it counts is known then. Returns
+/// the requests that it answered a second; nothing, with a complaint, where it answered none.
+std::optional<double> warmed_up(LoadTest& test, std::size_t least, LoadProgressLine& line, const std::stop_token& stop) {
     LoadTest before = test;
-    before.workload.requests = static_cast<std::int64_t>(requests);
-    before.workload.seed = derive_seed(test.workload.seed, 1);
     before.salt = derive_seed(present(test.salt), 1);
     before.options.progress = [&line](const LoadProgress& at) { line.show(at, "warm-up: "); };
-    const LoadTestResult result = run_load_test(before, stop);
+    const WarmUp warm = warm_up(before, least, stop);
     line.end();
-    test.handshake = result.handshake;
-    test.calibration = result.calibration;
-    const BenchmarkResult& figures = result.statistics.result;
-    if (figures.successful_requests.value_or(0) > 0) {
-        line.say(fmt::format("warm-up: {} requests, which are not counted", requests));
-        return figures.requests_per_second.value_or(0);
+    test.handshake = before.handshake;
+    test.calibration = before.calibration;
+    if (warm.successes > 0) {
+        line.say(warm.text);
+        return warm.requests_per_second.value_or(0);
     }
-    if (!result.run.stopped)
-        complain("autotune: no request of the warm-up succeeded: {}",
-                 result.run.records.empty() ? "there was none" : printable_line(secrets()(result.run.records.front().error)));
+    if (!warm.stopped) complain("autotune: no request of the warm-up succeeded: {}", printable_line(secrets()(warm.error)));
     return std::nullopt;
 }
 
 /// How many requests take `seconds`: by the rate, or with so many in flight by how fast a first run of some was.
-std::optional<std::size_t> requests_for(double seconds, LoadTest& test, std::size_t warmup, LoadProgressLine& line,
+std::optional<std::size_t> requests_for(double seconds, LoadTest& test, const std::optional<std::size_t>& warmup, LoadProgressLine& line,
                                         const std::stop_token& stop) {
     const Arrival& arrival = test.workload.arrival;
     if (arrival.kind == Arrival::Kind::rate) {
-        if (warmup > 0 && !warmed_up(test, warmup, line, stop)) return std::nullopt;
+        if (warmup != std::size_t{0} && !warmed_up(test, warmup.value_or(0), line, stop)) return std::nullopt;
         return static_cast<std::size_t>(std::ceil(seconds * arrival.requests_per_second));
     }
     if (arrival.kind != Arrival::Kind::concurrency) throw UsageError("--duration goes with --rate or --concurrency");
     const auto in_flight = static_cast<std::size_t>(arrival.in_flight);
-    const auto rate = warmed_up(test, std::max(warmup, 4 * in_flight), line, stop);
+    const auto rate = warmed_up(test, std::max(warmup.value_or(0), 4 * in_flight), line, stop);
     if (!rate) return std::nullopt;
     return std::max(in_flight, static_cast<std::size_t>(std::ceil(seconds * *rate)));
 }
@@ -174,7 +169,7 @@ int bench(const BenchArguments& said) {
         const auto requests = requests_for(*arguments.duration_seconds, test, arguments.warmup, line, signals.token());
         if (!requests) return signals.token().stop_requested() ? stopped : answer_is_no;
         test.workload.requests = static_cast<std::int64_t>(*requests);
-    } else if (arguments.warmup > 0 && !warmed_up(test, arguments.warmup, line, signals.token())) {
+    } else if (arguments.warmup != std::size_t{0} && !warmed_up(test, arguments.warmup.value_or(0), line, signals.token())) {
         return signals.token().stop_requested() ? stopped : answer_is_no;
     }
     const LoadTestResult result = run_load_test(test, signals.token());

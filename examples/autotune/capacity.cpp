@@ -9,6 +9,7 @@
 #include "servetune/base/rng.hpp"
 #include "servetune/io/files.hpp"
 #include "servetune/load/capacity.hpp"
+#include "servetune/load/warm_up.hpp"
 #include "servetune/study_file/catalogue.hpp"
 
 #include <fmt/format.h>
@@ -78,7 +79,13 @@ public:
 
     std::variant<LoadPoint, Failure> operator()(const Workload& at_level) {
         test_.workload = at_level;
-        test_.salt = derive_seed(salt_, ++tests_);
+        test_.salt = derive_seed(salt_, 2 * ++tests_);
+        LoadTest before = test_;
+        before.salt = derive_seed(salt_, 2 * tests_ + 1);
+        before.options.progress = [this](const LoadProgress& at) { line_.show(at, fmt::format("warm-up of load {}: ", tests_)); };
+        (void)warm_up(before, 0, stop_);
+        test_.handshake = before.handshake;
+        test_.calibration = before.calibration;
         const LoadTestResult result = run_load_test(test_, stop_);
         line_.end();
         test_.handshake = result.handshake;  // what the server accepts and how it counts is asked once

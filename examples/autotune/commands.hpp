@@ -186,7 +186,7 @@ struct LoadTestArguments {
 struct BenchArguments : LoadTestArguments {
     std::optional<std::size_t> concurrency{};
     std::optional<double> rate{};
-    std::size_t warmup = 0;                    ///< requests before, which are not counted
+    std::optional<std::size_t> warmup{};       ///< at least so many requests before, which are not counted; 0: none
     std::optional<double> duration_seconds{};  ///< about so long, in place of a number of requests
     std::vector<double> sweep{};               ///< these, one after the other: `capacity --concurrency --sweep`
     std::string backend{}, dataset_name{};     ///< as vLLM's benchmark writes them

@@ -98,7 +98,10 @@ CLI::App* add_bench_command(CLI::App& app, BenchArguments& arguments) {
         ->check(whole_number(1));
     command->add_option("--duration", arguments.duration_seconds, "About so long, such as 60s, in place of a number of requests")
         ->transform(seconds_or_unit());
-    command->add_option("--warmup,--num-warmups", arguments.warmup, "Requests before, which are not counted")->check(whole_number(0));
+    command
+        ->add_option("--warmup,--num-warmups", arguments.warmup,
+                     "At least so many requests before, which are not counted; 0: none (as many as make the server steady)")
+        ->check(whole_number(0));
     command->add_option("--sweep", arguments.sweep, "Requests in flight, such as 1,2,4,8: a load test of each")
         ->delimiter(',')
         ->check(positive_number());

@@ -14,6 +14,7 @@
 #include "servetune/load/failed_requests.hpp"
 #include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
+#include "servetune/load/warm_up.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -183,9 +184,9 @@ void ServerMeasurement::phase(const std::string& what) const {
     }
 }
 
-/// A few requests of the first workload's kind, so that nothing of the first measured request is the engine's first
-/// time. A server that served and now gives no answer to be counted has failed, not this machine.
-std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, std::optional<Calibration>& known) {
+/// What the server accepts and how it counts. A server that served and now gives no answer to be counted has failed,
+/// not this machine.
+std::optional<Failure> ServerMeasurement::first_answers(Server& server, Watch& watch, std::optional<Calibration>& known) {
     const bool ignore_eos = std::any_of(workloads_.begin(), workloads_.end(), [](const Workload& workload) { return workload.ignore_eos; });
     Endpoint endpoint = server.endpoint();
     try {
@@ -205,23 +206,26 @@ std::optional<Failure> ServerMeasurement::warm_up(Server& server, Watch& watch, 
         if (auto failure = server.changed()) return failure;
         return Failure{FailureKind::load_test_failed, std::string("it serves, but it refuses the load test: ") + error.what()};
     }
-    if (options_.warm_up_requests > 0) {
-        Workload few = workloads_.front();
-        const std::size_t servers = 1 + endpoint.replicas.size();  // each warms up by itself
-        few.requests =
-            std::min<std::int64_t>(static_cast<std::int64_t>(servers * options_.warm_up_requests), few.requests.value_or(1 << 20));
-        if (few.arrival.kind != Arrival::Kind::concurrency) few.arrival = {};
-        (void)generate_load(endpoint, plan_requests(few, {salt("warm-up"), *known}).requests, few.arrival, watched(watch, "warm-up"),
-                            watch.load());
-    }
     return interrupted(server, watch);
+}
+
+/// Requests like those of the load test that follows, until the server does not get faster any more. What was
+/// measured once is measured again on a server that is warm.
+void ServerMeasurement::warm_up(Watch& watch, const std::string& called, const LoadTest& measured) {
+    if (options_.warm_up_requests == 0 || run_ > 0) return;
+    const auto from = Clock::now();
+    LoadTest test = measured;
+    test.salt = salt("warm-up " + called);
+    test.options = watched(watch, called + ", warm-up");
+    test.options.loops = measured.options.loops;
+    const WarmUp warm = servetune::warm_up(test, std::exchange(least_warm_up_, 0), watch.load());
+    warm_up_seconds_ += seconds_since(from);
+    if (!warm.stopped) say(called + ", " + warm.text);
 }
 
 /// One load test. `called`: what is told of it, and what makes its prompts its own.
 Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration,
                                   const Workload& workload, const std::string& called, const std::optional<RateToReach>& to_reach) {
-    phase(called + ": load test");
-    (void)server.reset_cache();
     LoadTest test;
     test.endpoint = server.endpoint();
     test.workload = workload;
@@ -237,6 +241,10 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     test.known.served = served_model(model, options_.models);
     test.known.devices = devices_;
     test.known.rate_is_chosen = called != workload.name || configuration_.find(load_request_rate) != nullptr;
+    warm_up(watch, called, test);
+    if (auto failure = interrupted(server, watch)) return *failure;
+    phase(called + ": load test");
+    (void)server.reset_cache();
     test.to_reach = to_reach;
     const LoadTestResult result = run_load_test(test, watch.load());
     if (auto failure = interrupted(server, watch)) return *failure;
@@ -334,6 +342,16 @@ std::variant<ServerMeasurement::Measured, Failure> ServerMeasurement::once(Serve
     return measured;
 }
 
+/// Why what was measured is measured once more; empty: it is not.
+std::string ServerMeasurement::why_again(const std::variant<Measured, Failure>& result) {
+    const auto* measured = std::get_if<Measured>(&result);
+    if (measured == nullptr) return "";
+    if (!measured->disturbed.empty()) return "the machine disturbed it: " + measured->disturbed.front().cause;
+    for (const Finding& finding : measured->validity.findings)
+        if (finding.id == "steady") return finding.cause;
+    return "";
+}
+
 Outcome ServerMeasurement::of(Server& server, const std::string& model, double devices, std::optional<Calibration>& known) {
     devices_ = devices;
     const std::vector<std::string> not_in_force = server.not_in_force();
@@ -341,20 +359,24 @@ Outcome ServerMeasurement::of(Server& server, const std::string& model, double d
     phase("first answers");
     Watch watch(server, deadline_, stalled_after(), context_.stop);
     const auto warm_from = Clock::now();
-    auto warm_failure = warm_up(server, watch, known);
-    costs_["trial_warm_up_seconds"] = {seconds_since(warm_from)};
+    auto warm_failure = first_answers(server, watch, known);
+    warm_up_seconds_ = seconds_since(warm_from);
+    costs_["trial_warm_up_seconds"] = {warm_up_seconds_};
     if (warm_failure) return *warm_failure;
 
     const auto measure_from = Clock::now();
+    const double before = warm_up_seconds_;
     auto result = once(server, watch, model, present(known));
-    if (auto* first = std::get_if<Measured>(&result); first != nullptr && !first->disturbed.empty()) {
-        say("measured once more, the machine disturbed it: " + first->disturbed.front().cause);
+    const std::string again = why_again(result);
+    if (!again.empty()) {
+        say("measured once more, " + again);
         ++run_;
         for (const std::string_view of_first : {std::string_view("trial_saved_seconds"), trial_had_to_reach})
             costs_.erase(std::string(of_first));
         result = once(server, watch, model, present(known));
     }
-    costs_["trial_measure_seconds"] = {seconds_since(measure_from)};
+    costs_["trial_measure_seconds"] = {seconds_since(measure_from) - (warm_up_seconds_ - before)};
+    costs_["trial_warm_up_seconds"] = {warm_up_seconds_};
     if (const auto* failure = std::get_if<Failure>(&result)) return *failure;
     if (auto failure = server.changed()) return *failure;
 

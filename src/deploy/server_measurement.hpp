@@ -5,6 +5,7 @@
 #include "servetune/deploy/server.hpp"
 #include "servetune/evaluate/evaluator.hpp"
 #include "servetune/load/calibration.hpp"
+#include "servetune/load/load_test.hpp"
 #include "servetune/load/probe.hpp"
 #include "servetune/load/race.hpp"
 #include "servetune/trial/objective.hpp"
@@ -14,13 +15,14 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 namespace servetune {
 
-/// What one trial does with a server that serves: warm-up, a load test per workload with the prefix cache emptied
-/// before it and a salt of its own, the audit, and a watch meanwhile over the server and the machine. Where the machine
-/// disturbed it is measured once more, then flagged.
+/// What one trial does with a server that serves: a warm-up and a load test per workload with the prefix cache emptied
+/// before it and a salt of its own, the audit, and a watch meanwhile over the server and the machine. What the machine
+/// disturbed, or what was not steady, is measured once more, then flagged.
 class ServerMeasurement {
 public:
     /// `attempt`: of this trial, so that no prompt is sent twice. All must outlive it.
@@ -55,7 +57,9 @@ private:
     [[nodiscard]] std::uint64_t salt(const std::string& what) const;
     [[nodiscard]] double stalled_after() const;
     [[nodiscard]] LoadOptions watched(Watch& watch, const std::string& what) const;
-    [[nodiscard]] std::optional<Failure> warm_up(Server& server, Watch& watch, std::optional<Calibration>& known);
+    [[nodiscard]] std::optional<Failure> first_answers(Server& server, Watch& watch, std::optional<Calibration>& known);
+    void warm_up(Watch& watch, const std::string& called, const LoadTest& measured);
+    [[nodiscard]] static std::string why_again(const std::variant<Measured, Failure>& result);
     [[nodiscard]] std::optional<RateToReach> rate_to_reach(const Workload& workload, const std::vector<WorkloadMetrics>& before) const;
     [[nodiscard]] Measurement as_given_up(const std::string& workload, const RateToReach& wanted, const GivenUp& found) const;
     Outcome loaded(Server& server, Watch& watch, const std::string& model, const Calibration& calibration, const Workload& workload,
@@ -72,7 +76,9 @@ private:
     std::size_t run_ = 0;  ///< of this attempt
     Clock::time_point deadline_;
     std::vector<Workload> workloads_;
-    Handshake handshake_{};  ///< of the warm-up
+    Handshake handshake_{};                                  ///< of the warm-up
+    std::size_t least_warm_up_ = options_.warm_up_requests;  ///< before the workload that comes next
+    double warm_up_seconds_ = 0;
     Metrics costs_{};
     double devices_ = 1;
     std::unique_ptr<MachineWatch> machine_{};  ///< over one round of workloads

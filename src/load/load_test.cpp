@@ -2,6 +2,7 @@
 #include "servetune/load/load_test.hpp"
 
 #include "servetune/base/error.hpp"
+#include "steadiness.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -75,6 +76,14 @@ LoadTestResult run_load_test(const LoadTest& test, const std::stop_token& stop) 
     const AuditContext context = context_of(test, result.plan, result.run, result.statistics.result, may_end_early);
     result.validity = audit(result.statistics.result, context);
     result.not_checked = not_checked(result.statistics.result, context);
+    if (result.run.stopped) return result;
+    if (test.workload.dataset.kind == Dataset::Kind::multi_turn) {
+        result.not_checked.push_back({"steady", "conversations grow, so that their later turns take longer"});
+        return result;
+    }
+    Steadiness steadiness = steadiness_of(result.run, test.workload.arrival);
+    if (steadiness.finding) add(result.validity, {Verdict::unsound, {std::move(*steadiness.finding)}});
+    if (steadiness.not_checked) result.not_checked.push_back(std::move(*steadiness.not_checked));
     return result;
 }
 

@@ -354,7 +354,8 @@ inline constexpr struct AttachKeys {
     Key api_key_env{"api_key_env", is::text, "the environment's variable that holds the bearer token"};
     Key trial_within{"trial_within", is::positive_duration, "a longer trial has failed: hung (2h)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
-    Key warm_up{"warm_up", is::integer_in<0, 1'000'000>, "requests before the first workload (16)"};
+    Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
+                "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
     Key give_up{
         "give_up", is::share,
         "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; 0: never "
@@ -410,7 +411,8 @@ inline constexpr struct DeployKeys {
     Key trial_within{"trial_within", is::positive_duration, "start to stop; a longer trial has failed: hung (2h)"};
     Key stop_within{"stop_within", is::duration, "for the engine to end by itself once it was told (20s)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
-    Key warm_up{"warm_up", is::integer_in<0, 1'000'000>, "requests before the first workload (16)"};
+    Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
+                "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
     Key give_up{
         "give_up", is::share,
         "the last load test of a trial ends early once its configuration is surely slower than the best so far by so much; 0: never "

@@ -7,11 +7,13 @@
 #include "servetune/study_file/catalogue.hpp"
 #include "support/process.hpp"
 #include "support/simengine.hpp"
+#include "support/stream_server.hpp"
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <map>
@@ -148,6 +150,48 @@ TEST_CASE("attach: what cannot be is said before anything runs, a key stays secr
     for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path() / "study"))
         if (file.is_regular_file()) all += read_file(file.path());
     CHECK(all.find("sk-secret-4711") == std::string::npos);
+}
+
+TEST_CASE("attach: each workload is warmed up by itself, and an unsteady run is measured once more") {
+    const auto measured = [](const StreamServer& server, std::size_t warm_up, std::vector<Workload> workloads,
+                             std::vector<std::string>& said) {
+        AttachEvaluator::Options options;
+        options.url = server.url();
+        options.measure.warm_up_requests = warm_up;
+        options.measure.say = [&said](const std::string& line) { said.push_back(line); };
+        AttachEvaluator evaluator(Catalogue(sources / "search_spaces").engine(std::string("vllm")), "test", {std::move(workloads)},
+                                  options);
+        const Outcome outcome = evaluator.evaluate(Configuration{}, {});
+        REQUIRE(std::holds_alternative<Measurement>(outcome));
+        return std::get<Measurement>(outcome);
+    };
+    const auto workload = [](const char* name, std::int64_t requests, std::int64_t in_flight) {
+        Workload result;
+        result.name = name;
+        result.dataset.input_tokens = 30;
+        result.dataset.output_tokens = 32;
+        result.requests = requests;
+        result.arrival = {.kind = Arrival::Kind::concurrency, .in_flight = in_flight};
+        result.ignore_eos = true;
+        return result;
+    };
+    const auto lines_with = [](const std::vector<std::string>& said, const std::string& text) {
+        return std::count_if(said.begin(), said.end(), [&](const std::string& line) { return line.find(text) != std::string::npos; });
+    };
+    std::vector<std::string> said;
+    const StreamServer cold({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=56")});
+    const Measurement again = measured(cold, 0, {workload("one", 96, 8)}, said);
+    CHECK(lines_with(said, "measured once more, not steady: the first ") == 1);
+    CHECK(lines_with(said, "warm-up") == 0);
+    CHECK(again.metrics.at("time_per_output_token_mean_seconds").value < 0.0075);  // 6 ms; 9.6 ms while it is cold
+    for (const Finding& finding : again.validity.findings) CHECK(finding.id != "steady");
+
+    said.clear();
+    const StreamServer two({.behaviour = parse_behaviour("first=0.004,gap=0.001")});
+    (void)measured(two, 4, {workload("few", 12, 2), workload("many", 40, 8)}, said);
+    CHECK(lines_with(said, "few, warm-up: ") == 1);
+    CHECK(lines_with(said, "many, warm-up: ") == 1);
+    CHECK(two.totals().most_in_flight == 8);
 }
 
 TEST_CASE("attach: of several workloads the last one ends early once all of them together cannot be good enough any more") {

@@ -286,7 +286,7 @@ TEST_CASE("bench: Ctrl-C reports what has come") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.05")});
     const TemporaryFolder folder;
     ChildProcess process({SERVETUNE_PROGRAM, "bench", "--url", server.url(), "--quiet", "--workload", "random:8x2000", "--requests", "20",
-                          "--concurrency", "4", "--token-ids"},
+                          "--concurrency", "4", "--token-ids", "--warmup", "0"},
                          folder.path());
     while (server.totals().in_flight < 4) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     process.signal(SIGINT);
@@ -317,6 +317,45 @@ TEST_CASE("bench: requests before are not counted, a duration becomes a number o
     const StreamServer broken({.behaviour = parse_behaviour("status=500")});
     const BenchRun none = bench(broken, folder, {"--warmup", "2", "--requests", "4", "--workload", "random:30x12"});
     CHECK(none.code != 0);
+}
+
+TEST_CASE("bench: a server that was cold for half of the run is not believed, one that becomes warm before is") {
+    const TemporaryFolder folder;
+    const std::vector<std::string> load{"--workload", "random:30x32", "--requests", "96", "--concurrency", "8", "--json"};
+    const auto with = [&](const std::string& word, const std::string& value) {
+        auto words = load;
+        words.insert(words.end(), {word, value});
+        return words;
+    };
+    const StreamServer cold({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=56")});
+    const BenchRun half = bench(cold, folder, with("--warmup", "0"));
+    CHECK(half.code == 1);
+    const Json unsteady = Json::parse(half.out);
+    CHECK(unsteady.at("servetune").at("verdict") == "unsound");
+    REQUIRE(has_finding(unsteady, "steady"));
+    CHECK(unsteady.at("servetune").at("findings").dump().find("times slower than the rest") != std::string::npos);
+
+    // The first round is cold, the second one is faster, the third one is not faster any more.
+    const StreamServer soon({.behaviour = parse_behaviour("first=0.02,gap=0.006,cold=14,cold_times=3")});
+    std::vector<std::string> words = load;
+    const BenchRun warmed = bench(soon.url(), folder, words, false);
+    INFO(warmed.err);
+    CHECK_FALSE(has_finding(Json::parse(warmed.out), "steady"));
+    CHECK(warmed.err.find("warm-up: 24 requests in 3 rounds, the first ") != std::string::npos);
+    CHECK(warmed.err.find("; the server is steady") != std::string::npos);
+}
+
+TEST_CASE("bench: a rate that is not reached is suspect, where requests wait in the client too") {
+    const StreamServer server({.behaviour = parse_behaviour("first=0.05,gap=0.005")});
+    const TemporaryFolder folder;
+    const BenchRun ended =
+        bench(server, folder, {"--workload", "random:30x32", "--requests", "80", "--rate", "60", "--concurrency", "4", "--json"});
+    INFO(ended.err);
+    const Json result = Json::parse(ended.out);
+    CHECK(result.at("servetune").at("verdict") == "suspect");
+    CHECK(has_finding(result, "rate"));
+    CHECK(has_finding(result, "sent_late"));
+    CHECK(result.at("mean_ttft_ms").get<double>() < 500);  // what it looks like without the wait
 }
 
 TEST_CASE("bench: a sweep is a table of loads") {

@@ -12,7 +12,7 @@ namespace servetune::test {
 /// `crlf,no_usage,first=0.2,reset=3`; a word's number may be left out where `behaviour_words` has one. Absent: not so.
 struct Behaviour {
     std::optional<double> first{}, gap{}, tokens{}, chunk_tokens{};
-    std::optional<double> share{};
+    std::optional<double> share{}, cold{}, cold_times{};
 
     std::optional<double> reasoning{}, reasoning_content{}, tool_calls{}, thinking{};
     std::optional<double> no_role{}, role_early{}, empty_chunks{}, utf8{}, big{};
@@ -36,16 +36,23 @@ struct BehaviourWord {
     std::string_view meaning;
 };
 
+/// What the timing words are where none is written.
+inline constexpr double first_default = 0.005;
+inline constexpr double gap_default = 0.001;
+inline constexpr double cold_default = 1.6;
+
 /// After how many token chunks an answer breaks off when the word has no number.
 inline constexpr double half_of_them = -1;
 
-inline constexpr std::array<BehaviourWord, 58> behaviour_words{{
+inline constexpr std::array<BehaviourWord, 60> behaviour_words{{
     // Timing and length.
     {"first", &Behaviour::first, {}, "seconds from the request to the first token"},
     {"gap", &Behaviour::gap, {}, "seconds between token chunks"},
     {"tokens", &Behaviour::tokens, {}, "tokens of the answer, whatever was asked for"},
     {"chunk_tokens", &Behaviour::chunk_tokens, {}, "tokens in each chunk"},
     {"share", &Behaviour::share, {}, "only this share of the requests, evenly spread, has the other words; the rest is served well"},
+    {"cold", &Behaviour::cold, {}, "the server's first N answers are slower (of the server, not of one request)"},
+    {"cold_times", &Behaviour::cold_times, 1.6, "so many times slower (1.6)"},
     // What the events hold.
     {"reasoning", &Behaviour::reasoning, 1, "token text is in delta.reasoning"},
     {"reasoning_content", &Behaviour::reasoning_content, 1, "token text is in delta.reasoning_content"},

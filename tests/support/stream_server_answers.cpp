@@ -19,7 +19,7 @@ using Pace = StreamServerOptions::Pace;
 void StreamServer::Loop::schedule_first(Connection& connection) {
     Answer& answer = *connection.answer;
     const Behaviour& behaviour = answer.request.behaviour;
-    std::int64_t due = answer.truth.received_ns + in_ns(behaviour.first.value_or(0.005));
+    std::int64_t due = answer.truth.received_ns + in_ns(behaviour.first.value_or(first_default));
     if (shared_.options.pace == Pace::staggered) {
         // Multiples of the golden ratio spread evenly, however many there are.
         const double share = static_cast<double>(answer.request.number) * 0.6180339887498949;

@@ -170,6 +170,10 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
     if (request.model.starts_with("behave:")) behaviour = merged(behaviour, parse_behaviour(request.model.substr(7)));
     behaviour = merged(behaviour, parse_behaviour(http.behave));
     request.number = shared_.completions++;
+    if (static_cast<double>(request.number) < behaviour.cold.value_or(0)) {
+        behaviour.first = behaviour.first.value_or(first_default) * behaviour.cold_times.value_or(cold_default);
+        behaviour.gap = behaviour.gap.value_or(gap_default) * behaviour.cold_times.value_or(cold_default);
+    }
     if (behaviour.share) {
         const auto number = static_cast<double>(request.number);
         if (std::floor((number + 1) * *behaviour.share) <= std::floor(number * *behaviour.share)) behaviour = well_behaved(behaviour);
@@ -187,7 +191,7 @@ void StreamServer::Loop::handle_completion(Connection& connection, const HttpReq
 
     connection.answer = std::make_unique<Answer>(Answer{.request = request, .writer = AnswerWriter(request), .truth = {}});
     Answer& answer = *connection.answer;
-    answer.gap_ns = in_ns(behaviour.gap.value_or(0.001));
+    answer.gap_ns = in_ns(behaviour.gap.value_or(gap_default));
     answer.chunk_tokens = std::max<std::int64_t>(1, static_cast<std::int64_t>(behaviour.chunk_tokens.value_or(1)));
     answer.chunks = (request.tokens + answer.chunk_tokens - 1) / answer.chunk_tokens;
     answer.coalesce =

@@ -33,8 +33,10 @@ struct MeasureOptions {
     /// A load test ends once its configuration is surely slower than the best so far by so much (EvaluationContext::
     /// to_beat); 0: never.
     double give_up = 0.2;
-    double trial_within_seconds = 7200;          ///< start to stop; a longer trial is Failure{hung}
-    std::size_t warm_up_requests = 16;           ///< before the first workload, of its kind
+    double trial_within_seconds = 7200;  ///< start to stop; a longer trial is Failure{hung}
+    /// At least so many before the first workload; before each workload as many as make the server steady
+    /// (`warm_up`). 0: none at all.
+    std::size_t warm_up_requests = 16;
     std::size_t infrastructure_retries = 3;      ///< after 1 s, 4 s, 16 s, ...
     std::optional<HardwareSpec> hardware{};      ///< for the audit's physics
     std::vector<ModelSpec> models{};             ///< the same
