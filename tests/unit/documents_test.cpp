@@ -180,6 +180,7 @@ TEST_CASE("documents: flags that two engines of a study share are taken for neit
 }
 
 TEST_CASE("documents: the only command above a block says how many requests were sent, however many came back") {
+    const std::vector<Engine> engines = shipped_catalogue.engines();
     for (const int successes : {1, 249, 330, 490}) {
         INFO(successes);
         const auto results = read_published(
@@ -187,7 +188,7 @@ TEST_CASE("documents: the only command above a block says how many requests were
             "--dataset-name random --num-prompts 500 --max-concurrency 2\n```\n\n```\n"
             "============ Serving Benchmark Result ============\nSuccessful requests: " +
                 std::to_string(successes) + "\nBenchmark duration (s): 60.00\n```\n",
-            shipped_catalogue.engines());
+            engines);
         REQUIRE(results.size() == 1);
         CHECK(results[0].planned_requests == 500);
         AuditContext context;
@@ -200,9 +201,10 @@ TEST_CASE("documents: the only command above a block says how many requests were
 }
 
 TEST_CASE("documents: settings in a file are part of the command, or the command is not read") {
+    const std::vector<Engine> engines = shipped_catalogue.engines();
     const std::string figures = "```\nServing Benchmark Result\nSuccessful requests: 100\nBenchmark duration (s): 50\n```\n";
     const auto above = [&](const std::string& fence) {
-        return read_published("# R\n\n```bash\n" + fence + "\n```\n\n" + figures, shipped_catalogue.engines()).at(0);
+        return read_published("# R\n\n```bash\n" + fence + "\n```\n\n" + figures, engines).at(0);
     };
     const std::string flat = "cat > cfg.yaml <<EOF\nmax-num-seqs: 64\nenable-chunked-prefill: true  # as it is\nEOF\n";
     CHECK(above(flat + "vllm serve org/M-8B --config cfg.yaml --seed 1").arguments ==
