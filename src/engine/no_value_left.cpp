@@ -75,7 +75,8 @@ std::optional<Constraint> without(const Constraint& constraint, const LeftOut& l
 /// A study that names values of such a parameter is told why there is none.
 void Composition::refuse_emptied(const Engine& engine, const EngineParameter& declared) const {
     const SpaceEntry* entry = entry_for(engine, declared);
-    if (entry == nullptr || entry->of_preset || (entry->fixed && entry->default_value && is_unset(*entry->default_value))) return;
+    const bool wants_none = entry != nullptr && !entry->domain && is_unset(entry->default_value.value_or(Unset{}));
+    if (entry == nullptr || entry->of_preset || wants_none) return;
     if (description_.engines.size() > 1 && !entry->name.starts_with(engine.name + ".")) return;  // shared: others may have it
     std::set<std::string> chips;
     for (const auto& [value, takers] : declared.architectures) chips.insert(takers.begin(), takers.end());

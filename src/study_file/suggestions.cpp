@@ -29,7 +29,8 @@ std::vector<Configuration> read_suggestions(const std::filesystem::path& file, c
         for (const auto& [name, node] : item.entries()) {
             try {
                 const Parameter& parameter = space.at(composition.resolve(name));
-                if (!values.emplace(parameter.name, as_parameter_has_it(parameter, composition.as_taken(parameter.name, node.value()))).second)
+                if (!values.emplace(parameter.name, as_parameter_has_it(parameter, composition.as_taken(parameter.name, node.value())))
+                         .second)
                     node.fail("'" + parameter.name + "' is set twice");
             } catch (const SpaceError& error) {
                 node.fail(error.what());
