@@ -199,8 +199,8 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
         self->answer().begin(static_cast<int>(status), type == nullptr ? "" : type);
         self->answer_began = true;
     }
-    // Stamped after the read: a stamp from before it would be older than what was read, and older than the request where
-    // libcurl sends and reads in one turn, if the kernel took the core away in between.
+    // Stamped after the read: a stamp from before it would be older than what was read, and older than the request
+    // where libcurl sends and reads in one turn, if the kernel took the core away in between.
     const bool same_read = self->last_read == loop.read_number_;
     if (!same_read) self->last_byte = loop.now();
     self->last_read = loop.read_number_;

@@ -196,8 +196,8 @@ inline Standings::Judged Standings::judged_anywhere(const std::vector<Standing>&
     return result;
 }
 
-/// Why the limits refuse a measurement; empty: all hold. One whose figure is missing does not hold. Of several workloads
-/// a figure may be missing where no measurement has it: answers of one token have no time per token.
+/// Why the limits refuse a measurement; empty: all hold. One whose figure is missing does not hold. Of several
+/// workloads a figure may be missing where no measurement has it: answers of one token have no time per token.
 inline std::string Standings::broken_limit(const Measurement& measurement, const Objective& objective, const Judged& judged) {
     std::string reason;
     for (std::size_t i = 0; i < objective.limits.size(); ++i) {
