@@ -31,6 +31,9 @@ constexpr std::size_t most_lags = 1U << 20U;
 /// is worth more than a connection made anew.
 constexpr double ending_seconds = 0.25;
 
+/// Bytes of one read are handed over faster one after the other; what comes later in a turn may be from another read.
+constexpr double one_read_seconds = 5e-6;
+
 timespec timespec_of(double seconds) {
     timespec result{};
     result.tv_sec = static_cast<time_t>(seconds);
@@ -202,7 +205,7 @@ std::size_t EventLoop::on_body(char* bytes, std::size_t size, std::size_t count,
     // Stamped after the read: a stamp from before it would be older than what was read, and older than the request
     // where libcurl sends and reads in one turn, if the kernel took the core away in between.
     const bool same_read = self->last_read == loop.read_number_;
-    if (!same_read) self->last_byte = loop.now();
+    if (const double time = loop.now(); !same_read || time - self->last_byte > one_read_seconds) self->last_byte = time;
     self->last_read = loop.read_number_;
     const bool reads_on = self->answer().feed({bytes, size * count}, self->last_byte, same_read);
     if (self->answer().complete() && !self->ending) {
