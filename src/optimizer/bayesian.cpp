@@ -266,8 +266,8 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
 
 /// The end of a search whose best further trial, of a new configuration or of one again, gains less serving time than
 /// it takes: E[gain of ln y] serves_seconds < E[seconds] (the rule of Xie et al., Cost-aware Stopping for Bayesian
-/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Nothing: another trial is worth it, or no trial has told
-/// what it took.
+/// Optimization, arXiv 2507.12453, 2025, with seconds for both). Nothing: another trial is worth it, or no trial has
+/// told what it took.
 std::optional<Answer> Bayesian::Search::not_worth_it(const Models& models, const Problem& problem, const Candidates& all,
                                                      std::span<const Trial> history, const std::set<Configuration>& seen,
                                                      double serves_seconds) {

@@ -32,7 +32,7 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The 14B study slowed down, for watching, stopping and killing.
-fs::path slow_study(const TemporaryFolder& folder, const std::string& delay) {
+fs::path interruptible_study(const TemporaryFolder& folder, const std::string& delay) {
     return folder.write("slow.yaml",
                         "use: " + (published / "qwen3-14b-h100/study.yaml").string() + "\nstudy: slow\nevaluator: {replay: {table: " +
                             (published / "qwen3-14b-h100/results.csv").string() + ", unmeasured: exclude, delay: " + delay + "}}\n");
@@ -42,7 +42,7 @@ fs::path slow_study(const TemporaryFolder& folder, const std::string& delay) {
 
 TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     const TemporaryFolder folder;
-    const std::string study = slow_study(folder, "400ms").string();
+    const std::string study = interruptible_study(folder, "400ms").string();
     {
         ChildProcess process({SERVETUNE_PROGRAM, "run", study}, folder.path());
         REQUIRE(comes_to_trial(folder.path() / "slow", 2));
@@ -54,14 +54,14 @@ TEST_CASE("Ctrl-C stops cleanly and the study goes on, twice stops at once") {
     CHECK(told.size() >= 2);
     CHECK_FALSE(told.back().told());
     {
-        const std::string long_study = slow_study(folder, "60s").string();
+        const std::string long_study = interruptible_study(folder, "60s").string();
         ChildProcess process({SERVETUNE_PROGRAM, "run", long_study, "--directory", "other", "--quiet"}, folder.path());
         REQUIRE(comes_to_trial(folder.path() / "other", 1));
         process.signal(SIGTERM);
         process.signal(SIGINT);
         CHECK(process.wait() == 130);
     }
-    CHECK(autotune({"run", slow_study(folder, "0s").string(), "--quiet"}, folder.path()).code == 0);
+    CHECK(autotune({"run", interruptible_study(folder, "0s").string(), "--quiet"}, folder.path()).code == 0);
 }
 
 TEST_CASE("interrupted while the study is still being prepared, the program ends at once") {
@@ -112,7 +112,7 @@ TEST_CASE("a disk that fills up: every size at which writing stops leaves a stud
 
 TEST_CASE("status: says whether a run is under way, and why the last one stopped") {
     const TemporaryFolder folder;
-    const std::string study = slow_study(folder, "30ms").string();
+    const std::string study = interruptible_study(folder, "30ms").string();
     const auto status = [&] { return autotune({"status", study}, folder.path()).out; };
     {
         ChildProcess full({SERVETUNE_PROGRAM, "run", study, "--quiet"}, folder.path(), 100'000);  // as on a full disk
@@ -124,7 +124,7 @@ TEST_CASE("status: says whether a run is under way, and why the last one stopped
         CHECK(said.find("\n  the last run stopped: " + why + "\n  no run is under way; 'autotune run' goes on\n") != std::string::npos);
     }
     {
-        const std::string slower = slow_study(folder, "2s").string();
+        const std::string slower = interruptible_study(folder, "2s").string();
         ChildProcess running({SERVETUNE_PROGRAM, "run", slower, "--quiet", "--accept-changes"}, folder.path());
         const auto seen = [&] {
             return autotune({"status", slower}, folder.path()).out.find("\n  a run is under way\n") != std::string::npos;
@@ -133,13 +133,13 @@ TEST_CASE("status: says whether a run is under way, and why the last one stopped
         running.signal(SIGINT);
         CHECK(running.wait() == 130);
     }
-    REQUIRE(autotune({"run", slow_study(folder, "0s").string(), "--quiet", "--accept-changes"}, folder.path()).code == 0);
+    REQUIRE(autotune({"run", interruptible_study(folder, "0s").string(), "--quiet", "--accept-changes"}, folder.path()).code == 0);
     CHECK(status().find("under way") == std::string::npos);  // it has ended
 }
 
 TEST_CASE("two processes cannot run one study") {
     const TemporaryFolder folder;
-    const std::string study = slow_study(folder, "2s").string();
+    const std::string study = interruptible_study(folder, "2s").string();
     ChildProcess first({SERVETUNE_PROGRAM, "run", study, "--quiet"}, folder.path());
     REQUIRE(comes_to_trial(folder.path() / "slow", 1));
     const TemporaryFolder elsewhere;  // so that the two do not share their output files
@@ -151,7 +151,7 @@ TEST_CASE("two processes cannot run one study") {
 
 TEST_CASE("kill -9 at random moments: no told trial is lost, and the study ends as an unkilled one") {
     const TemporaryFolder folder;
-    const std::string study = slow_study(folder, "30ms").string();
+    const std::string study = interruptible_study(folder, "30ms").string();
     CHECK(autotune({"run", study, "--directory", "whole", "--quiet"}, folder.path()).code == 0);
     const std::vector<Trial> whole = SqliteJournal::read(folder.path() / "whole").trials();
 

@@ -35,8 +35,8 @@
 namespace servetune {
 
 /// Tuning, from the first trial to the recommendation. It owns trial ids and seeds; each step goes into the journal.
-/// Once the strategy has finished, or what a budget leaves for it is spent, what looks best is confirmed (Confirmation),
-/// whatever the strategy, where measuring again informs.
+/// Once the strategy has finished, or what a budget leaves for it is spent, what looks best is confirmed
+/// (Confirmation), whatever the strategy, where measuring again informs.
 ///
 /// By hand:
 ///     Study study(problem, strategy, journal);
@@ -70,8 +70,9 @@ public:
     /// configurations the space no longer has. Such a trial that had been started is recorded as started again: its
     /// length is not counted from the process that died.
     AskResult ask();
-    /// The same within a budget, whose clock starts when the study is made: finished once it is spent or nothing is left
-    /// to confirm, and waiting while the trials under way would spend it. Throws UsageError for a budget that cannot be.
+    /// The same within a budget, whose clock starts when the study is made: finished once it is spent or nothing is
+    /// left to confirm, and waiting while the trials under way would spend it. Throws UsageError for a budget that
+    /// cannot be.
     AskResult ask(const Budget& budget);
     /// A trial of the caller's own choice, recorded as asked: to tell what was measured before, or what somebody wants
     /// measured. A study without trials gets the default configuration as trial 0 all the same. Throws SpaceError for
@@ -83,8 +84,8 @@ public:
     /// error that is not finite, or a negative standard error, becomes Failure{invalid_result}.
     void tell(std::uint64_t id, Outcome outcome);
 
-    /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the report workloads, as
-    /// far as the budget's time allows: where it ends them, that is the run's reason. An exception of the evaluator,
+    /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the report workloads,
+    /// as far as the budget's time allows: where it ends them, that is the run's reason. An exception of the evaluator,
     /// the strategy, the journal or the recommendation ends the run with StopReason::error, and so does a budget that
     /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
