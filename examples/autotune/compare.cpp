@@ -44,8 +44,8 @@ struct Measured {
     std::unique_ptr<Study> study{};
     std::size_t first_here = 0;  ///< number of the first trial of this process
 
-    /// `by_journal`: nothing is measured, so the machine is the journal's. False: the journal cannot be opened; standard
-    /// error says why.
+    /// `by_journal`: nothing is measured, so the machine is the journal's. False: the journal cannot be opened;
+    /// standard error says why.
     bool open(bool by_journal) {
         hooks.say = [](const std::string& line) { put_text(stderr, line + "\n"); };
         if (by_journal) arguments.directory = folder;

@@ -46,7 +46,7 @@ StudyFile StudyArguments::load_to_read() const {
     const auto kept = [this](const StudyFile& file) -> std::map<std::string, std::string> {
         const std::filesystem::path journal = SqliteJournal::file_of(folder(file));
         try {
-            return SqliteJournal::definition_of(journal);
+            return SqliteJournal::definition_of(folder(file));
         } catch (const IoError&) {
             std::error_code unknown;
             if (!std::filesystem::exists(journal, unknown)) throw;

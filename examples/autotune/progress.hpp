@@ -31,7 +31,8 @@ struct Spent {
 Spent spent_in(const servetune::StudySetup& setup, const servetune::Budget& budget, std::span<const servetune::Trial> history);
 
 /// How long a run may still take: what the trials that are left cost at the mean cost so far, before the first at the
-/// expected one, or the time until the clock ends it, whichever is less; infinite where neither is known. `now`: seconds since 1970 UTC, for `until`.
+/// expected one, or the time until the clock ends it, whichever is less; infinite where neither is known. `now`:
+/// seconds since 1970 UTC, for `until`.
 double seconds_left(const servetune::Budget& budget, const Spent& spent, double now);
 
 /// What a person sees of a running study on standard error: a line for each trial, and on a terminal two status lines

@@ -231,7 +231,8 @@ Failure Deployment::State::failure(FailureKind kind, const std::string& what) co
 }
 
 /// The kinds in the order of what they are sure of: the log's words; argparse's and click's way to refuse words; the
-/// kernel's word that memory was out on this machine; an exception that no engine file knows; else an exit code that says nothing.
+/// kernel's word that memory was out on this machine; an exception that no engine file knows; else an exit code that
+/// says nothing.
 Failure Deployment::State::ended_at_start() const {
     const int code = process.exit_code().value_or(0);
     const std::string what =

@@ -14,7 +14,7 @@
 namespace servetune {
 namespace {
 
-bool is_one_of(const std::vector<Value>& values, const Value& value) {
+bool is_among(const std::vector<Value>& values, const Value& value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
@@ -26,8 +26,8 @@ struct LeftOut {
     /// Whether a condition or rule that wants one of `values` of a held parameter has it.
     [[nodiscard]] bool holds(const std::string& name, const std::vector<Value>& values) const {
         const Parameter& parameter = held.at(name);
-        if (is_one_of(values, parameter.default_value)) return true;
-        return is_unset(parameter.default_value) && parameter.value_when_unset && is_one_of(values, *parameter.value_when_unset);
+        if (is_among(values, parameter.default_value)) return true;
+        return is_unset(parameter.default_value) && parameter.value_when_unset && is_among(values, *parameter.value_when_unset);
     }
     /// What stays of some conditions; nothing where they can never hold.
     [[nodiscard]] std::optional<std::vector<Condition>> rest_of(const std::vector<Condition>& conditions) const {
@@ -97,7 +97,7 @@ void Composition::leave_out_emptied(Engine& engine) {
         if (choice->values.empty()) {
             refuse_emptied(engine, declared);
             left.held.emplace(parameter.name, parameter);
-        } else if (!is_unset(parameter.default_value) && !is_one_of(choice->values, parameter.default_value)) {
+        } else if (!is_unset(parameter.default_value) && !is_among(choice->values, parameter.default_value)) {
             parameter.default_value = Unset{};
             parameter.offers_unset = true;
         }

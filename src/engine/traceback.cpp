@@ -10,11 +10,11 @@ namespace {
 
 constexpr std::string_view begins = "Traceback (most recent call last):";
 constexpr std::size_t most_open = 32;           // processes that fail at the same time
-constexpr std::size_t most_lines = 400;         // of one traceback: recursion ends at 1000 calls, shortened by Python
+constexpr std::size_t most_lines = 400;         // of one traceback: recursion ends at 1000 calls, bounded by Python
 constexpr std::size_t most_message_bytes = 500;
 
-bool is_digit(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
-bool is_name(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.'; }
+bool is_decimal(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
+bool is_python_name(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_' || letter == '.'; }
 bool is_blank(char letter) { return letter == ' ' || letter == '\t'; }
 
 /// Without the colours of a terminal.
@@ -35,12 +35,12 @@ std::string plain(std::string_view line) {
 std::string without_clock(std::string_view text) {
     std::string result(text);
     for (std::size_t begin = 0; begin < result.size();) {
-        if (!is_digit(result[begin])) {
+        if (!is_decimal(result[begin])) {
             ++begin;
             continue;
         }
         std::size_t end = begin;
-        while (end < result.size() && is_digit(result[end])) ++end;
+        while (end < result.size() && is_decimal(result[end])) ++end;
         const auto is_clock = [](char letter) { return letter == ':' || letter == '.'; };
         if ((begin > 0 && is_clock(result[begin - 1])) || (end < result.size() && is_clock(result[end])))
             std::fill(result.begin() + static_cast<std::ptrdiff_t>(begin), result.begin() + static_cast<std::ptrdiff_t>(end), '0');
@@ -49,7 +49,7 @@ std::string without_clock(std::string_view text) {
     return result;
 }
 
-std::string_view trimmed(std::string_view text) {
+std::string_view without_blanks(std::string_view text) {
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
     return text;
@@ -58,9 +58,9 @@ std::string_view trimmed(std::string_view text) {
 /// `torch.OutOfMemoryError` of "torch.OutOfMemoryError: ..."; empty where the text is no exception.
 /// A class name has letters of both cases; "INFO: ..." is a message.
 std::string_view class_of(std::string_view text) {
-    const auto end = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_name) - text.begin());
+    const auto end = static_cast<std::size_t>(std::find_if_not(text.begin(), text.end(), is_python_name) - text.begin());
     const std::string_view name = text.substr(0, end);
-    if (name.empty() || is_digit(name.front()) || (end < text.size() && text[end] != ':')) return {};
+    if (name.empty() || is_decimal(name.front()) || (end < text.size() && text[end] != ':')) return {};
     const std::string_view last = name.substr(name.rfind('.') == std::string_view::npos ? 0 : name.rfind('.') + 1);
     const auto is = [](int (*what)(int)) { return [what](char letter) { return what(static_cast<unsigned char>(letter)) != 0; }; };
     const bool both = std::any_of(last.begin(), last.end(), is(std::islower)) && std::any_of(last.begin(), last.end(), is(std::isupper));
@@ -79,7 +79,7 @@ bool below_error(std::string_view prefix) {
     return std::any_of(levels.begin(), levels.end(), [&](std::string_view level) { return prefix.find(level) != std::string_view::npos; });
 }
 
-std::string shortened(std::string_view text) {
+std::string bounded(std::string_view text) {
     return text.size() <= most_message_bytes ? std::string(text) : std::string(text.substr(0, most_message_bytes)) + " ...";
 }
 
@@ -107,9 +107,9 @@ void TracebackReader::read(std::string_view raw) {
     if (exception_) return;
     if (line.find("terminate called after throwing an instance of") != std::string::npos) thrown_ = true;
     else if (const std::size_t what = line.find("what():"); thrown_ && what != std::string::npos)
-        exception_ = shortened(trimmed(std::string_view(line).substr(what + std::string_view("what():").size())));
+        exception_ = bounded(without_blanks(std::string_view(line).substr(what + std::string_view("what():").size())));
     else if (const std::size_t fatal = line.find("Fatal Python error: "); fatal != std::string::npos)
-        exception_ = shortened(std::string_view(line).substr(fatal));
+        exception_ = bounded(std::string_view(line).substr(fatal));
 }
 
 bool TracebackReader::continue_with(Open& open, std::string_view line, std::string_view same) {
@@ -123,9 +123,9 @@ bool TracebackReader::continue_with(Open& open, std::string_view line, std::stri
     if (!same.starts_with(open.prefix)) return false;
     const std::string_view text = line.substr(open.prefix.size());
     ++open.lines;
-    if (trimmed(text).empty()) return true;
+    if (without_blanks(text).empty()) return true;
     if (is_blank(text.front())) {
-        if (trimmed(text).starts_with("File \"")) open.place = trimmed(text);
+        if (without_blanks(text).starts_with("File \"")) open.place = without_blanks(text);
         return true;
     }
     if (class_of(text).empty()) return !open.prefix.empty();  // without a prefix it may be another process's line
@@ -137,7 +137,7 @@ bool TracebackReader::continue_with(Open& open, std::string_view line, std::stri
 
 void TracebackReader::finish(const Open& open, std::string_view text) {
     if (open.ignored || ends_on_request(text) || (exception_ && !open.linked)) return;
-    exception_ = shortened(text);
+    exception_ = bounded(text);
     place_ = open.place;
     prefix_ = open.prefix;
     message_goes_on_ = true;
@@ -147,9 +147,9 @@ void TracebackReader::finish(const Open& open, std::string_view text) {
 void TracebackReader::read_after_exception(std::string_view line, std::string_view same) {
     if (!same.starts_with(prefix_)) return;
     const std::string_view text = line.substr(prefix_.size());
-    if (message_goes_on_ && !text.empty() && is_blank(text.front()) && !trimmed(text).empty() && exception_->size() < most_message_bytes)
-        exception_ = shortened(*exception_ + " " + std::string(trimmed(text)));
-    if (!trimmed(text).empty()) message_goes_on_ = false;
+    if (message_goes_on_ && !text.empty() && is_blank(text.front()) && !without_blanks(text).empty() && exception_->size() < most_message_bytes)
+        exception_ = bounded(*exception_ + " " + std::string(without_blanks(text)));
+    if (!without_blanks(text).empty()) message_goes_on_ = false;
     if (text.starts_with("The above exception was the direct cause of") || text.starts_with("During handling of the above exception"))
         chain_goes_on_ = true;
 }
@@ -161,7 +161,7 @@ bool is_error_line(std::string_view line) {
         return true;
     // A clock, the level as one letter, the message.
     const std::size_t clock = text.find(' ');
-    const auto of_clock = [](char letter) { return is_digit(letter) || letter == '.' || letter == ':'; };
+    const auto of_clock = [](char letter) { return is_decimal(letter) || letter == '.' || letter == ':'; };
     return clock != std::string::npos && clock > 0 && text.compare(clock, 3, " E ") == 0 &&
            std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(clock), of_clock);
 }

@@ -52,7 +52,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 26> general_
     {"LD_LIBRARY_PATH", "ld.so(8); other libraries are loaded so"},
 }};
 
-std::string line_of_file(const fs::path& file) {
+std::string first_line_of(const fs::path& file) {
     std::ifstream stream(file);
     std::string line;
     std::getline(stream, line);
@@ -60,7 +60,7 @@ std::string line_of_file(const fs::path& file) {
 }
 
 std::optional<double> number_in_file(const fs::path& file) {
-    const std::string text = line_of_file(file);
+    const std::string text = first_line_of(file);
     double number = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
@@ -81,7 +81,7 @@ std::string governors(const fs::path& cpufreq) {
     std::error_code none;
     for (const auto& policy : fs::directory_iterator(cpufreq, none))
         if (policy.path().filename().string().starts_with("policy"))
-            if (std::string one = line_of_file(policy.path() / "scaling_governor"); !one.empty()) all.insert(std::move(one));
+            if (std::string one = first_line_of(policy.path() / "scaling_governor"); !one.empty()) all.insert(std::move(one));
     std::string result;
     for (const std::string& one : all) result += (result.empty() ? "" : ", ") + one;
     return result;
@@ -89,8 +89,8 @@ std::string governors(const fs::path& cpufreq) {
 
 /// `on` or `off`, as one of the two drivers tells; empty where none does.
 std::string boost_state(const fs::path& cpu) {
-    if (const std::string on = line_of_file(cpu / "cpufreq/boost"); !on.empty()) return on == "1" ? "on" : "off";
-    if (const std::string off = line_of_file(cpu / "intel_pstate/no_turbo"); !off.empty()) return off == "0" ? "on" : "off";
+    if (const std::string on = first_line_of(cpu / "cpufreq/boost"); !on.empty()) return on == "1" ? "on" : "off";
+    if (const std::string off = first_line_of(cpu / "intel_pstate/no_turbo"); !off.empty()) return off == "0" ? "on" : "off";
     return "";
 }
 
@@ -135,7 +135,8 @@ void add_limits(const fs::path& root, Environment& result) {
     };
     std::error_code none;
     const bool unified = fs::exists(mounted / "cgroup.controllers", none);
-    // Kernel documentation, admin-guide/cgroup-v2: cpu.max is "QUOTA PERIOD" or "max PERIOD", memory.max bytes or "max".
+    // Kernel documentation, admin-guide/cgroup-v2: cpu.max is "QUOTA PERIOD" or "max PERIOD", memory.max bytes or
+    // "max".
     const auto cpus = unified ? smallest(mounted, group(""),
                                          [](const fs::path& at) -> std::optional<double> {
                                              std::ifstream stream(at / "cpu.max");
@@ -165,7 +166,7 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
     // The modules' own files, where nvidia-smi does not tell: also AMD's.
     std::string driver = options.driver;
     for (const char* module : {"nvidia", "amdgpu"})
-        if (driver.empty()) driver = line_of_file(options.root / "sys/module" / module / "version");
+        if (driver.empty()) driver = first_line_of(options.root / "sys/module" / module / "version");
     add("driver", driver);
     utsname system{};
     if (uname(&system) == 0) add("kernel", system.release);

@@ -74,8 +74,8 @@ inline std::optional<double> value_in(const Metrics& metrics, std::string_view m
 }
 
 Headline headline_of(const ReportView& view);
-/// Why nothing passes and what to do: the limits that the nearest configuration breaks and how far they would have to be
-/// loosened, or the commonest failure or finding.
+/// Why nothing passes and what to do: the limits that the nearest configuration breaks and how far they would have to
+/// be loosened, or the commonest failure or finding.
 std::pair<std::string, std::string> why_nothing_passes(const ReportView& view);
 /// The lengths of requests of a configuration beside the default's, where they differ beyond noise; empty: nowhere.
 std::string other_work_text(const ReportView& view, const Configuration& configuration);

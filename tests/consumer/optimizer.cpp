@@ -9,15 +9,14 @@ int main() {
     using namespace servetune;
     const Problem problem(SearchSpace({Parameter::integer("max_num_seqs", 64, 512, Scale::log2)}), Objective{}, Decision{});
     BayesianOptions options;
-    options.trials = 8;
+    options.trials = 16;
     const Bayesian strategy(options);
     MemoryJournal journal;
     Study study(problem, strategy, journal);
-    for (std::size_t i = 0; i < options.trials; ++i)
-        if (const auto trial = study.ask()) {
-            const double sequences = trial->configuration.number("max_num_seqs");
-            study.tell(trial->id, Measurement{{{"total_tokens_per_second", {std::log(sequences)}}}});
-        }
+    while (const auto trial = study.ask({.trials = options.trials})) {
+        const double sequences = trial->configuration.number("max_num_seqs");
+        study.tell(trial->id, Measurement{{{"total_tokens_per_second", {std::log(sequences)}}}});
+    }
     std::puts(study.recommendation().recommended.text().c_str());
     return study.recommendation().recommended.text() == "max_num_seqs=512" ? 0 : 1;
 }

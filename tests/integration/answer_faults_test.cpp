@@ -19,7 +19,7 @@ TEST_CASE("answer faults: an engine that breaks answers off, or whose times nobo
     INFO(run.out << run.err);
     const auto report = nlohmann::json::parse(run.out);
     CHECK(report.at("recommended").at("keep_default") == true);
-    CHECK(run.err.find("not_finished (abort)") != std::string::npos);
+    CHECK(read_file(study.directory() / "run.log").find("not_finished (abort)") != std::string::npos);
     std::map<std::int64_t, Measurement> measured;
     for (const Trial& trial : study.trials())
         if (const Measurement* measurement = trial.measurement())

@@ -97,7 +97,7 @@ TEST_CASE("machine: a study of two GPUs is read on a laptop, which starts no nvi
         CHECK_FALSE(machines.asked());
         CHECK((here.code == 0 || here.code == 1));
         CHECK(here.err.empty());  // nothing differs from what the journal holds
-        CHECK(here.out == machines.on("two", words).out);
+        if (words.back() != "systemd") CHECK(here.out == machines.on("two", words).out);  // that names the program's place
         CHECK_FALSE(machines.asked());
     }
     // Commands that measure, or say what would be measured, ask.

@@ -309,10 +309,10 @@ TEST_CASE("validate and run look for a model file before an engine is started, a
     folder.write("s.yaml", study((folder.path() / "nowhere.gguf").string(), "engine: llama.cpp\n"));
     CHECK(autotune({"validate", "s.yaml"}, folder.path()).code == 0);
 
-    folder.write("v.yaml", study("org/m", "engine: vllm\nengine_versions: {vllm: \"0.32\"}\n"));
+    folder.write("v.yaml", study("org/m", "engine: vllm\nengine_versions: {vllm: \"0.34\"}\n"));
     const Ran newer = autotune({"validate", "v.yaml"}, folder.path());
     CHECK(newer.code == 0);
-    CHECK(has(newer.out, "warning: vllm 0.32 is newer than 0.31"));
+    CHECK(has(newer.out, "warning: vllm 0.34 is newer than 0.33"));
     CHECK(Json::parse(autotune({"validate", "v.yaml", "--no-installed", "--json"}, folder.path()).out)["warnings"].size() == 1);
 
     folder.write("t.yaml", study("org/m", "engine: llama.cpp\nspace: {checked: {flag: --check-tensors, bool: {}, default: engine}}\n"));

@@ -26,7 +26,7 @@ std::string simulated_study(const std::string& name, const std::string& hardware
            "arrival: {concurrency: 16}}]\n"
            "objective: {maximize: total_tokens_per_second}\n"
            "space: {max_num_seqs: {choice: [4, 8, 16], default: 4}}\nothers: default\nstrategy: exhaustive\n"
-           "budget: {trials: 5}\nevaluator: {simulate: {noise: 1%}}\n" +
+           "budget: {trials: 12}\nevaluator: {simulate: {noise: 1%}}\n" +
            more;
 }
 

@@ -52,7 +52,8 @@ inline std::vector<std::string> listeners(std::uint16_t port) {
 /// A study of three configurations of a simulated vLLM that `autotune run` deploys for real, in a folder of its own.
 /// The second is the slowest, the third ten times faster, all requests come at once and none waits for another: a
 /// machine that is busy changes no order. Without a fault the recommendation is `--max-num-seqs=32`; the machine is not
-/// watched, so that what else it does makes no verdict inconclusive. `vllm` is a small script in front of simengine
+/// watched, so that what else it does makes no verdict inconclusive. Each configuration is measured once: nothing is
+/// confirmed (`decision: published`). `vllm` is a small script in front of simengine
 /// that lets engines with certain flags misbehave, so that nothing of autotune's own path is replaced.
 class DeployedStudy {
 public:
@@ -68,7 +69,7 @@ public:
     explicit DeployedStudy(const Text& text) : clock_(text.clock) {
         folder_.write("study.yaml",
                       "study: deployed\nmodel: Qwen/Qwen3-8B\nengine: vllm\nothers: default\nstrategy: exhaustive\n"
-                      "min_gain: 5%\nnoise_cv: 2%\nworkloads: [{workload: small, dataset: " +
+                      "decision: published\nmin_gain: 5%\nnoise_cv: 2%\nworkloads: [{workload: small, dataset: " +
                           text.workload +
                           ", ignore_eos: true}]\n"
                           "objective: " +

@@ -16,7 +16,7 @@ namespace {
 SearchSpace levels() { return SearchSpace({Parameter::integer("x", 0, 20)}); }
 
 /// Every level twice, with a noise of +- `noise`.
-std::vector<Trial> measured(const std::vector<double>& means, double noise, const std::string& metric = "profit") {
+std::vector<Trial> levels_measured(const std::vector<double>& means, double noise, const std::string& metric = "profit") {
     std::vector<Trial> history;
     for (const double sign : {1.0, -1.0})
         for (std::size_t i = 0; i < means.size(); ++i) {
@@ -26,8 +26,10 @@ std::vector<Trial> measured(const std::vector<double>& means, double noise, cons
     return history;
 }
 
-Recommendation concluded(const std::vector<Trial>& history, Objective objective) {
-    return recommend(Problem(levels(), std::move(objective), {}), history);
+Recommendation concluded_of_differences(const std::vector<Trial>& history, Objective objective) {
+    Problem problem(levels(), std::move(objective), {});
+    problem.replicates_inform = false;  // as of a table: no rounds after a search
+    return recommend(problem, history);
 }
 
 double stated(const Recommendation& result) { return result.gain.scale.stated(result.gain.value); }
@@ -35,34 +37,34 @@ double stated(const Recommendation& result) { return result.gain.scale.stated(re
 }  // namespace
 
 TEST_CASE("differences: figures of any sign are judged, and the gain is in their unit", "[decision]") {
-    const Recommendation profit = concluded(measured({-3, -1, 4}, 0.05), {"profit"});
+    const Recommendation profit = concluded_of_differences(levels_measured({-3, -1, 4}, 0.05), {"profit"});
     CHECK(profit.conclusion == Conclusion::recommended);
     CHECK(profit.recommended.number("x") == 2);
     CHECK(stated(profit) == Approx(7).epsilon(0.01));
     CHECK(profit.gain.scale.stated(profit.gain.low) < 7);
     CHECK(profit.gain.scale.stated(profit.gain.low) > 6.5);
-    const Recommendation loss = concluded(measured({2, -1, 0.5}, 0.02), {"loss", Direction::minimize});
+    const Recommendation loss = concluded_of_differences(levels_measured({2, -1, 0.5}, 0.02), {"loss", Direction::minimize});
     CHECK_FALSE(loss.best.has_value());  // another metric
-    const Recommendation least = concluded(measured({2, -1, 0.5}, 0.02, "loss"), {"loss", Direction::minimize});
+    const Recommendation least = concluded_of_differences(levels_measured({2, -1, 0.5}, 0.02, "loss"), {"loss", Direction::minimize});
     CHECK(least.recommended.number("x") == 1);
     CHECK(stated(least) == Approx(3).epsilon(0.01));
-    const Recommendation below = concluded(measured({-5, -4.2, -7}, 0.01), {"profit"});
+    const Recommendation below = concluded_of_differences(levels_measured({-5, -4.2, -7}, 0.01), {"profit"});
     CHECK(below.recommended.number("x") == 1);
     CHECK(stated(below) == Approx(0.8).epsilon(0.01));
 }
 
 TEST_CASE("differences: a default of zero is not beaten by a gain of zero", "[decision]") {
-    CHECK(concluded(measured({0, 0, 0}, 0), {"profit"}).conclusion == Conclusion::keep_default);
-    CHECK(concluded(measured({0, -1, -2}, 0.01), {"profit"}).conclusion == Conclusion::keep_default);
-    const Recommendation better = concluded(measured({0, 1, 3}, 0.01), {"profit"});
+    CHECK(concluded_of_differences(levels_measured({0, 0, 0}, 0), {"profit"}).conclusion == Conclusion::keep_default);
+    CHECK(concluded_of_differences(levels_measured({0, -1, -2}, 0.01), {"profit"}).conclusion == Conclusion::keep_default);
+    const Recommendation better = concluded_of_differences(levels_measured({0, 1, 3}, 0.01), {"profit"});
     CHECK(better.conclusion == Conclusion::recommended);
     CHECK(stated(better) == Approx(3).epsilon(0.01));
     // The same noise as signal: nothing is proven.
-    CHECK(concluded(measured({0, 1, -1}, 2), {"profit"}).conclusion == Conclusion::keep_default);
+    CHECK(concluded_of_differences(levels_measured({0, 1, -1}, 2), {"profit"}).conclusion == Conclusion::keep_default);
 }
 
 TEST_CASE("differences: means are the figures' own, outliers keep their order and their figure", "[decision]") {
-    const Standings standings(measured({-1, 2, -1e9, 1e7}, 0), {"profit"}, {});
+    const Standings standings(levels_measured({-1, 2, -1e9, 1e7}, 0), {"profit"}, {});
     REQUIRE(standings.all().size() == 4);
     CHECK_FALSE(standings.scale().ratios());
     const std::vector<double> means{-1, 2, -1e9, 1e7};
@@ -74,14 +76,14 @@ TEST_CASE("differences: means are the figures' own, outliers keep their order an
 }
 
 TEST_CASE("differences: what is positive is judged by ratios as ever, and a rate of zero is none", "[decision]") {
-    const Standings ratios(measured({1, 2}, 0.01), {"profit"}, {});
+    const Standings ratios(levels_measured({1, 2}, 0.01), {"profit"}, {});
     CHECK(ratios.scale().ratios());
-    const Standings rates(measured({100, 0, 110}, 0, "goodput_requests_per_second"), {"goodput_requests_per_second"}, {});
+    const Standings rates(levels_measured({100, 0, 110}, 0, "goodput_requests_per_second"), {"goodput_requests_per_second"}, {});
     CHECK(rates.scale().ratios());
     CHECK(rates.all()[1].refused == "goodput_requests_per_second = 0 is not positive");
     Decision guarded;
     guarded.never_worse_than = 0.02;
-    CHECK(Standings(measured({1, -2}, 0), {"profit"}, guarded).all()[1].refused ==
+    CHECK(Standings(levels_measured({1, -2}, 0), {"profit"}, guarded).all()[1].refused ==
           "profit = -2 is not positive, and `over: worst` and `never_worse_than` compare ratios");
 }
 
@@ -89,9 +91,9 @@ TEST_CASE("differences: in 200 studies without a difference hardly one recommend
     Rng rng(20261126);
     int changes = 0;
     for (int study = 0; study < 200; ++study) {
-        std::vector<Trial> history = measured({0, 0, 0, 0, 0, 0}, 0);
+        std::vector<Trial> history = levels_measured({0, 0, 0, 0, 0, 0}, 0);
         for (Trial& trial : history) trial.outcome = Measurement{{{"profit", {rng.normal()}}}};
-        changes += concluded(history, {"profit"}).keep_default ? 0 : 1;
+        changes += concluded_of_differences(history, {"profit"}).keep_default ? 0 : 1;
     }
     CHECK(changes <= 25);  // as many as of rates that are compared by ratios
 }

@@ -119,7 +119,7 @@ std::string unbalanced(const std::string& page) {
 }  // namespace
 
 TEST_CASE("page: verdict, command, gains by workload, limits as columns, data") {
-    const PageStudy study;
+    const PageStudy study(page_study + "decision: published\n");
     const auto trials = study.trials(6, [](std::size_t i) { return 1000.0 + 100 * static_cast<double>(i); });
     const std::string page = html_report(study.setup, trials, "trials_spent");
     const Headline headline = headline_of(study.setup, trials);
@@ -211,7 +211,7 @@ TEST_CASE("page: says what draws its charts, with the licences of that") {
 }
 
 TEST_CASE("page: each drawing has its data as a table, and latencies at percentiles") {
-    const PageStudy study;
+    const PageStudy study(page_study + "decision: published\n");
     auto trials = study.trials(6, [](std::size_t i) { return i == 4 ? 0.0 : 1000.0 + 100 * static_cast<double>(i); });
     for (Trial& trial : trials) {
         if (trial.measurement() == nullptr) continue;

@@ -47,7 +47,7 @@ struct Said {
     std::string text, html;
 };
 
-const std::string limited = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"ttft_p95 <= 100ms\"]}";
+const std::string limited = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"time_to_first_token_p95_seconds <= 100ms\"]}";
 const std::string columns =
     "seqs,bits,status,message,total_tokens_per_second,success_ratio,time_to_first_token_p95_seconds,verdict,findings\n";
 
@@ -107,7 +107,7 @@ TEST_CASE("nothing passes: a limit of several workloads is loosened for the wors
     const Said said(
         "seqs,bits,workload,status,total_tokens_per_second,time_to_first_token_p95_seconds\n8,none,a,ok,1000,0.15\n"
         "8,none,b,ok,1000,0.3\n",
-        "{maximize: total_tokens_per_second, limits: [\"ttft_p95 <= 100ms\"]}",
+        "{maximize: total_tokens_per_second, limits: [\"time_to_first_token_p95_seconds <= 100ms\"]}",
         "{workload: a, dataset: {kind: random, input_tokens: 8, output_tokens: 8}}, {workload: b, dataset: {kind: random, "
         "input_tokens: 8, output_tokens: 8}}");
     CHECK(has(said.headline.reason, "by 200 %: 300 ms on b"));

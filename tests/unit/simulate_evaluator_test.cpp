@@ -186,7 +186,7 @@ TEST_CASE("simulate evaluator: what cannot be is said before anything runs") {
     const std::string model = refused(replaced("Qwen/Qwen3-8B", "Qwen/Qwen3-8"));
     CHECK(model.find("Qwen/Qwen3-8B") != std::string::npos);
     CHECK_FALSE(refused(replaced("simulate: {}", "simulate: {noise: -1%}")).empty());
-    CHECK(refused(study_text(small_space_yaml + "arguments: [--no-such-flag]\n")).find("--no-such-flag") != std::string::npos);
+    CHECK(refused(study_text(small_space_yaml + "arguments: [--no-such-flag]\n")).empty());  // it may have no part in speed
 
     // 61 GiB of weights for 22 GiB of memory.
     std::string text = replaced("Qwen/Qwen3-8B", "Qwen/Qwen3-32B");

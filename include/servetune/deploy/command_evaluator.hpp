@@ -34,9 +34,9 @@ namespace servetune {
 /// Standard error goes to `trials/ID/command.log`.
 ///
 /// What is wrong with the answer is Failure{invalid_result}: no such object, an unknown key, a number that is none.
-/// Whether the metrics of the objective are there is for `Study::tell` to see. An exit code other than 0 without a failure object
-/// is Failure{other}, with the last lines of its standard error; more than `within_seconds` is Failure{hung}. The
-/// program and all that it started are ended before `evaluate` returns.
+/// Whether the metrics of the objective are there is for `Study::tell` to see. An exit code other than 0 without a
+/// failure object is Failure{other}, with the last lines of its standard error; more than `within_seconds` is
+/// Failure{hung}. The program and all that it started are ended before `evaluate` returns.
 class CommandEvaluator : public Evaluator {
 public:
     struct Options {

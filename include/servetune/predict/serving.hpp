@@ -42,8 +42,8 @@ public:
                   const std::string& version = "");
 
     /// Reads a command for this engine, rendered by us or written by a person. Flags that the engine's file lists under
-    /// `not_about_speed` are passed over. Throws UsageError for a model whose figures are not known (nearest names) and,
-    /// unless they are kept, for words that are no flags of this engine (nearest first) and values outside their
+    /// `not_about_speed` are passed over. Throws UsageError for a model whose figures are not known (nearest names)
+    /// and, unless they are kept, for words that are no flags of this engine (nearest first) and values outside their
     /// domains.
     [[nodiscard]] Serving read(const Command& command, UnknownFlags unknown = UnknownFlags::refused) const;
 

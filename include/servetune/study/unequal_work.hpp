@@ -16,8 +16,8 @@ inline bool changes_answers(const Parameter& parameter) {
     return parameter.concept_name == "quantization" || parameter.concept_name == "kv_cache_dtype";
 }
 
-/// The parameters by which a configuration may answer otherwise than the default, where no measurement of it has compared
-/// the answers (`quality_drop`).
+/// The parameters by which a configuration may answer otherwise than the default, where no measurement of it has
+/// compared the answers (`quality_drop`).
 inline std::vector<std::string_view> unchecked_answers(const SearchSpace& space, const Standing& standing) {
     const bool compared = std::any_of(standing.trials.begin(), standing.trials.end(), [](const Trial* trial) {
         return trial->measurement() != nullptr && trial->measurement()->metrics.contains("quality_drop");

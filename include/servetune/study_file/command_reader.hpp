@@ -51,8 +51,8 @@ public:
     /// `Composition::parse` reads it: `A=1 vllm serve x -tp 2` has `--tensor-parallel-size` and the environment A.
     /// Flags alone become a command of `engine`; without one they stay as they are.
     [[nodiscard]] Command spelled_out(const std::vector<std::string>& words, const std::string& engine = "") const;
-    /// The flag that a spelling stands for: an alias, `_` for `-`, a negation such as `--no-x`, a part of a JSON flag, the
-    /// beginning of a flag. Nothing: no flag of this engine's file.
+    /// The flag that a spelling stands for: an alias, `_` for `-`, a negation such as `--no-x`, a part of a JSON
+    /// flag, the beginning of a flag. Nothing: no flag of this engine's file.
     [[nodiscard]] std::optional<SpelledFlag> flag_of(const std::string& spelling, const std::string& engine) const;
     /// The model that a command names, by position or by a flag; empty: none.
     [[nodiscard]] std::string model_of(const std::vector<std::string>& words) const { return read(words).model; }

@@ -23,8 +23,8 @@ struct Decision {
         published,    ///< the larger number wins if it gains min_gain, as published studies do
     };
     Rule rule = Rule::significant;
-    /// A flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides. Where figures are compared
-    /// by differences, a share of `FigureScale::unit`; `noise_cv` likewise.
+    /// A flag that gains less is not worth having: 1 % is what a dedicated GPU's noise hides. Where figures are
+    /// compared by differences, a share of `FigureScale::unit`; `noise_cv` likewise.
     double min_gain = 0.01;
     double noise_cv = 0.01;     ///< standard deviation / mean of repeated measurements, assumed until replicates have measured it
     bool enforce_audit = true;  ///< unsound measurements neither win nor teach

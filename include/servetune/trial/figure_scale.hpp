@@ -20,8 +20,8 @@ struct FigureScale {
     friend bool operator==(const FigureScale&, const FigureScale&) = default;
 
     /// For figures that may be 0 or below. The unit is the size of the default's figure, or ten times the median
-    /// distance of the others from it where that is larger: a gain of 1 % means 1 % of that. Figures then differ by some
-    /// ten per cent, as rates do, and exp is nearly straight over them.
+    /// distance of the others from it where that is larger: a gain of 1 % means 1 % of that. Figures then differ by
+    /// some ten per cent, as rates do, and exp is nearly straight over them.
     static FigureScale of_differences(double usual, const std::vector<double>& all) {
         std::vector<double> distances;
         for (const double value : all)

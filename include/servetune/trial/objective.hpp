@@ -94,8 +94,8 @@ struct Goal {
         return name.find("tokens_per_second") != std::string_view::npos || name.ends_with("requests_per_second") ||
                of("time_to_first_token") || of("time_per_output_token") || of("inter_token_latency") || of("latency");
     }
-    /// Why a measurement has no figure of this goal that can be judged; empty: it has one. `as_ratio`: the study asks for
-    /// shares (`over: worst`, `never_worse_than`).
+    /// Why a measurement has no figure of this goal that can be judged; empty: it has one. `as_ratio`: the study asks
+    /// for shares (`over: worst`, `never_worse_than`).
     [[nodiscard]] std::string why_unusable(const Metrics& metrics, bool as_ratio) const {
         const auto found = metrics.find(metric);
         if (found == metrics.end()) return "the result has no " + metric;

@@ -84,9 +84,9 @@ inline bool other_length(const RequestLength& mine, const RequestLength& usual, 
     return apart > tolerance && apart > deviations * std::hypot(mine.relative_error(), usual.relative_error());
 }
 
-/// What is left of a figure where a configuration did other work than the default, at most 1: a gain counts as far as it
-/// is one in requests, in input tokens and in output tokens alike. Nothing: the figure does not say what that is, as
-/// the time to the first token does not.
+/// What is left of a figure where a configuration did other work than the default, at most 1: a gain counts as far as
+/// it is one in requests, in input tokens and in output tokens alike. Nothing: the figure does not say what that is,
+/// as the time to the first token does not.
 inline std::optional<double> share_of_equal_work(std::string_view metric, const WorkLengths& mine, const WorkLengths& usual) {
     const std::string_view name = metric.substr(0, metric.find('@'));
     const auto ratio = [](const RequestLength& a, const RequestLength& b) {

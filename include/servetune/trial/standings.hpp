@@ -152,7 +152,8 @@ inline Standings::Standings(std::span<const Trial> history, const Objective& obj
     for (std::size_t i = 0; i < standings_.size() && !usual_; ++i)
         if (!usual || standings_[i].configuration == *usual) usual_ = i;
     if (objective.over == Objective::Over::worst) take_worst_workload(standings_, objective, usual_);
-    compare_work(standings_, objective, usual_);
+    // A published study is judged by its figures as they are.
+    if (decision.rule == Decision::Rule::significant) compare_work(standings_, objective, usual_);
     for (std::size_t k = 0; k < goals_.size(); ++k) {
         scales_.push_back(take_scale(standings_, goals_[k], k, usual_));
         for (Standing& standing : standings_) standing.goals[k].measured = standing.goals[k].values;
