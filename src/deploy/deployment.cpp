@@ -375,8 +375,8 @@ std::optional<Failure> Deployment::died() const {
     const bool machine = line && line->kind == FailureKind::infrastructure;
     return state.failure(machine ? FailureKind::infrastructure : FailureKind::crashed_under_load,
                          what + (exception && (!line || line->kind == FailureKind::crashed_under_load) ? ": " + *exception
-                                 : line                                                                 ? ": " + line->line
-                                                                                                        : last_line_text(state.log)));
+                                 : line                                                                ? ": " + line->line
+                                                                                                       : last_line_text(state.log)));
 }
 
 std::optional<Failure> Deployment::lost() const {

@@ -50,9 +50,9 @@ private:
     const Process& process_;
     mutable std::mutex mutex_{};
     std::size_t position_ = 0;
-    std::string unfinished_{};                                ///< the last line, as far as it was printed
-    std::vector<DecisiveLine> found_{};                       ///< the first of them
-    TracebackReader tracebacks_{};                            ///< since `serving`
+    std::string unfinished_{};           ///< the last line, as far as it was printed
+    std::vector<DecisiveLine> found_{};  ///< the first of them
+    TracebackReader tracebacks_{};       ///< since `serving`
     std::string first_error_{};
     std::size_t served_from_ = static_cast<std::size_t>(-1);  ///< in `found_`
     std::chrono::steady_clock::time_point cause_seen_{};

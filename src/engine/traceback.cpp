@@ -9,8 +9,8 @@ namespace servetune {
 namespace {
 
 constexpr std::string_view begins = "Traceback (most recent call last):";
-constexpr std::size_t most_open = 32;           // processes that fail at the same time
-constexpr std::size_t most_lines = 400;         // of one traceback: recursion ends at 1000 calls, bounded by Python
+constexpr std::size_t most_open = 32;    // processes that fail at the same time
+constexpr std::size_t most_lines = 400;  // of one traceback: recursion ends at 1000 calls, message_bounded by Python
 constexpr std::size_t most_message_bytes = 500;
 
 bool is_decimal(char letter) { return std::isdigit(static_cast<unsigned char>(letter)) != 0; }
@@ -49,7 +49,7 @@ std::string without_clock(std::string_view text) {
     return result;
 }
 
-std::string_view without_blanks(std::string_view text) {
+std::string_view stripped_line(std::string_view text) {
     while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
     while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
     return text;
@@ -79,7 +79,7 @@ bool below_error(std::string_view prefix) {
     return std::any_of(levels.begin(), levels.end(), [&](std::string_view level) { return prefix.find(level) != std::string_view::npos; });
 }
 
-std::string bounded(std::string_view text) {
+std::string message_bounded(std::string_view text) {
     return text.size() <= most_message_bytes ? std::string(text) : std::string(text.substr(0, most_message_bytes)) + " ...";
 }
 
@@ -107,9 +107,9 @@ void TracebackReader::read(std::string_view raw) {
     if (exception_) return;
     if (line.find("terminate called after throwing an instance of") != std::string::npos) thrown_ = true;
     else if (const std::size_t what = line.find("what():"); thrown_ && what != std::string::npos)
-        exception_ = bounded(without_blanks(std::string_view(line).substr(what + std::string_view("what():").size())));
+        exception_ = message_bounded(stripped_line(std::string_view(line).substr(what + std::string_view("what():").size())));
     else if (const std::size_t fatal = line.find("Fatal Python error: "); fatal != std::string::npos)
-        exception_ = bounded(std::string_view(line).substr(fatal));
+        exception_ = message_bounded(std::string_view(line).substr(fatal));
 }
 
 bool TracebackReader::continue_with(Open& open, std::string_view line, std::string_view same) {
@@ -123,9 +123,9 @@ bool TracebackReader::continue_with(Open& open, std::string_view line, std::stri
     if (!same.starts_with(open.prefix)) return false;
     const std::string_view text = line.substr(open.prefix.size());
     ++open.lines;
-    if (without_blanks(text).empty()) return true;
+    if (stripped_line(text).empty()) return true;
     if (is_blank(text.front())) {
-        if (without_blanks(text).starts_with("File \"")) open.place = without_blanks(text);
+        if (stripped_line(text).starts_with("File \"")) open.place = stripped_line(text);
         return true;
     }
     if (class_of(text).empty()) return !open.prefix.empty();  // without a prefix it may be another process's line
@@ -137,7 +137,7 @@ bool TracebackReader::continue_with(Open& open, std::string_view line, std::stri
 
 void TracebackReader::finish(const Open& open, std::string_view text) {
     if (open.ignored || ends_on_request(text) || (exception_ && !open.linked)) return;
-    exception_ = bounded(text);
+    exception_ = message_bounded(text);
     place_ = open.place;
     prefix_ = open.prefix;
     message_goes_on_ = true;
@@ -147,9 +147,10 @@ void TracebackReader::finish(const Open& open, std::string_view text) {
 void TracebackReader::read_after_exception(std::string_view line, std::string_view same) {
     if (!same.starts_with(prefix_)) return;
     const std::string_view text = line.substr(prefix_.size());
-    if (message_goes_on_ && !text.empty() && is_blank(text.front()) && !without_blanks(text).empty() && exception_->size() < most_message_bytes)
-        exception_ = bounded(*exception_ + " " + std::string(without_blanks(text)));
-    if (!without_blanks(text).empty()) message_goes_on_ = false;
+    if (message_goes_on_ && !text.empty() && is_blank(text.front()) && !stripped_line(text).empty() &&
+        exception_->size() < most_message_bytes)
+        exception_ = message_bounded(*exception_ + " " + std::string(stripped_line(text)));
+    if (!stripped_line(text).empty()) message_goes_on_ = false;
     if (text.starts_with("The above exception was the direct cause of") || text.starts_with("During handling of the above exception"))
         chain_goes_on_ = true;
 }
@@ -157,8 +158,7 @@ void TracebackReader::read_after_exception(std::string_view line, std::string_vi
 bool is_error_line(std::string_view line) {
     const std::string text = plain(line.substr(0, most_message_bytes));
     constexpr std::array<std::string_view, 5> words{"ERROR", "FATAL", "CRITICAL", "error:", "fatal:"};
-    if (std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string::npos; }))
-        return true;
+    if (std::any_of(words.begin(), words.end(), [&](std::string_view word) { return text.find(word) != std::string::npos; })) return true;
     // A clock, the level as one letter, the message.
     const std::size_t clock = text.find(' ');
     const auto of_clock = [](char letter) { return is_decimal(letter) || letter == '.' || letter == ':'; };

@@ -32,10 +32,10 @@ public:
 
 private:
     struct Open {
-        std::string prefix;        ///< before the traceback, clock times as zeros
-        bool first_line = true;    ///< the next line tells whether each line has the prefix
-        bool linked = false;       ///< goes on with the chain of `exception_`
-        bool ignored = false;      ///< a warning, or the end that somebody asked for
+        std::string prefix;      ///< before the traceback, clock times as zeros
+        bool first_line = true;  ///< the next line tells whether each line has the prefix
+        bool linked = false;     ///< goes on with the chain of `exception_`
+        bool ignored = false;    ///< a warning, or the end that somebody asked for
         std::size_t lines = 0;
         std::string place{};
     };
@@ -47,10 +47,10 @@ private:
     std::vector<Open> open_{};
     std::optional<std::string> exception_{};
     std::string place_{};
-    std::string prefix_{};       ///< of the traceback that `exception_` ended
+    std::string prefix_{};  ///< of the traceback that `exception_` ended
     bool message_goes_on_ = false;
     bool chain_goes_on_ = false;
-    bool thrown_ = false;        ///< C++: `what()` comes next
+    bool thrown_ = false;  ///< C++: `what()` comes next
 };
 
 /// Whether a line says by its level that something failed: "0.00.076.293 E llama_model_load: ...",

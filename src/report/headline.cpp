@@ -95,8 +95,7 @@ std::string given_away_text(const ReportView& view) {
     std::string text = "The highest figure measured is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
                        (changes.empty() ? "the default" : changes) + "), " + gain_text(gap.value, gap.scale) + " over the " +
                        (result.keep_default ? "default" : "recommended one") + " (" + with_interval(gap) + "): ";
-    if (gap.value < problem.decision.min_gain)
-        text += "less than the " + worth_text(view) + " that a change is worth";
+    if (gap.value < problem.decision.min_gain) text += "less than the " + worth_text(view) + " that a change is worth";
     else if (!gap.significant()) text += "it may be noise";
     else text += "not enough to decide for it";
     const SearchSpace& space = problem.space;
@@ -218,14 +217,15 @@ Headline headline_of(const ReportView& view) {
         case Conclusion::inconclusive:
             headline.title = "Inconclusive";
             headline.reason = why_inconclusive(view);
-            headline.advice = result.doubt == Doubt::unequal_work
-                                  ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
-                                    "(`quality`)."
-                              : result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed
-                                  ? "Keep the default for now; go on with a larger budget."
-                              : result.disturbed > 0 && result.doubt != Doubt::default_unsound
-                                  ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
-                                  : "Keep the default for now; remove the cause, then run the study again in a new folder.";
+            headline.advice =
+                result.doubt == Doubt::unequal_work
+                    ? "Keep the default for now; measure both with fixed lengths (`ignore_eos: true`), and compare the answers "
+                      "(`quality`)."
+                : result.doubt == Doubt::never_cold || result.doubt == Doubt::not_confirmed
+                    ? "Keep the default for now; go on with a larger budget."
+                : result.disturbed > 0 && result.doubt != Doubt::default_unsound
+                    ? "Keep the default for now; run the study again, in a new folder, while nothing else uses the machine."
+                    : "Keep the default for now; remove the cause, then run the study again in a new folder.";
             break;
         case Conclusion::nothing_passes: {
             headline.title = "Nothing can be recommended";

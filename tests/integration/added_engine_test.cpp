@@ -159,10 +159,11 @@ TEST_CASE("an engine is added by one YAML file and one versions file, without C+
 
 TEST_CASE("an engine is added by one YAML file and one versions file, without C++: it is started, measured and ended") {
     const AddedEngine quill;
-    quill.write("study.yaml",
-                study_head +
-                    "audit: report\ndecision: published\nbudget: {trials: 4}\nevaluator: {deploy: {ready_within: 20s, stop_within: 2s, warm_up: 1, "
-                    "watch: off}}\n");
+    quill.write(
+        "study.yaml",
+        study_head +
+            "audit: report\ndecision: published\nbudget: {trials: 4}\nevaluator: {deploy: {ready_within: 20s, stop_within: 2s, warm_up: 1, "
+            "watch: off}}\n");
     const Ran run = quill.autotune({"run", "study.yaml", "--directory", "deployed", "--json", "--quiet"});
     const Json report = answer_of(run);
     INFO(report.dump());

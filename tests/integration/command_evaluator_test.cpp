@@ -185,7 +185,8 @@ TEST_CASE("command: what is no answer is refused with the reason") {
         return refused(R"({"metrics": {"tokens_per_second": 5}, "validity": )" + json + "}");
     };
     CHECK(of_validity("\"sound\"") == "'validity' must be a JSON object, got '\"sound\"'");
-    CHECK(of_validity(R"({"verdict": "unsond"})") == "'verdict' in 'validity' must be one of unsound, sound, unchecked, suspect, got 'unsond'");
+    CHECK(of_validity(R"({"verdict": "unsond"})") ==
+          "'verdict' in 'validity' must be one of unsound, sound, unchecked, suspect, got 'unsond'");
     CHECK(has(of_validity(R"({"verdict": "suspect", "findings": {}})"), "'findings' in 'validity' must be a list"));
     CHECK(has(of_validity(R"({"verdict": "suspect", "findings": [{"left": "1"}]})"), "a finding needs an 'id'"));
     CHECK(has(of_validity(R"({"verdict": "suspect", "findings": [{"id": "a", "why": 1}]})"), "unknown key 'why' in a finding"));

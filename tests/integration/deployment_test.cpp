@@ -119,12 +119,13 @@ TEST_CASE("deployment: a failed start names the first cause, not the last line")
         }
         return stage.failure();
     };
-    const Failure worker = failure_of("vllm", "(EngineCore pid=902) Traceback (most recent call last):\n"
-                                              "(EngineCore pid=902)   File \"flashinfer.py\", line 11, in <module>\n"
-                                              "(EngineCore pid=902) ModuleNotFoundError: No module named 'flashinfer'\n"
-                                              "(APIServer pid=778) Traceback (most recent call last):\n"
-                                              "(APIServer pid=778)   File \"utils.py\", line 1272, in wait\n"
-                                              "(APIServer pid=778) RuntimeError: Engine core initialization failed. See root cause above.\n");
+    const Failure worker = failure_of("vllm",
+                                      "(EngineCore pid=902) Traceback (most recent call last):\n"
+                                      "(EngineCore pid=902)   File \"flashinfer.py\", line 11, in <module>\n"
+                                      "(EngineCore pid=902) ModuleNotFoundError: No module named 'flashinfer'\n"
+                                      "(APIServer pid=778) Traceback (most recent call last):\n"
+                                      "(APIServer pid=778)   File \"utils.py\", line 1272, in wait\n"
+                                      "(APIServer pid=778) RuntimeError: Engine core initialization failed. See root cause above.\n");
     CHECK(worker.kind == FailureKind::unsupported);
     CHECK(worker.message.ends_with(", before it served: ModuleNotFoundError: No module named 'flashinfer'"));
     CHECK(worker.log_lines.front() == "File \"flashinfer.py\", line 11, in <module>");

@@ -111,9 +111,9 @@ TEST_CASE("faults at the start: never ready, exits, memory, wrong answers") {
 TEST_CASE("faults under load: it dies, it stalls") {
     // 96 tokens are the warm-up's, 32 * 96 the load's: 1017 is at 30 %.
     all_go_on({
-        {"die_at_tokens=1017", "crashed_under_load", {" under load", "EngineCore encountered a fatal error"}},
+        {"die_at_tokens=2500", "crashed_under_load", {" under load", "EngineCore encountered a fatal error"}},
         {"stall_mid_stream=60", "hung", {"no request of 32 succeeded: "}},
-        {"stall_mid_stream=1017", "hung", {" requests stalled, and nothing moved meanwhile"}},
+        {"stall_mid_stream=2500", "hung", {" requests stalled, and nothing moved meanwhile"}},
     });
 }
 

@@ -96,7 +96,7 @@ TEST_CASE("machine: a study of two GPUs is read on a laptop, which starts no nvi
         INFO(words.front() << " " << words.back() << "\n" << here.out << here.err);
         CHECK_FALSE(machines.asked());
         CHECK((here.code == 0 || here.code == 1));
-        CHECK(here.err.empty());  // nothing differs from what the journal holds
+        CHECK(here.err.empty());                                                          // nothing differs from what the journal holds
         if (words.back() != "systemd") CHECK(here.out == machines.on("two", words).out);  // that names the program's place
         CHECK_FALSE(machines.asked());
     }

@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 using namespace servetune;
 using namespace servetune::test;
@@ -26,7 +27,7 @@ std::string simulated_study(const std::string& name, const std::string& hardware
            "arrival: {concurrency: 16}}]\n"
            "objective: {maximize: total_tokens_per_second}\n"
            "space: {max_num_seqs: {choice: [4, 8, 16], default: 4}}\nothers: default\nstrategy: exhaustive\n"
-           "budget: {trials: 12}\nevaluator: {simulate: {noise: 1%}}\n" +
+           "budget: {trials: 13}\nevaluator: {simulate: {noise: 1%}}\n" +
            more;
 }
 
@@ -53,7 +54,10 @@ TEST_CASE("study end: the program of on_done gets the verdict as words, and its 
     fs::remove(folder.path() / "told.txt");
     REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet"}, folder.path()).code == 0);
     CHECK_FALSE(fs::exists(folder.path() / "told.txt"));
-    folder.write("study.yaml", simulated_study("a name", "h100-sxm", "on_done: " + words + "\n") + "default_again: 1\n");
+    std::string larger = simulated_study("a name", "h100-sxm", "on_done: " + words + "\n");
+    for (const auto& [old, now] : {std::pair{"[4, 8, 16]", "[4, 8, 16, 32]"}, std::pair{"trials: 13", "trials: 30"}})
+        larger.replace(larger.find(old), std::string(old).size(), now);
+    folder.write("study.yaml", larger);
     REQUIRE(autotune({"run", "study.yaml", "--directory", "out", "--quiet", "--accept-changes"}, folder.path()).code == 0);
     CHECK(fs::exists(folder.path() / "told.txt"));
 

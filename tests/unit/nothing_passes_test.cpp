@@ -47,7 +47,8 @@ struct Said {
     std::string text, html;
 };
 
-const std::string limited = "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"time_to_first_token_p95_seconds <= 100ms\"]}";
+const std::string limited =
+    "{maximize: total_tokens_per_second, limits: [\"success_ratio >= 0.99\", \"time_to_first_token_p95_seconds <= 100ms\"]}";
 const std::string columns =
     "seqs,bits,status,message,total_tokens_per_second,success_ratio,time_to_first_token_p95_seconds,verdict,findings\n";
 

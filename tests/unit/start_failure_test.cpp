@@ -262,8 +262,9 @@ TEST_CASE("start failure: real words of engines have their kind, and each text s
     CHECK(kind_of("vllm", "vllm: error: unrecognized arguments: --no-such-flag 3") == "rejected_flags");
     CHECK(kind_of("vllm", "Value error, Currently, async scheduling is only supported with EAGLE/MTP kind of speculative decoding") ==
           "rejected_flags");
-    CHECK(kind_of("vllm", "ValueError: Available memory on node 0 (20.64/23.54 GiB) on kv cache allocation is less than requested memory "
-                          "for kv (40.0 GiB).") == "out_of_memory");
+    CHECK(kind_of("vllm",
+                  "ValueError: Available memory on node 0 (20.64/23.54 GiB) on kv cache allocation is less than requested memory "
+                  "for kv (40.0 GiB).") == "out_of_memory");
     CHECK(kind_of("vllm", "huggingface_hub.errors.LocalEntryNotFoundError: Cannot find an appropriate cached snapshot folder") ==
           "wrong_model");
     CHECK(kind_of("vllm", "RuntimeError: Engine core initialization failed. See root cause above. Failed core proc(s): {}") == "none");

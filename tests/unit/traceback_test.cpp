@@ -117,7 +117,8 @@ TEST_CASE("traceback: warnings, requests to end and lines that only look like ex
                              "(W pid=1) WARNING 1-2 3:4 [x] ImportError: an optional package\n")
                     .exception());
     CHECK_FALSE(traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in f\nKeyboardInterrupt\n").exception());
-    CHECK_FALSE(traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in f\nasyncio.exceptions.CancelledError\n").exception());
+    CHECK_FALSE(
+        traceback_of("Traceback (most recent call last):\n  File \"a\", line 1, in f\nasyncio.exceptions.CancelledError\n").exception());
     CHECK_FALSE(traceback_of("ValueError: without a traceback\nINFO: x\n").exception());
     CHECK_FALSE(traceback_of("Traceback (most recent call last):\nINFO:     all is well\n").exception());
     CHECK_FALSE(traceback_of("").exception());
@@ -127,8 +128,8 @@ TEST_CASE("traceback: colours, C++ and Python's own fatal errors") {
     CHECK(traceback_of("\x1b[36m(W pid=1)\x1b[0m Traceback (most recent call last):\n\x1b[36m(W pid=1)\x1b[0m   File \"a\", line 1, in f\n"
                        "\x1b[36m(W pid=1)\x1b[0m torch.OutOfMemoryError: CUDA out of memory.\n")
               .exception() == "torch.OutOfMemoryError: CUDA out of memory.");
-    CHECK(traceback_of("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no device of that name\n").exception() ==
-          "no device of that name");
+    CHECK(traceback_of("terminate called after throwing an instance of 'std::runtime_error'\n  what():  no device of that name\n")
+              .exception() == "no device of that name");
     CHECK(traceback_of("Fatal Python error: Segmentation fault\n").exception() == "Fatal Python error: Segmentation fault");
     CHECK(kind_of_exception("MemoryError") == FailureKind::out_of_memory);
     CHECK(kind_of_exception("ValueError: x") == FailureKind::other);

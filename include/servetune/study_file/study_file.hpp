@@ -65,11 +65,11 @@ struct StudyFile {
     std::string name;
     std::string model;
     std::string hardware;
-    std::filesystem::path model_file{};         ///< of the user's own model, where the study names one: its facts, and `model` is its name
-    std::filesystem::path hardware_file{};      ///< the same of an accelerator
-    std::optional<std::int64_t> devices;        ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
-    std::string machine_found;                  ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
-    std::optional<FoundMachine> machine{};      ///< the machine that engines start on; nothing: they start elsewhere, or none does
+    std::filesystem::path model_file{};     ///< of the user's own model, where the study names one: its facts, and `model` is its name
+    std::filesystem::path hardware_file{};  ///< the same of an accelerator
+    std::optional<std::int64_t> devices;    ///< how many of them a trial may take: as the study says, else as nvidia-smi finds
+    std::string machine_found;              ///< what nvidia-smi found (`FoundDevices::text`), where engines start here; empty: nothing
+    std::optional<FoundMachine> machine{};  ///< the machine that engines start on; nothing: they start elsewhere, or none does
     /// The chip that nvidia-smi found, by its name here, where the study names none; empty: none that is known.
     std::string hardware_found{};
     std::optional<double> usd_per_device_hour;  ///< the machine's price / its devices

@@ -39,6 +39,7 @@ void check_objective(const StudyFile& file, const MeasuredTable& table) {
     for (const MeasuredTable::Row& row : table.rows)
         if (const auto* measurement = std::get_if<Measurement>(&row.outcome))
             for (const auto& [name, metric] : measurement->metrics) metrics.insert(name);
+    if (metrics.empty()) return;  // all rows failed: the report says why
     const std::vector<std::string> known(metrics.begin(), metrics.end());
     const bool has_workloads = !table.rows.front().workload.empty();
     const auto check = [&](const char* key, const std::string& metric) {
