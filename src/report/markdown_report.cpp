@@ -387,7 +387,7 @@ private:
             const Finding* example = nullptr;
         };
         std::map<std::string, Suspicion> suspicions;
-        std::set<std::pair<Configuration, std::string>> seen;  // a configuration measured twice is said once
+        std::set<std::pair<Configuration, std::string>> seen;  // what is found twice of a configuration is said once
         std::set<std::string> explained;                       // a cause is said once: its numbers vary, its beginning does not
         bool any = false;
         const auto begin = [&] {
@@ -399,14 +399,16 @@ private:
                    (trial.workload.empty() ? "" : ", workload " + trial.workload);
         };
         for (const Trial& trial : view_.trials) {
-            if (trial.measurement() == nullptr || !seen.emplace(trial.configuration, trial.workload).second) continue;
+            if (trial.measurement() == nullptr) continue;
             const Validity& validity = trial.measurement()->validity;
+            std::string said = trial.workload;
+            for (const Finding& finding : validity.findings) said += ' ' + finding.id + ' ' + finding.left;
             if (validity.verdict == Verdict::suspect)
                 for (const Finding& finding : validity.findings) {
                     Suspicion& suspicion = suspicions[finding.id];
                     if (suspicion.count++ == 0) suspicion = {1, &trial, &finding};
                 }
-            if (validity.verdict != Verdict::unsound) continue;
+            if (validity.verdict != Verdict::unsound || !seen.emplace(trial.configuration, said).second) continue;
             begin();
             line("- **unsound**: {}", name_of(trial));
             for (const Finding& finding : validity.findings)

@@ -31,7 +31,7 @@ namespace {
 
 namespace fs = std::filesystem;
 const fs::path checkout = SERVETUNE_SOURCE;
-constexpr int seconds_of_a_page = 120;
+constexpr int seconds_of_a_page = 240;
 
 struct DocBlock {
     int line = 0;  ///< of its fence
