@@ -449,8 +449,8 @@ private:
 
 struct ConfirmedStudy {
     explicit ConfirmedStudy(double flattery, bool cold_fails = false, std::size_t most = 100,
-                            Decision::Rule rule = Decision::Rule::significant)
-        : problem(two_flags(), {"total_tokens_per_second"}, {.rule = rule, .min_gain = 0.02, .noise_cv = 0.001}) {
+                            Decision::Rule decided_by = Decision::Rule::significant)
+        : problem(two_flags(), {"total_tokens_per_second"}, {.rule = decided_by, .min_gain = 0.02, .noise_cv = 0.001}) {
         WithCachedWeights evaluator(flattery, cold_fails);
         const Exhaustive strategy;
         Study study(problem, strategy, journal);
