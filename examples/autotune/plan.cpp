@@ -65,7 +65,7 @@ void estimate_trial(const StudySetup& setup, Plan& plan) {
     } catch (const Error&) {
         plan.trial_seconds.reset();
         plan.source = file.chip().empty() ? "with `hardware: NAME` in the study the cost model may estimate it"
-                                          : "the cost model does not know the model";
+                                          : "the cost model does not know the model or the chip";
     }
 }
 

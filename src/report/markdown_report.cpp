@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "markdown.hpp"
-#include "predicted.hpp"
+#include "markdown_page.hpp"
+#include "markdown_sections.hpp"
 #include "report_view.hpp"
 #include "servetune/base/url.hpp"
 #include "servetune/report/report.hpp"
@@ -23,25 +23,10 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> companions[] = {{"time_per_output_token_mean_seconds", "mean TPOT (ms)"},
                                                                         {"time_to_first_token_mean_seconds", "mean TTFT (ms)"}};
 
-/// Markdown of our own.
-struct Markup {
-    std::string text;
-};
-
-/// What a page shows of an argument: numbers and words of this source as they are, any other text as text.
-template <class Argument>
-using Shown = std::conditional_t<std::is_arithmetic_v<Argument>, Argument,
-                                 std::conditional_t<std::is_convertible_v<const Argument&, const char*>, const char*, std::string>>;
-
-class Markdown {
+class Markdown : private MarkdownPage {
 public:
     Markdown(const ReportView& view, std::string_view stop_reason)
-        : view_(view),
-          setup_(view.setup),
-          file_(view.setup.file),
-          problem_(*view.setup.problem),
-          result_(view.recommendation),
-          stop_reason_(stop_reason) {}
+        : MarkdownPage(view), setup_(view.setup), problem_(*view.setup.problem), stop_reason_(stop_reason) {}
 
     std::string text(const std::string& effects) {
         line("# {}{}{}{}\n", file_.name, file_.model.empty() ? "" : ": ", file_.model,
@@ -52,30 +37,14 @@ public:
         if (const auto* staged = dynamic_cast<const Staged*>(setup_.strategy.get())) stages(*staged);
         else all_results();
         out_ += effects;
-        predicted();
+        out_ += predicted_section(view_);
         refused();
-        audited();
+        out_ += audit_section(view_);
         notes();
         return file_.secrets(out_);
     }
 
 private:
-    // A text is of others (names, logs, answers of servers) and is shown as plain text, wherever it came from.
-    [[nodiscard]] std::string shown(const std::string& text) const { return markdown_text(file_.secrets(text)); }
-    [[nodiscard]] std::string shown(std::string_view text) const { return markdown_text(file_.secrets(text)); }
-    [[nodiscard]] static const char* shown(const char* literal) { return literal; }
-    [[nodiscard]] static std::string shown(const Markup& ours) { return ours.text; }
-    template <class Number>
-    requires std::is_arithmetic_v<Number>
-    [[nodiscard]] static Number shown(Number number) { return number; }
-    template <class... Arguments>
-    void line(fmt::format_string<Shown<Arguments>...> format, const Arguments&... arguments) {
-        fmt::format_to(std::back_inserter(out_), format, shown(arguments)...);
-        out_ += '\n';
-    }
-
-    void block(std::string_view language, const std::string& text) { out_ += markdown_block(language, text) + '\n'; }
-
     [[nodiscard]] std::optional<double> mean_of(const Standing& standing) const {
         if (standing.measured() > 0) return standing.estimate().mean;
         return value_in(view_.means(standing.configuration), problem_.objective.leading().metric);
@@ -93,10 +62,6 @@ private:
         const FigureScale& scale = view_.standings.scale();
         const auto gain = stated_gain(problem_.objective.leading(), scale, candidate.value_or(0), base.value_or(0));
         return candidate && base && gain ? stated_text(*gain, scale) : "-";
-    }
-    [[nodiscard]] static std::string difference(const Configuration& configuration, const Configuration& base) {
-        const std::string text = difference_text(configuration, base);
-        return text.empty() ? "the default" : text;
     }
 
     void conclusion() {
@@ -379,77 +344,6 @@ private:
         if (any) out_ += '\n';
     }
 
-    /// What the audit found: the unsound measurements one by one, the suspect ones by what was found.
-    void audited() {
-        struct Suspicion {
-            std::size_t count = 0;
-            const Trial* first = nullptr;
-            const Finding* example = nullptr;
-        };
-        std::map<std::string, Suspicion> suspicions;
-        std::set<std::pair<Configuration, std::string>> seen;  // what is found twice of a configuration is said once
-        std::set<std::string> explained;                       // a cause is said once: its numbers vary, its beginning does not
-        bool any = false;
-        const auto begin = [&] {
-            if (!any) line("## Audit ({})\n", file_.audit);
-            any = true;
-        };
-        const auto name_of = [&](const Trial& trial) {
-            return difference(trial.configuration, result_.default_configuration) +
-                   (trial.workload.empty() ? "" : ", workload " + trial.workload);
-        };
-        for (const Trial& trial : view_.trials) {
-            if (trial.measurement() == nullptr) continue;
-            const Validity& validity = trial.measurement()->validity;
-            std::string said = trial.workload;
-            for (const Finding& finding : validity.findings) said += ' ' + finding.id + ' ' + finding.left;
-            if (validity.verdict == Verdict::suspect)
-                for (const Finding& finding : validity.findings) {
-                    Suspicion& suspicion = suspicions[finding.id];
-                    if (suspicion.count++ == 0) suspicion = {1, &trial, &finding};
-                }
-            if (validity.verdict != Verdict::unsound || !seen.emplace(trial.configuration, said).second) continue;
-            begin();
-            line("- **unsound**: {}", name_of(trial));
-            for (const Finding& finding : validity.findings)
-                line("  - {}: {}{}{}{}", finding.id, finding.left, finding.right.empty() ? "" : "; ", finding.right,
-                     finding.cause.empty() || !explained.insert(finding.id + finding.cause.substr(0, 12)).second ? ""
-                                                                                                                 : ". " + finding.cause);
-        }
-        for (const auto& [id, suspicion] : suspicions) {
-            begin();
-            line("- suspect, {} measurement{}: {}; first {}: {}{}{}{}", suspicion.count, suspicion.count == 1 ? "" : "s", id,
-                 name_of(*suspicion.first), suspicion.example->left, suspicion.example->right.empty() ? "" : "; ", suspicion.example->right,
-                 suspicion.example->cause.empty() ? "" : ". " + suspicion.example->cause);
-        }
-        if (any) out_ += '\n';
-    }
-
-    /// What the cost model said before, and once it was fitted to what was measured.
-    void predicted() {
-        const auto found = predicted_of(view_);
-        if (!found) return;
-        const std::string& metric = problem_.objective.leading().metric;
-        line("## Predicted and measured\n");
-        line("| setting | {}, measured | predicted before any trial | predicted by the trials before it |", metric);
-        line("|---|---:|---:|---:|");
-        constexpr std::size_t most = 12;
-        const auto cell = [&](double value, double measured) {
-            return figure_text(metric, value) + " (" + percent(value / measured - 1) + ")";
-        };
-        for (std::size_t i = 0; i < std::min(most, found->rows.size()); ++i) {
-            const Predicted::Row& row = found->rows[i];
-            line("| {} | {} | {} | {} |", difference(row.configuration, result_.default_configuration), figure_text(metric, row.measured),
-                 cell(row.shipped, row.measured), row.fitted ? cell(*row.fitted, row.measured) : "-");
-        }
-        if (found->rows.size() > most) line("| and {} more | | | |", found->rows.size() - most);
-        out_ += '\n';
-        if (std::any_of(found->rows.begin(), found->rows.end(), [](const Predicted::Row& row) { return row.fitted.has_value(); }))
-            line("Median error: {} before any trial, {} by the trials before each. At the end: {}.\n", plain_percent(found->shipped_error),
-                 plain_percent(found->fitted_error), found->by);
-        else line("From now on: {}.\n", found->by);
-    }
-
     /// Nobody should take an empty cell for a measurement that showed nothing.
     void not_measured() {
         if (!result_.best) return;
@@ -529,13 +423,9 @@ private:
         for (const std::string& note : file_.notes) line("- {}", note);
     }
 
-    const ReportView& view_;
     const StudySetup& setup_;
-    const StudyFile& file_;
     const Problem& problem_;
-    const Recommendation& result_;
     std::string stop_reason_;
-    std::string out_;
 };
 
 }  // namespace

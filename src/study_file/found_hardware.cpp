@@ -3,6 +3,7 @@
 
 #include "servetune/base/nearest.hpp"
 
+#include <algorithm>
 #include <cmath>
 
 namespace servetune {
@@ -10,19 +11,24 @@ namespace {
 
 std::string in_gib(double bytes) { return std::to_string(std::llround(bytes / (1UL << 30U))) + " GiB"; }
 
-std::string unknown_name(const std::string& name, const std::vector<HardwareSpec>& known) {
+std::string none_of(const std::string& name, const std::vector<HardwareSpec>& known) {
     std::vector<std::string> names;
     for (const HardwareSpec& spec : known) names.push_back(spec.name);
-    return "nvidia-smi finds '" + name + "', which is none of the chips known here; nearest: " + listed(nearest_first(name, names), 3);
+    return "none of the chips known here; nearest: " + listed(nearest_first(name, names), 3);
 }
 
 }  // namespace
+
+std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known) {
+    const bool found = std::any_of(known.begin(), known.end(), [&](const HardwareSpec& spec) { return spec.name == name; });
+    return found ? "" : "'hardware': '" + name + "' is " + none_of(name, known);
+}
 
 FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known) {
     FoundHardware result;
     for (const Device& device : found.visible) {
         const auto spec = hardware_in(device.name, known);
-        if (!spec) return {"", unknown_name(device.name, known)};
+        if (!spec) return {"", "nvidia-smi finds '" + device.name + "', which is " + none_of(device.name, known)};
         const auto memory = static_cast<double>(device.memory_bytes);
         constexpr double tolerance = 0.15;  // drivers keep up to 7 % for themselves (a10, l4)
         if (memory > 0 && std::abs(memory / spec->memory_bytes - 1) > tolerance)

@@ -20,4 +20,7 @@ struct FoundHardware {
 /// that its name does not tell apart.
 [[nodiscard]] FoundHardware hardware_of(const FoundDevices& found, const std::vector<HardwareSpec>& known);
 
+/// Why a chip that a study names is not known, with the nearest names; empty: it is known.
+[[nodiscard]] std::string why_unknown(const std::string& name, const std::vector<HardwareSpec>& known);
+
 }  // namespace servetune

@@ -160,13 +160,15 @@ FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
 
 /// What nvidia-smi finds, and what does not agree with the study's words.
 void look_at_found(const FoundDevices& found, StudyFile& study) {
+    constexpr const char* then = "nothing is predicted, no flag is ruled out by the chip, and physics is not checked";
     study.machine_found = found.text();
+    if (!study.hardware.empty() && study.hardware_file.empty())
+        if (const std::string why = why_unknown(study.hardware, study.catalogue().all_hardware()); !why.empty())
+            study.warnings.push_back(why + ". Without it " + then);
     if (study.hardware.empty() && !found.visible.empty()) {
         FoundHardware chip = hardware_of(found, study.catalogue().all_hardware());
         study.hardware_found = std::move(chip.name);
-        if (!chip.why_not.empty())
-            study.warnings.push_back(chip.why_not +
-                                     ". Without `hardware: NAME` in the study nothing is predicted and physics is not checked");
+        if (!chip.why_not.empty()) study.warnings.push_back(chip.why_not + ". Without `hardware: NAME` in the study " + then);
     }
     if (!found.trouble.empty()) study.warnings.push_back("the devices of this machine cannot be counted: " + found.trouble);
     const auto count = static_cast<std::int64_t>(found.visible.size());

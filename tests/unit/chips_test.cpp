@@ -73,7 +73,7 @@ std::string chip_study(const std::string& chip, const std::string& engine, const
     return "study: s\nmodel: " + model + "\nmachine: {device: " + chip + ", count: 4}\nengine: " + engine + "\npreset: " + preset + "\n" +
            (version.empty() ? "" : "engine_versions: {" + engine + ": \"" + version + "\"}\n") +
            "workloads: [{use: random, input_tokens: 64, output_tokens: 16, requests: 16, arrival: {concurrency: 4}}]\n"
-           "objective: {maximize: total_tokens_per_second}\nbudget: 8 trials\nstrategy: random\nevaluator: simulate\n";
+           "objective: {maximize: total_tokens_per_second}\ndecision: published\nbudget: 8 trials\nstrategy: random\nevaluator: simulate\n";
 }
 
 /// What is found on the way over many studies; spaces that are the same are counted and rendered once.
@@ -109,7 +109,7 @@ public:
         MemoryJournal journal;
         const Random random;
         Study run(problem, random, journal);
-        run.run(*evaluator, Budget{8});
+        CHECK(run.run(*evaluator, Budget{8}).reason != StopReason::error);
         const std::size_t most = problem.feasible.size() < 8 ? static_cast<std::size_t>(problem.feasible.size()) : 8;
         CHECK(journal.trials().size() >= most);
         ++ended_;

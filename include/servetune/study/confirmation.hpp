@@ -32,11 +32,11 @@ inline std::size_t search_trials(const Problem& problem, std::size_t trials) {
 /// What is measured after the search, of what is told: the finalists and the default in rounds, forwards and backwards
 /// in turn, so that a machine that drifts favours none.
 ///
-/// The finalist is the best mean; beside it, for three rounds or more, the smallest command that drops settings from it
-/// and seems to lose nothing, or, where there are trials for three rounds of three and not for many of two, the second
-/// best: two finalists say more of the spread then. It is looked at after 3, 6 and 12 rounds: once a gain is proven, or
-/// is proven to be less than `min_gain`, it is settled. What is settled for the worse, or fails now, makes room for
-/// what looks best of the others. A pure function of the history and of what is left.
+/// The finalist is the best mean; beside it, or in its place where trials are few, the smallest command that drops
+/// settings from it and seems to lose nothing; or, where there are trials for three rounds of three and not for many
+/// of two, the second best: two finalists say more of the spread then. It is looked at after 3, 6 and 12 rounds: once
+/// a gain is proven, or is proven to be less than `min_gain`, it is settled. What is settled for the worse, or fails
+/// now, makes room for what looks best of the others. A pure function of the history and of what is left.
 class Confirmation {
 public:
     /// `most`: trials that there may be in all.
@@ -156,14 +156,16 @@ inline std::vector<Configuration> Confirmation::lineup(const Standings& standing
     const Standing& leader = *chosen.front();
     const Standing* reduced = nullptr;
     for (const Standing* one : chosen) {
-        if (base == nullptr || !smaller(*one, leader) || of_three > left) continue;
+        if (base == nullptr || !smaller(*one, leader)) continue;
+        if (of_three > left && !seems_to_gain(*one, *base, problem_.decision.min_gain)) continue;
         if (worth_it(problem_.decision, gain_between(problem_.objective.leading(), leader.estimate(), one->estimate()))) continue;
         const auto settings = [&](const Standing& of) { return settings_beyond_default(problem_.space, of.configuration); };
         if (reduced == nullptr || settings(*one) < settings(*reduced)) reduced = one;
     }
     std::vector<Configuration> result;
     if (base != nullptr) result.push_back(usual);
-    result.push_back(leader.configuration);
+    // Where there is no room for both the smaller one is confirmed: it would be recommended.
+    if (reduced == nullptr || of_three <= left) result.push_back(leader.configuration);
     if (reduced != nullptr) result.push_back(reduced->configuration);
     else
         for (std::size_t i = 1; i < std::min(most_chosen, chosen.size()); ++i) result.push_back(chosen[i]->configuration);

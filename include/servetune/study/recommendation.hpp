@@ -71,8 +71,6 @@ struct Recommendation {
     std::size_t results = 0;                    ///< measurements of the search
     std::size_t disturbed = 0;                  ///< of these: something else used the machine meanwhile
     std::size_t unsound = 0;                    ///< of these: the audit refuses them
-    double drift =
-        0;  ///< from the fastest to the slowest state of the machine; 0: none is proven (`Drift`). Of several goals that where it is most
     Gain gain{};  ///< of `recommended` over the default, judged as the best-looking of all that were tried (`judged_gain`)
     /// How much better than `recommended` the best observed figure is, judged likewise; nothing when they are the same
     /// or nothing can be concluded.
@@ -175,7 +173,6 @@ inline Recommendation recommend(const Problem& problem, std::span<const Trial> h
     if (best == nullptr) return result.default_unsound ? inconclusive(Doubt::default_unsound) : result;
     result.best = best->configuration;
     const std::vector<Goal> goals = problem.objective.goals;
-    for (std::size_t k = 0; k < goals.size(); ++k) result.drift = std::max(result.drift, standings.drift(k).change());
     if (problem.objective.several())
         for (const Standing* standing : standings.front()) {
             FrontPoint& point = result.front.emplace_back(FrontPoint{standing->configuration, {}});
