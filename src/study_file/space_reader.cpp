@@ -162,7 +162,8 @@ FoundMachine machine_of(const MachineSource& source, const StudyFile& study) {
 void look_at_found(const FoundDevices& found, StudyFile& study) {
     constexpr const char* then = "nothing is predicted, no flag is ruled out by the chip, and physics is not checked";
     study.machine_found = found.text();
-    if (!study.hardware.empty() && study.hardware_file.empty())
+    const bool is_name = !study.hardware.empty() && study.hardware.find(' ') == std::string::npos;  // else free words
+    if (is_name && study.hardware_file.empty())
         if (const std::string why = why_unknown(study.hardware, study.catalogue().all_hardware()); !why.empty())
             study.warnings.push_back(why + ". Without it " + then);
     if (study.hardware.empty() && !found.visible.empty()) {
