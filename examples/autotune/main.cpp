@@ -156,7 +156,7 @@ int dispatch(int argc, char** argv) {
     RunArguments run_arguments;
     CLI::App* run_command = add_study_command(app, "run", "Tune; goes on where an earlier run stopped", run_arguments);
     add_directory(run_command, run_arguments);
-    run_command->add_option("--trials", run_arguments.trials, "End the search after so many trials, in place of the study's budget")
+    run_command->add_option("--trials", run_arguments.trials, "End after so many trials, in place of the study's budget")
         ->check(CLI::PositiveNumber);
     run_command
         ->add_option("--learn-from", run_arguments.learn_from,
