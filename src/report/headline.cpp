@@ -83,11 +83,11 @@ std::string given_away_text(const ReportView& view) {
     if (!result.best) return "";
     const Problem& problem = *view.setup.problem;
     const Standing& best = *view.standings.find(*result.best);
-    if (result.conclusion == Conclusion::inconclusive)
+    if (result.conclusion == Conclusion::inconclusive) {
+        if (best.configuration == result.default_configuration) return "";
         return "The highest figure that passes is " + figure_text(problem.objective.leading().metric, best.estimate().mean) + " (" +
-               (best.configuration == result.default_configuration ? "the default"
-                                                                   : difference_text(best.configuration, result.default_configuration)) +
-               "); whether it is better than the default is not known.";
+               difference_text(best.configuration, result.default_configuration) + "); whether it is better than the default is not known.";
+    }
     if (!result.given_away) return "";
     const Gain& gap = *result.given_away;
     const Configuration& from = result.keep_default ? result.default_configuration : result.recommended;

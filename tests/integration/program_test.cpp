@@ -135,17 +135,21 @@ TEST_CASE("exit codes: usage and files 2, environment 3, nothing feasible 4, val
     CHECK(unwritable.code == 3);
     CHECK(unwritable.err == "autotune: cannot make the study's folder a-file/below: Not a directory\n");
 
-    folder.write("t.csv", "quantization,status,total_tokens_per_second,message\nnone,out_of_memory,,no room\nfp8,out_of_memory,,no room\n");
-    folder.write(
-        "s.yaml",
-        "study: s\nmodel: m\nengine: vllm\nworkloads: [{workload: w, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}]\n"
-        "objective: {maximize: total_tokens_per_second}\nspace: {quantization: {choice: [none, fp8]}}\nothers: default\nevaluator: "
-        "{replay: t.csv}\n");
+    const std::string failed =
+        "quantization,status,total_tokens_per_second,message\nnone,out_of_memory,,no room\nfp8,out_of_memory,,no room\n";
+    auto of = [](const std::string& metric) {
+        return "study: s\nmodel: m\nengine: vllm\nworkloads: [{workload: w, dataset: {kind: random, input_tokens: 1, output_tokens: 1}}]\n"
+               "objective: {maximize: " +
+               metric + "}\nspace: {quantization: {choice: [none, fp8]}}\nothers: default\nevaluator: {replay: t.csv}\n";
+    };
+    folder.write("t.csv", failed + "awq,ok,1,\n");
+    folder.write("s.yaml", of("total_tokens_per_sec"));
     const Ran unknown_metric = autotune({"run", "s.yaml"}, folder.path());
     CHECK(unknown_metric.code == 2);
-    folder.write(
-        "t.csv",
-        "quantization,status,total_tokens_per_second,message\nnone,out_of_memory,,no room\nfp8,out_of_memory,,no room\nawq,ok,1,\n");
+    CHECK(unknown_metric.err ==
+          "autotune: s.yaml: 'objective': t.csv has no metric 'total_tokens_per_sec'; it has: total_tokens_per_second\n");
+    folder.write("t.csv", failed);  // where every row failed, the failures are the answer
+    folder.write("s.yaml", of("total_tokens_per_second"));
     const Ran infeasible = autotune({"run", "s.yaml", "--quiet"}, folder.path());
     CHECK(infeasible.code == 4);
     CHECK(infeasible.out ==
