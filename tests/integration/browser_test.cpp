@@ -26,7 +26,7 @@ bool drawn_by_library() { return !charts_text().starts_with("Charts: SVG"); }
 
 bool drives_browser() {
     const bool here = access("/usr/bin/chromium", X_OK) == 0 && fs::exists(fs::path(BROWSER_PACKAGES) / "node_modules/playwright-core");
-    if (!here) WARN("skipped: /usr/bin/chromium or playwright-core is missing (scripts/packages test browser)");
+    if (!here) WARN("skipped: /usr/bin/chromium or playwright-core is missing");
     return here;
 }
 

@@ -350,7 +350,9 @@ TEST_CASE("launcher: autotune tunes over two images by podman, shows the command
     setenv("SERVETUNE_TEST_TOKEN", token.c_str(), 1);
     const std::string images = std::string("[\"") + PodmanWorld::image + "\", \"" + PodmanWorld::other_image + "\"]";
     folder.write("study.yaml",
-                 study_in_containers(world, images, "space: {max_num_seqs: {choice: [4, 32], default: 4}}\nbudget: {trials: 4}\n"));
+                 study_in_containers(
+                     world, images,
+                     "space: {max_num_seqs: {choice: [4, 32], default: 4}}\nbudget: {trials: 10}\n"));  // four, then three rounds of two
     const Ran validated = autotune({"validate", "study.yaml"}, folder.path());
     INFO(validated.out << validated.err);
     CHECK(validated.code == 0);
@@ -449,7 +451,8 @@ TEST_CASE("launcher: podman starts the Kubernetes manifest that autotune recomme
     const ReservedPort port;
     // No variable of the environment is a secret here: a Secret would have to be made first.
     std::string study =
-        study_in_containers(world, PodmanWorld::image, "space: {max_num_seqs: {choice: [4, 32], default: 4}}\nbudget: {trials: 2}\n");
+        study_in_containers(world, PodmanWorld::image,
+                            "space: {max_num_seqs: {choice: [4, 32], default: 4}}\nbudget: {trials: 8}\n");  // two, then three rounds
     const std::string secret = ", HF_TOKEN: \"${SERVETUNE_TEST_TOKEN}\"";
     study.erase(study.find(secret), secret.size());
     folder.write("study.yaml", study);

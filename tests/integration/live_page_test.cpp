@@ -319,7 +319,7 @@ TEST_CASE("live page: a browser renews it while the study runs") {
 
 TEST_CASE("live page: in a browser, what a person has chosen stays while trials end") {
     if (access("/usr/bin/chromium", X_OK) != 0 || !fs::exists(fs::path(BROWSER_PACKAGES) / "node_modules/playwright-core")) {
-        WARN("skipped: /usr/bin/chromium or playwright-core is missing (scripts/packages test browser)");
+        WARN("skipped: /usr/bin/chromium or playwright-core is missing");
         return;
     }
     const TemporaryFolder folder;

@@ -244,7 +244,7 @@ TEST_CASE("tuner's troubles: a machine without /proc, or whose loopback is down,
         probe.emplace_back("/bin/true");
         if (sanitized && std::string(where) == "/proc") continue;  // a sanitizer itself needs it
         if (!works(probe)) {
-            std::cout << "skipped (" << where << "): this user may not make namespaces, or there is no ip\n";
+            std::cout << "skipped: this user may not make namespaces, or there is no ip (" << where << ")\n";
             continue;
         }
         const DeployedStudy study;
