@@ -68,6 +68,10 @@ public:
     }
     /// Of this study, anywhere: processes and what the launcher knows.
     [[nodiscard]] bool something_left() const { return !leftovers(mark()).empty() || !world_.launcher->leftovers(mark()).empty(); }
+    /// A container's helpers go a moment after it.
+    [[nodiscard]] bool comes_to_nothing() const {
+        return comes_true([&] { return !something_left(); });
+    }
 
 private:
     LaunchRequest request(const LauncherWorld& world, const std::vector<std::string>& words,
@@ -110,20 +114,19 @@ inline void check_launcher(const LauncherWorld& world) {
         Launched one(world, {world.shell, "-c", "echo to-out; echo to-err >&2; exit 7"});
         REQUIRE(one.process().wait(60s));
         CHECK(one.process().exit_code() == 7);
-        const std::string said = one.said();
-        CHECK(said.find("to-out\n") != std::string::npos);
-        CHECK(said.find("to-err\n") != std::string::npos);
+        CHECK(one.comes_to_say("to-out\n"));
+        CHECK(one.comes_to_say("to-err\n"));
         CHECK_FALSE(launcher.ended(one.launch(), 7, one.process().lines()).has_value());
         (void)one.end(1s);
         CHECK(launcher.remove(one.launch()) == "");
         CHECK(launcher.remove(one.launch()) == "");  // again: it is gone
-        CHECK_FALSE(one.something_left());
+        CHECK(one.comes_to_nothing());
     }
     {  // words are words, whatever stands in them
         Launched one(world,
                      {world.shell, "-c", "printf '<%s>' \"$@\"; echo", "x", "a b", "", "$(id)", "; echo no", "'\"", "--rm", "tab\there"});
         REQUIRE(one.process().wait(60s));
-        CHECK(one.said().find("<a b><><$(id)><; echo no><'\"><--rm><tab\there>\n") != std::string::npos);
+        CHECK(one.comes_to_say("<a b><><$(id)><; echo no><'\"><--rm><tab\there>\n"));
     }
     {  // the environment, and who may see it
         const std::string secret = "hf_planted5ecret" + std::to_string(getpid());
@@ -135,23 +138,23 @@ inline void check_launcher(const LauncherWorld& world) {
         CHECK(one.something_left());
         (void)one.end(5s);
         CHECK(launcher.remove(one.launch()) == "");
-        CHECK_FALSE(one.something_left());
+        CHECK(one.comes_to_nothing());
     }
     {  // TERM is heard
         Launched one(world, {world.shell, "-c", "trap 'echo was told; exit 3' TERM; echo waits; while :; do sleep 0.1; done"});
         REQUIRE(one.comes_to_say("waits"));
         const Ended ended = one.end(20s);
         CHECK_FALSE(ended.killed);
-        CHECK(one.said().find("was told") != std::string::npos);
+        CHECK(one.comes_to_say("was told"));
         CHECK(launcher.remove(one.launch()) == "");
-        CHECK_FALSE(one.something_left());
+        CHECK(one.comes_to_nothing());
     }
     {  // or not heard
         Launched one(world, {world.shell, "-c", "trap '' TERM; echo waits; while :; do sleep 0.1; done"});
         REQUIRE(one.comes_to_say("waits"));
         CHECK((one.end(1s).killed || !launcher.on_this_machine()));  // elsewhere a client may go while its engine does not hear
         CHECK(launcher.remove(one.launch()) == "");
-        CHECK_FALSE(one.something_left());
+        CHECK(one.comes_to_nothing());
     }
     {  // the client is killed: what it leaves is found and goes
         Launched one(world, {world.shell, "-c", "trap '' TERM HUP; echo waits; while :; do sleep 0.1; done"});
@@ -162,7 +165,7 @@ inline void check_launcher(const LauncherWorld& world) {
         CHECK(launcher.leftovers(one.mark() + "-of-another-study").empty());
         CHECK(launcher.end_leftovers(one.mark()).empty());
         CHECK(end_leftovers(one.mark(), 1s).empty());
-        CHECK_FALSE(one.something_left());
+        CHECK(one.comes_to_nothing());
     }
     {  // no such program
         std::string message;
