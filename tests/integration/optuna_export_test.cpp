@@ -113,7 +113,7 @@ TEST_CASE("optuna: states, parameters, distributions, values and the best trial 
     CHECK(read["user"]["goal"] == "maximize rate");
     const auto lines = exported_lines(folder);
     REQUIRE(read["trials"].size() == lines.size());
-    REQUIRE(lines.size() >= 25);
+    REQUIRE(lines.size() >= 20);  // a confirmation that needs no more ends the run
     std::map<std::string, int> states;
     for (std::size_t i = 0; i < lines.size(); ++i) {
         INFO(i);
