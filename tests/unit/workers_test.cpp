@@ -70,8 +70,7 @@ struct Parallel {
         std::vector<Evaluator*> evaluators;
         for (const auto& part : parts) evaluators.push_back(part.get());
         study = std::make_unique<Study>(problem, strategy, journal);
-        return WorkersRun(*study, problem, evaluators, Budget{.trials = trials}, nullptr,
-                          [this](const std::string& line) { said += line + "\n"; })
+        return WorkersRun(*study, evaluators, Budget{.trials = trials}, nullptr, [this](const std::string& line) { said += line + "\n"; })
             .run(stop);
     }
 
@@ -233,7 +232,7 @@ TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be
     Parallel parallel(2);
     std::vector<Evaluator*> evaluators{parallel.parts[0].get(), parallel.parts[1].get()};
     Study study(parallel.problem, parallel.strategy, parallel.journal);
-    CHECK(WorkersRun(study, parallel.problem, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
+    CHECK(WorkersRun(study, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
 }
 
 TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a time") {
@@ -242,7 +241,7 @@ TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a 
     std::vector<Evaluator*> evaluators;
     for (const auto& part : parallel.parts) evaluators.push_back(part.get());
     Study study(problem, parallel.strategy, parallel.journal);
-    const Summary summary = WorkersRun(study, problem, evaluators, Budget{.trials = 20}).run();
+    const Summary summary = WorkersRun(study, evaluators, Budget{.trials = 20}).run();
     CHECK(summary.recommendation.conclusion == Conclusion::recommended);
     const std::vector<Trial>& trials = study.trials();
     const auto first = std::find_if(trials.begin(), trials.end(), confirms);
