@@ -135,6 +135,7 @@ int run(const RunArguments& arguments) {
     Study::Options options{setup.file.seed};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
     options.default_again_every = setup.file.default_again_every();
+    options.measured_elsewhere = true;
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;
     {

@@ -125,6 +125,24 @@ TEST_CASE("deadly trial: an orderly end, a stop and an error are no deaths, and 
     CHECK(study.ask()->id == 0);
 }
 
+TEST_CASE("deadly trial: where trials are measured elsewhere, no death of this process is theirs") {
+    const Problem problem(four(), {}, {});
+    const Exhaustive strategy;
+    DyingProcess journal;
+    for (int death = 0; death < 5; ++death) {
+        Study study(problem, strategy, journal, {.measured_elsewhere = true});
+        const AskResult asked = study.ask();
+        REQUIRE(asked);
+        CHECK(asked->id == 0);
+        if (death == 0) study.start(0);
+    }
+    CHECK(journal.trials().front().unended_starts == 5);
+    Study study(problem, strategy, journal, {.measured_elsewhere = true});
+    Measuring evaluator;
+    CHECK(study.run(evaluator, {.trials = 4}).reason == StopReason::trials_spent);
+    for (const Trial& trial : study.trials()) CHECK(trial.measurement() != nullptr);
+}
+
 TEST_CASE("deadly trial: what a process asks and measures itself is never taken for a death") {
     const Problem problem(four(), {}, {});
     const Exhaustive strategy;

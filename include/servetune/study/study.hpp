@@ -44,7 +44,7 @@ namespace servetune {
 ///     use(study.recommendation());
 /// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways first hand out again
 /// the trials that an earlier process asked or started but did not tell. Strategies are pure functions of the history,
-/// so a killed study ends as any other. What kills its process twice is told as failed: it is not started a third time.
+/// so a killed study ends as any other. A trial that kills its process twice is told as failed (`measured_elsewhere`).
 /// Strategy and journal must outlive it (no temporary). Not thread safe.
 class Study {
 public:

@@ -17,8 +17,10 @@ inline void Study::start(std::uint64_t id) {
 }
 
 inline void Study::take_up_open_trials() {
-    for (const std::uint64_t id : index_.open())
+    for (const std::uint64_t id : index_.open()) {
         if (in_space(id)) unoffered_.insert(id);
+        if (options_.measured_elsewhere) trials_[id].unended_starts = 0;
+    }
 }
 
 inline AskResult Study::handed_out(AskResult asked) {
