@@ -25,6 +25,9 @@ static_assert(!std::is_constructible_v<Study, const Problem&, Random, MemoryJour
 static_assert(std::is_constructible_v<FeasibleSet, const SearchSpace&>);
 static_assert(!std::is_constructible_v<FeasibleSet, SearchSpace>);
 static_assert(!std::is_constructible_v<FeasibleSet, SearchSpace, std::size_t>);
+static_assert(std::is_constructible_v<Standings, std::span<const Trial>, Objective, Decision>);
+static_assert(std::is_constructible_v<Standings, const std::vector<Trial>&, Objective, Decision>);
+static_assert(!std::is_constructible_v<Standings, std::vector<Trial>, Objective, Decision>);  // points into it
 
 namespace {
 

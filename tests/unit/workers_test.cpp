@@ -224,6 +224,24 @@ TEST_CASE("workers: a user who stops leaves open trials, which the next run take
     for (const Trial& trial : parallel.journal.trials()) CHECK(trial.told());
 }
 
+TEST_CASE("workers: what was under way when a process died is measured alone, so that only the deadly one dies again") {
+    Parallel before(4);
+    REQUIRE(before.run(30).reason == StopReason::trials_spent);
+    std::vector<Trial> trials = before.journal.trials();
+    const std::size_t first_open = trials.size() - 3;
+    for (std::size_t i = first_open; i < trials.size(); ++i) trials[i].outcome = {};
+    Parallel after(4);
+    take_over(after, trials);
+    REQUIRE(after.run(40).reason == StopReason::trials_spent);
+    const std::vector<Trial> ended = after.journal.trials();
+    for (std::size_t i = first_open; i < trials.size(); ++i) {
+        REQUIRE(ended[i].measurement() != nullptr);
+        for (std::size_t j = first_open; j < ended.size(); ++j)
+            CHECK((i == j || *ended[j].told_at <= *ended[i].started_at || *ended[i].told_at <= *ended[j].started_at));
+    }
+    CHECK(after.machine.most_at_once == 4);  // and then again together
+}
+
 TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be is an error") {
     Parallel one(1);
     CHECK(one.run(9).reason == StopReason::trials_spent);
