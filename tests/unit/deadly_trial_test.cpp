@@ -26,13 +26,13 @@ public:
     bool dies = true;
 };
 
-SearchSpace four() { return SearchSpace({Parameter::integer("x", 0, 3)}); }
+SearchSpace four_levels() { return SearchSpace({Parameter::integer("x", 0, 3)}); }
 
-Measurement rate_of(const Configuration& configuration) {
+Measurement rate_at_level(const Configuration& configuration) {
     return Measurement{{{"total_tokens_per_second", {100 + configuration.number("x")}}}};
 }
 
-class Measuring : public Evaluator {
+class LevelEvaluator : public Evaluator {
 public:
     Outcome evaluate(const Configuration& configuration, const EvaluationContext&) override {
         if (throws) throw IoError("no disk");
@@ -41,7 +41,7 @@ public:
             return Failure{FailureKind::cancelled};
         }
         ++calls;
-        return rate_of(configuration);
+        return rate_at_level(configuration);
     }
     [[nodiscard]] bool replicates_inform() const override { return false; }
 
@@ -50,18 +50,18 @@ public:
     int calls = 0;
 };
 
-class Heard : public Observer {
+class HeardTrials : public Observer {
 public:
     void told(const Trial& trial, std::span<const Trial>) override { trials.push_back(trial.id); }
     std::vector<std::uint64_t> trials{};
 };
 
-const StudyIdentity identity{"study", {{"seed", "0"}}, "0.1.0"};
+const StudyIdentity deadly_identity{"study", {{"seed", "0"}}, "0.1.0"};
 
 }  // namespace
 
 TEST_CASE("deadly trial: after the second death it is told as failed, by hand and by run, and the study goes on") {
-    const Problem problem(four(), {}, {});
+    const Problem problem(four_levels(), {}, {});
     const Exhaustive strategy;
     for (const bool by_hand : {true, false}) {
         DyingProcess journal;
@@ -73,13 +73,13 @@ TEST_CASE("deadly trial: after the second death it is told as failed, by hand an
             if (death == 0) study.start(0);  // the second time it is started by the ask
         }
         Study study(problem, strategy, journal);
-        Heard heard;
+        HeardTrials heard;
         if (by_hand) {
             const AskResult asked = study.ask({.trials = 4});
             REQUIRE(asked);
             CHECK(asked->id == 1);
         } else {
-            Measuring evaluator;
+            LevelEvaluator evaluator;
             CHECK(study.run(evaluator, {.trials = 4}, {}, &heard).reason == StopReason::trials_spent);
             CHECK(heard.trials == std::vector<std::uint64_t>{0, 1, 2, 3});
             CHECK(evaluator.calls == 3);  // what was told as failed counts in the budget
@@ -93,13 +93,13 @@ TEST_CASE("deadly trial: after the second death it is told as failed, by hand an
 }
 
 TEST_CASE("deadly trial: an orderly end, a stop and an error are no deaths, and the journal on disk knows them") {
-    const Problem problem(four(), {}, {});
+    const Problem problem(four_levels(), {}, {});
     const Exhaustive strategy;
     const TemporaryFolder folder;
     for (int end = 0; end < 6; ++end) {
-        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        SqliteJournal journal = SqliteJournal::open(folder.path(), deadly_identity);
         Study study(problem, strategy, journal);
-        Measuring evaluator;
+        LevelEvaluator evaluator;
         std::stop_source stop;
         if (end % 3 == 0) CHECK(study.ask()->id == 0);
         if (end == 0) study.start(0);
@@ -113,11 +113,11 @@ TEST_CASE("deadly trial: an orderly end, a stop and an error are no deaths, and 
         }
     }
     {
-        SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+        SqliteJournal journal = SqliteJournal::open(folder.path(), deadly_identity);
         CHECK(journal.trials().front().unended_starts == 0);
         journal.started(0, 5);  // by a process that dies now
     }
-    SqliteJournal journal = SqliteJournal::open(folder.path(), identity);
+    SqliteJournal journal = SqliteJournal::open(folder.path(), deadly_identity);
     REQUIRE(journal.trials().size() == 1);
     CHECK_FALSE(journal.trials().front().told());
     CHECK(journal.trials().front().unended_starts == 1);
@@ -126,7 +126,7 @@ TEST_CASE("deadly trial: an orderly end, a stop and an error are no deaths, and 
 }
 
 TEST_CASE("deadly trial: where trials are measured elsewhere, no death of this process is theirs") {
-    const Problem problem(four(), {}, {});
+    const Problem problem(four_levels(), {}, {});
     const Exhaustive strategy;
     DyingProcess journal;
     for (int death = 0; death < 5; ++death) {
@@ -138,13 +138,13 @@ TEST_CASE("deadly trial: where trials are measured elsewhere, no death of this p
     }
     CHECK(journal.trials().front().unended_starts == 5);
     Study study(problem, strategy, journal, {.measured_elsewhere = true});
-    Measuring evaluator;
+    LevelEvaluator evaluator;
     CHECK(study.run(evaluator, {.trials = 4}).reason == StopReason::trials_spent);
     for (const Trial& trial : study.trials()) CHECK(trial.measurement() != nullptr);
 }
 
 TEST_CASE("deadly trial: what a process asks and measures itself is never taken for a death") {
-    const Problem problem(four(), {}, {});
+    const Problem problem(four_levels(), {}, {});
     const Exhaustive strategy;
     DyingProcess journal;
     {
@@ -155,7 +155,7 @@ TEST_CASE("deadly trial: what a process asks and measures itself is never taken 
     Study study(problem, strategy, journal);
     CHECK(study.ask()->id == 0);  // started for the second time, here
     journal.dies = false;
-    Measuring evaluator;
+    LevelEvaluator evaluator;
     CHECK(study.run(evaluator, {.trials = 4}).reason == StopReason::trials_spent);
     for (const Trial& trial : study.trials()) CHECK(trial.measurement() != nullptr);
 }

@@ -31,9 +31,9 @@ static_assert(!std::is_constructible_v<Standings, std::vector<Trial>, Objective,
 
 namespace {
 
-class Proposing : public Strategy {
+class WildProposals : public Strategy {
 public:
-    explicit Proposing(Configuration proposed) : proposed_(std::move(proposed)) {}
+    explicit WildProposals(Configuration proposed) : proposed_(std::move(proposed)) {}
     [[nodiscard]] std::string name() const override { return "proposing"; }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial>, Rng&) const override {
         seed = problem.seed;
@@ -47,29 +47,29 @@ private:
     Configuration proposed_;
 };
 
-SearchSpace space() {
+SearchSpace own_space() {
     return SearchSpace({Parameter::integer("x", 1, 64), Parameter::choice("c", {"a", "b", "z"})},
                        {Forbid{{{"x", {std::int64_t{7}}}, {"c", {"z"}}}, "they clash"}});
 }
 
-Measurement rate_of(const Configuration& configuration) { return Measurement{{{"rate", {configuration.number("x") + 3}}}}; }
+Measurement own_rate(const Configuration& configuration) { return Measurement{{{"rate", {configuration.number("x") + 3}}}}; }
 
-std::vector<std::string> asked_by(const Strategy& strategy, std::uint64_t seed, std::size_t trials) {
+std::vector<std::string> asked_with_seed(const Strategy& strategy, std::uint64_t seed, std::size_t trials) {
     MemoryJournal journal;
-    Study study(Problem(space(), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
+    Study study(Problem(own_space(), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
     std::vector<std::string> result;
     while (const auto trial = study.ask({.trials = trials})) {
         result.push_back(trial->configuration.text());
-        study.tell(trial->id, rate_of(trial->configuration));
+        study.tell(trial->id, own_rate(trial->configuration));
     }
     return result;
 }
 
-class Same : public Evaluator {
+class SameAnswers : public Evaluator {
 public:
     Outcome evaluate(const Configuration& configuration, const EvaluationContext& context) override {
         again = again || context.again;
-        return rate_of(configuration);
+        return own_rate(configuration);
     }
     [[nodiscard]] bool replicates_inform() const override { return false; }
     bool again = false;
@@ -78,19 +78,19 @@ public:
 }  // namespace
 
 TEST_CASE("own strategy: a proposal that is not feasible is refused and not recorded") {
-    const Problem problem(space(), Objective("rate"), Decision{});
+    const Problem problem(own_space(), Objective("rate"), Decision{});
     for (const Configuration& wild : {Configuration({{"x", std::int64_t{999}}, {"c", "a"}}), Configuration({{"x", 9.0}, {"c", "a"}}),
                                       Configuration({{"x", std::int64_t{9}}}), Configuration({{"x", std::int64_t{7}}, {"c", "z"}}),
                                       Configuration({{"x", std::int64_t{9}}, {"c", "a"}, {"y", true}})}) {
         INFO(wild.text());
-        const Proposing strategy(wild);
+        const WildProposals strategy(wild);
         MemoryJournal journal;
         Study study(problem, strategy, journal);
-        study.tell(study.ask()->id, rate_of(problem.space.default_configuration()));
+        study.tell(study.ask()->id, own_rate(problem.space.default_configuration()));
         const std::string refused = message_of<SpaceError>([&] { (void)study.ask(); });
         CHECK(refused.starts_with("strategy 'proposing' proposed " + wild.text() + ": "));
         CHECK(journal.trials().size() == 1);
-        Same evaluator;
+        SameAnswers evaluator;
         const Summary summary = study.run(evaluator);
         CHECK(summary.reason == StopReason::error);
         CHECK(summary.message == refused);
@@ -99,12 +99,12 @@ TEST_CASE("own strategy: a proposal that is not feasible is refused and not reco
 }
 
 TEST_CASE("own strategy: the study's seed and the budget of the ask reach it") {
-    const Problem problem(space(), Objective("rate"), Decision{});
-    const Proposing strategy(problem.space.completed({{"x", std::int64_t{9}}}));
+    const Problem problem(own_space(), Objective("rate"), Decision{});
+    const WildProposals strategy(problem.space.completed({{"x", std::int64_t{9}}}));
     MemoryJournal journal;
     Study study(problem, strategy, journal, {.seed = 11});
-    study.tell(study.ask()->id, rate_of(problem.space.default_configuration()));
-    study.tell(study.ask()->id, rate_of(problem.space.completed({{"x", std::int64_t{9}}})));
+    study.tell(study.ask()->id, own_rate(problem.space.default_configuration()));
+    study.tell(study.ask()->id, own_rate(problem.space.completed({{"x", std::int64_t{9}}})));
     CHECK(strategy.seed == 11);
     CHECK_FALSE(strategy.trials.has_value());
     REQUIRE(study.ask({.trials = 40}));
@@ -119,24 +119,24 @@ TEST_CASE("own strategy: two seeds of a study are two studies, without another w
     for (const auto& made : strategies) {
         INFO(made()->name());
         std::set<std::vector<std::string>> different;
-        for (const std::uint64_t seed : {1, 2, 3, 4}) different.insert(asked_by(*made(), seed, 10));
+        for (const std::uint64_t seed : {1, 2, 3, 4}) different.insert(asked_with_seed(*made(), seed, 10));
         CHECK(different.size() >= 3);
-        CHECK(asked_by(*made(), 5, 10) == asked_by(*made(), 5, 10));
+        CHECK(asked_with_seed(*made(), 5, 10) == asked_with_seed(*made(), 5, 10));
     }
     // As if both were said twice; and one object serves several studies.
     BayesianOptions twice;
     twice.learning.seed = 5;
     twice.trials = 16;
     const Bayesian once;
-    (void)asked_by(once, 6, 10);
-    CHECK(asked_by(once, 5, 16) == asked_by(Bayesian(twice), 5, 16));
+    (void)asked_with_seed(once, 6, 10);
+    CHECK(asked_with_seed(once, 5, 16) == asked_with_seed(Bayesian(twice), 5, 16));
 }
 
 TEST_CASE("own evaluator: where measuring again tells nothing new, nothing is") {
     const Random strategy;
     MemoryJournal journal;
-    Study study(Problem(space(), Objective("rate"), Decision{}), strategy, journal);
-    Same evaluator;
+    Study study(Problem(own_space(), Objective("rate"), Decision{}), strategy, journal);
+    SameAnswers evaluator;
     const Summary summary = study.run(evaluator, {.trials = 20});
     CHECK(summary.reason == StopReason::trials_spent);
     CHECK_FALSE(evaluator.again);
