@@ -448,6 +448,7 @@ void SqliteJournal::asked(const Trial& trial) {
     check_asked(database_->trials_, trial);
     database_->append(trial.id, "asked", trial.asked_at, asked_body(trial));
     database_->trials_.push_back(trial);
+    database_->trials_.back().unended_starts = 0;
 }
 
 void SqliteJournal::started(std::uint64_t id, double at) {

@@ -56,7 +56,9 @@ Measurement own_rate(const Configuration& configuration) { return Measurement{{{
 
 std::vector<std::string> asked_with_seed(const Strategy& strategy, std::uint64_t seed, std::size_t trials) {
     MemoryJournal journal;
-    Study study(Problem(own_space(), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
+    std::vector<Parameter> parameters{Parameter::integer("x", 1, 64)};  // and flags that are equals, so that much is left to chance
+    for (const char* name : {"a", "b", "c", "d", "e", "f"}) parameters.push_back(Parameter::boolean(name));
+    Study study(Problem(SearchSpace(std::move(parameters)), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
     std::vector<std::string> result;
     while (const auto trial = study.ask({.trials = trials})) {
         result.push_back(trial->configuration.text());

@@ -93,6 +93,7 @@ public:
     void asked(const Trial& trial) override {
         check_asked(trials_, trial);
         trials_.push_back(trial);
+        trials_.back().unended_starts = 0;
     }
     void started(std::uint64_t id, double at) override {
         check_open(trials_, id);

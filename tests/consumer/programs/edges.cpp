@@ -65,7 +65,9 @@ void names_that_are_wrong() {
 std::vector<std::string> asks(std::uint64_t seed) {
     const Bayesian strategy;
     MemoryJournal journal;
-    Study study(Problem(space(), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
+    std::vector<Parameter> parameters{Parameter::integer("x", 1, 64)};
+    for (const char* flag : {"a", "b", "c", "d", "e", "f"}) parameters.push_back(Parameter::boolean(flag));  // equals: a seed decides
+    Study study(Problem(SearchSpace(std::move(parameters)), Objective("rate"), Decision{}), strategy, journal, {.seed = seed});
     std::vector<std::string> result;
     while (const auto trial = study.ask({.trials = 12})) {
         result.push_back(trial->configuration.text());
