@@ -184,6 +184,7 @@ private:
     static Study::Options options_of(const StudySetup& setup) {
         Study::Options options{setup.file.seed};
         options.default_again_every = setup.file.default_again_every();
+        options.measured_elsewhere = true;
         return options;
     }
     OrderedJson ask() {

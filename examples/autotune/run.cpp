@@ -135,6 +135,7 @@ int run(const RunArguments& arguments) {
     Study::Options options{setup.file.seed};
     for (const Workload& workload : setup.file.report_workloads) options.report_workloads.push_back(workload.name);
     options.default_again_every = setup.file.default_again_every();
+    options.measured_elsewhere = true;
     Study study(*setup.problem, *setup.strategy, *journal, std::move(options));
     Summary summary;
     {
@@ -146,7 +147,7 @@ int run(const RunArguments& arguments) {
         std::vector<Evaluator*> evaluators{setup.evaluator.get()};
         for (const auto& neighbour : setup.neighbours) evaluators.push_back(neighbour.get());
         summary = evaluators.size() == 1 ? study.run(*setup.evaluator, budget, signals.token(), &*log)
-                                         : WorkersRun(study, *setup.problem, evaluators, budget, &*log, say).run(signals.token());
+                                         : WorkersRun(study, evaluators, budget, &*log, say).run(signals.token());
         log->ends(name_in(stop_reasons, summary.reason), summary.message);
         setup.neighbours.clear();
         setup.evaluator.reset();  // an engine that still serves ends here

@@ -9,6 +9,7 @@
 #include "servetune/engine/version.hpp"
 #include "servetune/space/expression_parser.hpp"
 #include "servetune/space/expression_rewriting.hpp"
+#include "servetune/space/rule_values.hpp"
 
 #include <algorithm>
 #include <set>
@@ -103,16 +104,30 @@ Composition::Composition(SpaceDescription description) : description_(std::move(
     for (const Constraint& constraint : description_.constraints) {
         if (const auto* rule = std::get_if<Require>(&constraint))
             constraints_.emplace_back(
-                Require{rule->expression.renamed([&](const std::string& name) { return resolve(name); }), rule->because});
+                Require{rule->expression.renamed([&](const std::string& name) { return resolve(name); }), rule->because, true});
         else if (const auto* forbid = std::get_if<Forbid>(&constraint)) {
-            Forbid renamed{{}, forbid->because};
+            Forbid renamed{{}, forbid->because, true};
             for (const auto& [name, values] : forbid->values) {
                 std::vector<Value>& taken = renamed.values[resolve(name)];
                 for (const Value& value : values) taken.push_back(as_taken(resolve(name), value));
             }
             constraints_.emplace_back(std::move(renamed));
         } else constraints_.push_back(constraint);
+        check_values(constraints_.back());
     }
+}
+
+/// A rule of the study may name a value that only its engines have, not one that nothing has.
+void Composition::check_values(const Constraint& constraint) const {
+    for_each_value(constraint, [&](const std::string& name, const Value& value, bool exactly) {
+        const auto searched =
+            std::find_if(parameters_.begin(), parameters_.end(), [&](const Parameter& parameter) { return parameter.name == name; });
+        if (searched == parameters_.end() || can_have(*searched, value, exactly)) return;
+        for (const auto& [engine, names] : names_)
+            for (const auto& [declared, local] : names.locals)
+                if (local.name_in_space == name && can_have(local.parameter->parameter, value, exactly)) return;
+        refuse_value(constraint, name, value, searched->domain_text());
+    });
 }
 
 /// Puts figures of the model in place of their names in rules. A rule that needs one that is not known says nothing.
@@ -302,10 +317,10 @@ void Composition::add_constraints(const Engine& engine) {
             }
             for (const auto& [name, in_space] : renames) expression = where_a_number(expression, *locals.at(name).parameter, in_space);
             expression = expression.renamed([&](const std::string& name) { return renames.at(name); });
-            constraints_.emplace_back(Require{several ? expression.only_if("engine", engine.name) : expression, rule->because});
+            constraints_.emplace_back(Require{several ? expression.only_if("engine", engine.name) : expression, rule->because, true});
         } else if (const auto* declared = std::get_if<Forbid>(&constraint)) {
             const std::optional<Forbid> forbid = without_drafts(engine, *declared);
-            Forbid renamed{{}, declared->because};
+            Forbid renamed{{}, declared->because, true};
             bool can_match = forbid.has_value();
             for (const auto& [name, values] : can_match ? forbid->values : declared->values) {
                 const Local& local = locals.at(name);

@@ -216,7 +216,8 @@ void Composition::merge_same_commands() {
     for (Parameter& parameter : parameters_) {
         const bool listed_values =
             std::holds_alternative<BoolDomain>(parameter.domain) || std::holds_alternative<ChoiceDomain>(parameter.domain);
-        if (!listed_values || parameter.level_count() < 2 || parameter.name == "engine") continue;
+        const bool chooses_engine = description_.engines.size() > 1 && parameter.name == "engine";
+        if (!listed_values || parameter.level_count() < 2 || chooses_engine) continue;
         std::vector<Value> levels{parameter.default_value};
         for (std::size_t i = 0; i < parameter.level_count(); ++i)
             if (parameter.level(i) != parameter.default_value) levels.push_back(parameter.level(i));

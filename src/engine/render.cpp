@@ -47,7 +47,8 @@ std::string with_texts(std::string word, const std::vector<std::pair<std::string
 }  // namespace
 
 const Engine& Composition::engine_of(const Configuration& configuration) const {
-    const Value* chosen = configuration.find("engine");
+    // Of one engine, a parameter of this name is the study's own.
+    const Value* chosen = description_.engines.size() > 1 ? configuration.find("engine") : nullptr;
     for (const Engine& engine : description_.engines)
         if (chosen == nullptr || text_of(*chosen) == engine.name) return engine;
     throw SpaceError("there is no engine '" + text_of(*chosen) + "' in this study");

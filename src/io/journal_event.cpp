@@ -51,7 +51,11 @@ void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& env
         }
         if (event != "started" && event != "told") throw ParseError("there is no such event");
         check_open(trials, trial);
-        if (event == "started") {
+        if (event == "started" && body == interrupted_body()) {
+            check_started(trials, trial);
+            --trials[trial].unended_starts;
+        } else if (event == "started") {
+            ++trials[trial].unended_starts;
             trials[trial].started_at = at;
             const auto kept = environments.find(environment());
             trials[trial].environment = kept != environments.end() ? kept->second : nullptr;
@@ -78,6 +82,8 @@ std::string asked_body(const Trial& trial) {
 std::string started_body(const std::string& environment) {
     return environment.empty() ? "{}" : nlohmann::ordered_json{{"environment", environment}}.dump();
 }
+
+std::string interrupted_body() { return R"({"interrupted":true})"; }
 
 std::string told_body(const Outcome& outcome) { return json_of(outcome); }
 

@@ -39,6 +39,8 @@ struct JournalEvent {
 /// The bodies.
 std::string asked_body(const Trial& trial);
 std::string started_body(const std::string& environment);
+/// Of a 'started' that ends the one before it. Programs that do not know it take it for a start.
+std::string interrupted_body();
 std::string told_body(const Outcome& outcome);
 
 }  // namespace servetune

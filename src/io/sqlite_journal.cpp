@@ -448,6 +448,7 @@ void SqliteJournal::asked(const Trial& trial) {
     check_asked(database_->trials_, trial);
     database_->append(trial.id, "asked", trial.asked_at, asked_body(trial));
     database_->trials_.push_back(trial);
+    database_->trials_.back().unended_starts = 0;
 }
 
 void SqliteJournal::started(std::uint64_t id, double at) {
@@ -456,7 +457,14 @@ void SqliteJournal::started(std::uint64_t id, double at) {
     database_->append_start(id, at, environment);
     Trial& trial = database_->trials_[id];
     trial.started_at = at;
+    ++trial.unended_starts;
     trial.environment = environment.empty() ? nullptr : database_->environments_.at(fingerprint_of_definition(environment).text());
+}
+
+void SqliteJournal::interrupted(std::uint64_t id, double at) {
+    check_started(database_->trials_, id);
+    database_->append(id, "started", at, interrupted_body());
+    --database_->trials_[id].unended_starts;
 }
 
 void SqliteJournal::told(std::uint64_t id, const ToldOutcome& outcome, double at) {

@@ -8,6 +8,7 @@
 #include "servetune/optimizer/start_design.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
 #include "servetune/space/neighbours.hpp"
+#include "servetune/study/budget.hpp"
 #include "servetune/study/confirmation.hpp"
 
 #include <algorithm>
@@ -36,7 +37,7 @@ public:
     /// From so many trials on the search is over but for the smaller command.
     [[nodiscard]] std::size_t last_ones(const Problem& problem) const {
         constexpr std::size_t attempts = 2;  // one may be under way or fail
-        const std::size_t searched = search_trials(problem, options_.trials);
+        const std::size_t searched = search_trials(problem, trials_);
         return searched - std::min(searched, attempts);
     }
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history);
@@ -79,7 +80,10 @@ private:
                                                      double serves_seconds);
 
     const Options given_;
-    Options options_;  ///< with beliefs that are fitted to the history of the ask
+    // Those of the ask.
+    Options options_;         ///< with beliefs that are fitted to the history
+    std::size_t trials_ = 0;  ///< of the budget
+    std::uint64_t seed_ = 0;
     ModelCache kept_{};
 };
 
@@ -104,6 +108,8 @@ PendingAwareModel Bayesian::learned(const Problem& problem, const Standings& sta
 
 Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> history) {
     options_.beliefs = given_.beliefs.fitted_to(history, problem.decision);
+    trials_ = given_.trials.value_or(problem.trials.value_or(Budget{}.trials));
+    seed_ = given_.learning.seed.value_or(problem.seed);
     const Candidates& all = kept_.candidates(problem, options_);
     const Standings standings(history, problem.objective, problem.decision, problem.space.default_configuration());
     std::set<Configuration> seen;
@@ -114,7 +120,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     if (used_up) return Finished{"all " + text_of(problem.feasible.size()) + " configurations are measured"};
     std::vector<Configuration> suggestions = untried_suggestions(history, seen);
     const std::size_t by_knowledge = options_.beliefs.size() > 0 ? 1 : 0;  // its trial takes none from the design's
-    if (seen.size() < start_trials(all.geometry().dimensions(), options_.trials) + by_knowledge)
+    if (seen.size() < start_trials(all.geometry().dimensions(), trials_) + by_knowledge)
         if (auto proposal = start(problem, all, evidence_of(problem, standings, all.geometry(), options_.beliefs), suggestions))
             return *proposal;
 
@@ -122,7 +128,7 @@ Answer Bayesian::Search::ask(const Problem& problem, std::span<const Trial> hist
     Models models{kept_.learned(problem, standings, options_)};
     const PendingAwareModel& model = models.learned;
     if (options_.per_second) models.cost = std::make_unique<TrialCost>(all.geometry(), model.evidence(), options_.learning.search);
-    if (history.size() >= last_ones(problem) && history.size() < search_trials(problem, options_.trials))
+    if (history.size() >= last_ones(problem) && history.size() < search_trials(problem, trials_))
         if (auto proposal = smaller_command(models, problem, all, history, seen)) return *proposal;
     if (const auto serves_seconds = options_.serves_seconds)
         if (auto answer = not_worth_it(models, problem, all, history, seen, *serves_seconds)) return *answer;
@@ -205,16 +211,16 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
         }
         if (best) return Proposal{all.configuration(problem, *best), "best by " + options_.beliefs[0].name()};
     }
-    const std::size_t trials = start_trials(all.geometry().dimensions(), options_.trials) - 1;
+    const std::size_t trials = start_trials(all.geometry().dimensions(), trials_) - 1;
     const auto may_work = [&](const Configuration& one) {
         return (!margins || believed_margin(options_.beliefs.of(one)) > -1) && !ran_out.covers({all.geometry().encode(one)}).front();
     };
     const bool half_left = 2 * evidence.size() < trials + 2;  // the rest of the start is the design's
-    auto own = options_.own_defaults && half_left ? own_default(problem.space, evidence, may_work, options_.learning.seed) : std::nullopt;
+    auto own = options_.own_defaults && half_left ? own_default(problem.space, evidence, may_work, seed_) : std::nullopt;
     if (own) return Proposal{std::move(*own), "a level that much depends on, at its own defaults"};
     if (const auto found = std::find_if(suggestions.begin(), suggestions.end(), may_work); found != suggestions.end())
         return Proposal{*found, "suggested"};
-    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, options_.learning.seed);
+    auto few_changes = start_point(problem.space, all.geometry(), tried, trials, may_work, seed_);
     const auto seen = [&](const Configuration& configuration) {
         return std::any_of(evidence.begin(), evidence.end(),
                            [&](const ConfigurationEvidence& entry) { return entry.configuration == configuration; });
@@ -225,7 +231,7 @@ std::optional<Proposal> Bayesian::Search::start(const Problem& problem, const Ca
         const double by_margin = margins ? normal_cdf(0.5 + believed_margin(all.beliefs(i))) : 1;
         chances.push_back(out[i] ? std::min(by_margin, OutOfMemoryRule::chance) : by_margin);
     }
-    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
+    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, seed_));
     if (seen(configuration)) return std::nullopt;
     return Proposal{std::move(configuration), "far from all that was tried"};
 }
@@ -258,7 +264,7 @@ std::optional<Proposal> Bayesian::Search::far_away(const PendingAwareModel& mode
         return chance < options_.first_chance ? 0 : chance;
     });
     if (std::all_of(chances.begin(), chances.end(), [](double chance) { return chance <= 0; })) return std::nullopt;
-    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, options_.learning.seed));
+    Configuration configuration = all.configuration(problem, farthest(all.geometry(), all.pool(), tried, chances, seed_));
     if (seen.contains(configuration)) return std::nullopt;
     return Proposal{std::move(configuration),
                     "far from all that was tried: the last " + std::to_string(without_gain) + " configurations gained too little"};

@@ -15,12 +15,17 @@ std::shared_ptr<const FittedModels> fitted_models(const Problem& problem, const 
                                                   const std::vector<ConfigurationEvidence>& evidence, const LevelGeometry& geometry,
                                                   const LearningOptions& options) {
     return std::make_shared<const FittedModels>(problem, without_pending(evidence), geometry, standings.noise(), options,
-                                                seed_of_fits(problem, standings, options.seed));
+                                                seed_of_fits(problem, standings, options.seed.value_or(problem.seed)));
 }
 
 PendingAwareModel learned_from(const Problem& problem, const Standings& standings, std::shared_ptr<const FittedModels> told,
                                std::vector<ConfigurationEvidence> evidence, const LearningOptions& options) {
-    return {problem, std::move(told), std::move(evidence), standings.noises(), options, seed_of_fits(problem, standings, options.seed)};
+    return {problem,
+            std::move(told),
+            std::move(evidence),
+            standings.noises(),
+            options,
+            seed_of_fits(problem, standings, options.seed.value_or(problem.seed))};
 }
 
 }  // namespace servetune

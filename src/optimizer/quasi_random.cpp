@@ -21,7 +21,7 @@ Answer QuasiRandom::ask(const Problem& problem, std::span<const Trial> history, 
         return Finished{"all " + text_of(feasible.size()) + " configurations are measured"};
 
     const std::size_t dimensions = problem.space.parameters().size();
-    Rng shift_rng(reseeded(problem.space.default_configuration().fingerprint().bits, seed_));
+    Rng shift_rng(reseeded(problem.space.default_configuration().fingerprint().bits, seed_.value_or(problem.seed)));
     std::vector<double> shift(dimensions);
     for (double& coordinate : shift) coordinate = shift_rng.uniform();
     boost::random::sobol sequence(dimensions);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "report_view.hpp"
 #include "servetune/report/report.hpp"
+#include "servetune/study/confirmation_rounds.hpp"
 
 #include <fmt/format.h>
 
@@ -143,12 +144,9 @@ std::string drift_text(const Standings& standings) {
         100 * drift.chance());
 }
 
-Metrics ReportView::means(const Configuration& configuration, std::string_view workload) const {
-    std::vector<const Measurement*> measurements;
-    for (const Trial& trial : trials)
-        if (trial.workload == workload && trial.configuration == configuration && trial.measurement() != nullptr)
-            measurements.push_back(trial.measurement());
-    const Decision& decision = setup.problem->decision;
+namespace {
+
+Metrics means_of(std::vector<const Measurement*> measurements, const Decision& decision) {
     if (std::any_of(measurements.begin(), measurements.end(), [&](const Measurement* m) { return decision.believes(*m); }))
         std::erase_if(measurements, [&](const Measurement* m) { return !decision.believes(*m); });
     Metrics result;
@@ -161,6 +159,40 @@ Metrics ReportView::means(const Configuration& configuration, std::string_view w
         }
     for (auto& [name, metric] : result) metric.value /= runs.at(name);
     return result;
+}
+
+}  // namespace
+
+Metrics ReportView::means(const Configuration& configuration, std::string_view workload) const {
+    std::vector<const Measurement*> measurements;
+    for (const Trial& trial : trials)
+        if (trial.workload == workload && trial.configuration == configuration && trial.measurement() != nullptr)
+            measurements.push_back(trial.measurement());
+    return means_of(std::move(measurements), setup.problem->decision);
+}
+
+Metrics ReportView::judged_means(const Configuration& configuration) const {
+    if (!gain_is_by_rounds()) return means(configuration);
+    std::vector<const Measurement*> measurements;
+    for (const ConfirmationRound& round : confirmation_rounds(standings.trials())) {
+        const auto measured = [&](const Configuration& one) -> const Measurement* {
+            for (const Trial* trial : round)
+                if (trial->configuration == one && trial->measurement() != nullptr) return trial->measurement();
+            return nullptr;
+        };
+        const bool both = measured(recommendation.recommended) != nullptr && measured(recommendation.default_configuration) != nullptr;
+        if (const Measurement* mine = measured(configuration); both && mine != nullptr) measurements.push_back(mine);
+    }
+    return means_of(std::move(measurements), setup.problem->decision);
+}
+
+std::optional<double> ReportView::gain_in_table(const Configuration& configuration, std::optional<double> figure,
+                                                std::optional<double> of_default) const {
+    if (recommendation.conclusion == Conclusion::recommended && recommendation.default_passes &&
+        configuration == recommendation.recommended)
+        return recommendation.gain.scale.stated(recommendation.gain.value);
+    if (!figure || !of_default) return std::nullopt;
+    return stated_gain(setup.problem->objective.leading(), standings.scale(), *figure, *of_default);
 }
 
 std::map<std::string, double> limited_figures(const Standing& standing, const Limit& limit, const Decision& decision) {

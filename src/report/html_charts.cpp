@@ -117,18 +117,19 @@ std::string gains_figure(const HtmlView& page) {
     };
     const Standing& best = *page.view.standings.find(result.recommended);
     const Standing& base = *page.view.standings.find(result.default_configuration);
-    add({"the goal", result.gain.low, result.gain.value, result.gain.high, "recommended"}, base.estimate().mean, best.estimate().mean);
-    const auto workload_row = [&](const std::string& label, const Metrics& after, const Metrics& before, const std::string& metric,
+    const Metrics after = page.view.judged_means(result.recommended);
+    const Metrics before = page.view.judged_means(result.default_configuration);
+    add({"the goal", result.gain.low, result.gain.value, result.gain.high, "recommended"},
+        value_in(before, goal.metric).value_or(base.estimate().mean), value_in(after, goal.metric).value_or(best.estimate().mean));
+    const auto workload_row = [&](const std::string& label, const Metrics& recommended, const Metrics& usual, const std::string& metric,
                                   double runs_after, double runs_before) {
-        const auto a = value_in(after, metric);
-        const auto b = value_in(before, metric);
+        const auto a = value_in(recommended, metric);
+        const auto b = value_in(usual, metric);
         if (!a || !b || !scale.ratios() || !(*a > 0) || !(*b > 0)) return;
         constexpr double infinite = std::numeric_limits<double>::infinity();
         const double noise = page.view.standings.replicated() > 0 ? page.view.standings.noise() : infinite;
         add(ratio_row(label, goal, *a, *b, noise * std::sqrt(1 / std::max(1.0, runs_after) + 1 / std::max(1.0, runs_before))), *b, *a);
     };
-    const Metrics after = page.view.means(result.recommended);
-    const Metrics before = page.view.means(result.default_configuration);
     if (file.workloads.size() > 1)
         for (const Workload& workload : file.workloads)
             workload_row(workload.name, after, before, goal.metric + "@" + workload.name, best.leading().total_runs(),

@@ -78,7 +78,7 @@ HtmlView::HtmlView(const ReportView& of, std::string_view why_ended, const nlohm
     std::optional<double> base_value;
     if (base != rows.end()) base_value = base->value;
     for (HtmlRow& row : rows) {
-        if (row.value && base_value) row.gain = stated_gain(goal, view.standings.scale(), *row.value, *base_value);
+        row.gain = view.gain_in_table(row.standing->configuration, row.value, base_value);
         row.kind = kind_of_row(view, row);
         row.verdict = verdict_of_row(view, row);
     }

@@ -58,6 +58,7 @@ private:
         const auto value = value_in(metrics, metric);
         return value ? plain_figure_text(metric, *value) : "-";
     }
+    [[nodiscard]] std::string stated(std::optional<double> gain) const { return gain ? stated_text(*gain, view_.standings.scale()) : "-"; }
     [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
         const FigureScale& scale = view_.standings.scale();
         const auto gain = stated_gain(problem_.objective.leading(), scale, candidate.value_or(0), base.value_or(0));
@@ -168,20 +169,24 @@ private:
         const std::string& metric = problem_.objective.leading().metric;
         line("| workload | {0}, default | {0}, recommended | gain | mean TPOT (ms), default | recommended |", metric);
         line("|---|---:|---:|---:|---:|---:|");
-        const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& suffix) {
+        const auto row = [&](const std::string& name, const Metrics& before, const Metrics& after, const std::string& suffix,
+                             std::optional<double> gain = {}) {
             const auto shown = [&](const Metrics& metrics) {
                 const auto value = value_in(metrics, metric + suffix);
                 return value ? figure_text(metric, *value) : std::string("-");
             };
             const std::string tpot = std::string(companions[0].first) + suffix;
             line("| {} | {} | {} | {} | {} | {} |", name, shown(before), shown(after),
-                 gain_text(value_in(after, metric + suffix), value_in(before, metric + suffix)), plain(before, tpot), plain(after, tpot));
+                 gain ? stated(gain) : gain_text(value_in(after, metric + suffix), value_in(before, metric + suffix)), plain(before, tpot),
+                 plain(after, tpot));
         };
         const bool several = file_.workloads.size() > 1;
-        const Metrics before = view_.means(result_.default_configuration);
-        const Metrics after = view_.means(result_.recommended);
-        for (const Workload& workload : file_.workloads) row(workload.name, before, after, several ? "@" + workload.name : "");
-        if (file_.workloads.empty()) row("measured outside", before, after, "");
+        const Metrics before = view_.judged_means(result_.default_configuration);
+        const Metrics after = view_.judged_means(result_.recommended);
+        const auto gain = view_.gain_in_table(result_.recommended, value_in(after, metric), value_in(before, metric));
+        if (several)
+            for (const Workload& workload : file_.workloads) row(workload.name, before, after, "@" + workload.name);
+        else row(file_.workloads.empty() ? "measured outside" : file_.workloads.front().name, before, after, "", gain);
         for (const Workload& workload : file_.report_workloads)
             row(workload.name, view_.means(result_.default_configuration, workload.name), view_.means(result_.recommended, workload.name),
                 "");
@@ -212,14 +217,17 @@ private:
         }
         return result.empty() ? "-" : result;
     }
-    void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict) {
+    void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict,
+                    bool over_default = false) {
+        const std::string gain = standing == nullptr ? "-"
+                                 : over_default      ? stated(view_.gain_in_table(standing->configuration, mean_of(*standing), base))
+                                                     : gain_text(mean_of(*standing), base);
         const Metrics means = standing == nullptr ? Metrics{} : view_.means(standing->configuration);
         std::string limited;
         for (const Limit& limit : problem_.objective.limits)
             limited += " " + (standing == nullptr ? "-" : limited_cell(*standing, limit)) + " |";
-        line("| {} | {} | {} | {} | {} |{}{} {} |", name, standing == nullptr ? "-" : objective_of(*standing),
-             standing == nullptr ? "-" : gain_text(mean_of(*standing), base), plain(means, companions[0].first),
-             plain(means, companions[1].first), Markup{limited},
+        line("| {} | {} | {} | {} | {} |{}{} {} |", name, standing == nullptr ? "-" : objective_of(*standing), gain,
+             plain(means, companions[0].first), plain(means, companions[1].first), Markup{limited},
              Markup{view_.standings.replicated() == 0
                         ? ""
                         : fmt::format(" {:.0f} |", standing == nullptr ? 0 : standing->leading().total_runs())},
@@ -251,6 +259,7 @@ private:
         for (const Staged::Step& step : walk.steps) {
             const Standing* base = view_.standings.find(step.base);
             const auto base_value = mean_of(*base);
+            const bool over_default = step.base == result_.default_configuration;
             line("### {}\n", step.stage->name);
             line("On top of {}:\n", Markup{markdown_code(file_.secrets(setup_.command(step.base).text()))});
             result_header();
@@ -277,13 +286,15 @@ private:
                 std::string verdict = !standing->passes() ? "refused: " + standing->refused : is_base ? "the base" : "";
                 if (step.winner == candidate.configuration) verdict = step.stage->carried ? "carried on" : "worth having";
                 else if (verdict.empty()) verdict = judged(*standing, *base);
-                result_row(standing, name, base_value, verdict);
+                result_row(standing, name, base_value, verdict, over_default);
             }
             if (!base_listed) result_row(base, "(nothing changed)", base_value, "the base");
             out_ += '\n';
             const auto printed = file_.printed.find(step.stage->name);
             options.push_back({step.stage->name, best == nullptr ? "-" : objective_of(*best) + (best->passes() ? "" : " (refused)"),
-                               best == nullptr ? "-" : gain_text(mean_of(*best), base_value),
+                               best == nullptr ? "-"
+                               : over_default  ? stated(view_.gain_in_table(best->configuration, mean_of(*best), base_value))
+                                               : gain_text(mean_of(*best), base_value),
                                printed == file_.printed.end() ? "" : printed->second});
         }
         line("## Summary of options\n");
@@ -295,6 +306,14 @@ private:
             line("| {} | {} | {} |{}", option.stage, option.best, option.gain,
                  Markup{with_printed ? " " + shown(option.printed) + " |" : ""});
         out_ += '\n';
+        say_what_gains_are_by();
+    }
+
+    void say_what_gains_are_by() {
+        if (result_.conclusion == Conclusion::recommended && view_.gain_is_by_rounds())
+            line(
+                "The gain of the recommended setting over the default is by the rounds after the search. All other figures are by all "
+                "measurements.\n");
     }
 
     void all_results() {
@@ -315,9 +334,10 @@ private:
                 verdict = "recommended";
             else if (standing == base && standing->passes()) verdict = "the default";
             result_row(standing, difference(standing->configuration, result_.default_configuration),
-                       base == nullptr ? std::nullopt : mean_of(*base), verdict);
+                       base == nullptr ? std::nullopt : mean_of(*base), verdict, true);
         }
         out_ += '\n';
+        say_what_gains_are_by();
     }
 
     /// The last one of this configuration.

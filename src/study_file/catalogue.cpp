@@ -330,6 +330,12 @@ Workload read_workload(const Yaml& node, Workload result) {
     return result;
 }
 
+/// A study may be called after the engine that it tunes; it is not what it names.
+bool is_study(const fs::path& file) {
+    const Yaml text = Yaml::load(file);
+    return text.is_mapping() && text.find(keys::study.objective) != nullptr;
+}
+
 }  // namespace
 
 Catalogue Catalogue::standard() {
@@ -351,8 +357,10 @@ fs::path Catalogue::find(const std::string& kind, const std::string& name, const
         return file;
     }
     for (const std::string& spelled : {name, lower_case(name)})  // vLLM is vllm
-        for (const fs::path& folder : {beside, root_ / kind})
-            if (fs::exists(folder / (spelled + ".yaml"), error)) return folder / (spelled + ".yaml");
+        for (const fs::path& folder : {beside, root_ / kind}) {
+            const fs::path file = folder / (spelled + ".yaml");
+            if (fs::exists(file, error) && (folder != beside || !is_study(file))) return file;
+        }
     std::vector<std::string> known;
     if (fs::is_directory(root_ / kind, error))
         for (const auto& entry : fs::directory_iterator(root_ / kind))

@@ -60,7 +60,7 @@ Stage read_stage(const Yaml& node, const Composition& composition, bool baseline
         else
             for (const Yaml& candidate : candidates->items()) stage.candidates.push_back(read_candidate(candidate, composition));
     }
-    stage.carried = !baseline || stage.product == std::vector<std::string>{"engine"};
+    stage.carried = !baseline || (composition.engines().size() > 1 && stage.product == std::vector<std::string>{"engine"});
     read(node, keys::stage.carried, stage.carried);
     return stage;
 }

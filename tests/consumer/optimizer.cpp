@@ -8,12 +8,10 @@
 int main() {
     using namespace servetune;
     const Problem problem(SearchSpace({Parameter::integer("max_num_seqs", 64, 512, Scale::log2)}), Objective{}, Decision{});
-    BayesianOptions options;
-    options.trials = 16;
-    const Bayesian strategy(options);
+    const Bayesian strategy;
     MemoryJournal journal;
     Study study(problem, strategy, journal);
-    while (const auto trial = study.ask({.trials = options.trials})) {
+    while (const auto trial = study.ask({.trials = 16})) {
         const double sequences = trial->configuration.number("max_num_seqs");
         study.tell(trial->id, Measurement{{{"total_tokens_per_second", {std::log(sequences)}}}});
     }

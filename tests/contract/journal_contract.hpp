@@ -16,8 +16,13 @@ inline void check_journal(Journal& journal) {
     journal.asked(trial);
     CHECK(message_of<UsageError>([&] { journal.asked(trial); }) == "trial 0 cannot be asked: the next id is 1");
     CHECK(message_of<UsageError>([&] { journal.started(7, 1); }) == "there is no trial 7: 1 were asked");
+    CHECK(message_of<UsageError>([&] { journal.interrupted(0, 1); }) == "trial 0 is not under way");
     journal.started(0, 13);
+    journal.interrupted(0, 13.5);
+    CHECK(journal.trials().front().unended_starts == 0);
+    journal.started(0, 14);
     journal.started(0, 14.25);
+    CHECK(journal.trials().front().unended_starts == 2);
 
     Measurement measurement{{{"total_tokens_per_second", {11768.22, 1.5}}, {"success_ratio", {1.0}}},
                             {Verdict::suspect, {{"peak", "20132659", "5203", "time collapse"}}}};

@@ -423,3 +423,16 @@ TEST_CASE("ask-tell: the page's example runs") {
     CHECK(recommended["configuration"]["cache"] == "large");
     CHECK(recommended["gain"]["low"] > 0);
 }
+
+TEST_CASE("ask-tell: a parameter may be called engine, as of a database: it is recommended like any other") {
+    const TemporaryFolder folder;
+    Program program(folder,
+                    "space:\n  engine: {choice: [btree, lsm]}\n  threads: {int: {low: 1, high: 8, scale: log2}, default: 2}\n"
+                    "objective: {maximize: rate}\nstrategy: random\nbudget: {trials: 5}\n");
+    for (Json trial = program.ask(); trial.contains("trial"); trial = program.ask())
+        CHECK(program({{"tell", {{"trial", trial["trial"]}, {"value", trial["configuration"]["threads"]}}}}).contains("told"));
+    const Json recommendation = program({{"recommend", true}});
+    INFO(recommendation.dump());
+    CHECK_FALSE(recommendation.contains("error"));
+    CHECK(recommendation.at("default").at("configuration").at("engine") == "btree");
+}

@@ -64,7 +64,8 @@ TEST_CASE("differences: a default of zero is not beaten by a gain of zero", "[de
 }
 
 TEST_CASE("differences: means are the figures' own, outliers keep their order and their figure", "[decision]") {
-    const Standings standings(levels_measured({-1, 2, -1e9, 1e7}, 0), {"profit"}, {});
+    const std::vector<Trial> history = levels_measured({-1, 2, -1e9, 1e7}, 0);
+    const Standings standings(history, {"profit"}, {});
     REQUIRE(standings.all().size() == 4);
     CHECK_FALSE(standings.scale().ratios());
     const std::vector<double> means{-1, 2, -1e9, 1e7};
@@ -76,14 +77,17 @@ TEST_CASE("differences: means are the figures' own, outliers keep their order an
 }
 
 TEST_CASE("differences: what is positive is judged by ratios as ever, and a rate of zero is none", "[decision]") {
-    const Standings ratios(levels_measured({1, 2}, 0.01), {"profit"}, {});
+    const std::vector<Trial> positive = levels_measured({1, 2}, 0.01);
+    const Standings ratios(positive, {"profit"}, {});
     CHECK(ratios.scale().ratios());
-    const Standings rates(levels_measured({100, 0, 110}, 0, "goodput_requests_per_second"), {"goodput_requests_per_second"}, {});
+    const std::vector<Trial> with_zero = levels_measured({100, 0, 110}, 0, "goodput_requests_per_second");
+    const Standings rates(with_zero, {"goodput_requests_per_second"}, {});
     CHECK(rates.scale().ratios());
     CHECK(rates.all()[1].refused == "goodput_requests_per_second = 0 is not positive");
     Decision guarded;
     guarded.never_worse_than = 0.02;
-    CHECK(Standings(levels_measured({1, -2}, 0), {"profit"}, guarded).all()[1].refused ==
+    const std::vector<Trial> negative = levels_measured({1, -2}, 0);
+    CHECK(Standings(negative, {"profit"}, guarded).all()[1].refused ==
           "profit = -2 is not positive, and `over: worst` and `never_worse_than` compare ratios");
 }
 

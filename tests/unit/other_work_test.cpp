@@ -84,7 +84,8 @@ TEST_CASE("other work: a gain counts as far as it is one in requests and in toke
     // Fewer tokens of the prompt (a cut context) are less work too.
     const Recommendation cut = concluded_of_work(twice(work_of(10, 1000, 100), work_of(15, 500, 100)), {"total_tokens_per_second"});
     CHECK(cut.keep_default);
-    CHECK(Standings(twice(work_of(10, 1000, 100), work_of(15, 500, 100)), requests, {}).all()[1].other_work.front().output == false);
+    const std::vector<Trial> cut_prompts = twice(work_of(10, 1000, 100), work_of(15, 500, 100));
+    CHECK(Standings(cut_prompts, requests, {}).all()[1].other_work.front().output == false);
 }
 
 TEST_CASE("other work: a goal or a limit that does not say what equal work gives cannot be won by it", "[decision]") {

@@ -163,6 +163,30 @@ TEST_CASE("a space that contradicts itself is refused with the reason") {
     CHECK(space_error({Parameter::boolean("a")}, {require("b")}) == "constraint 'require b' names 'b', which is not a parameter; known: a");
 }
 
+TEST_CASE("a rule that names a value which its parameter does not have is refused, not void") {
+    const auto error = [](Constraint rule) {
+        return space_error(
+            {Parameter::choice("cache", {"none", "lru"}), Parameter::integer("seqs", 16, 256, Scale::log2), Parameter::boolean("eager"),
+             Parameter::real("share", 0.5, 0.9), Parameter::integer("tokens", 1, 9).or_unset(64)},
+            {std::move(rule)});
+    };
+    CHECK(error(Forbid{{{"cache", {"none", "lfu"}}}, ""}) ==
+          "constraint 'forbid cache=none|lfu' names cache=lfu, but 'cache' is one of none, lru");
+    CHECK(error(require("cache != 'lfu'")) == "constraint 'require cache != 'lfu'' names cache=lfu, but 'cache' is one of none, lru");
+    for (const char* rule : {"cache in ['lru', 'lfu']", "eager or not (cache not in ['lfu'])", "'lfu' == cache", "seqs == 100",
+                             "seqs == 16.5", "eager == 'true'", "share != 0.95", "tokens == 65", "cache == 'engine'"})
+        CHECK(has(error(require(rule)), " names "));
+    CHECK(has(error(Forbid{{{"seqs", {64.0}}}, ""}), " names seqs=64"));  // a real, which no integer is
+    CHECK(has(error(Forbid{{{"cache", {Unset{}}}}, ""}), " names cache=engine"));
+    CHECK(has(error(Allow{{"cache", "eager"}, {{"lru", true}, {"lfu", false}}, ""}), " names cache=lfu"));
+
+    for (const char* rule : {"seqs == 64.0", "tokens == 64 or tokens < 99", "share == 0.75", "seqs < 1000", "cache in ['lru']",
+                             "eager == true", "seqs + tokens != 5"})
+        CHECK(error(require(rule)).empty());
+    CHECK(error(Forbid{{{"tokens", {Unset{}, std::int64_t{9}}}}, ""}).empty());
+    CHECK(error(Forbid{{{"cache", {"lfu"}}, {"eager", {true}}}, "", true}).empty());  // a rule of a larger space
+}
+
 TEST_CASE("an empty space is refused with a smallest contradiction") {
     const SearchSpace space({Parameter::integer("a", 1, 4), Parameter::integer("b", 1, 4), Parameter::integer("c", 1, 4)},
                             {require("a < b"), require("c > 2"), require("b < a", "the engine says so")});

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // What users write, and every way of writing it wrong: the exact messages.
+#include "support/shipped.hpp"
 #include "support/test.hpp"
 
 #include "keys.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/io/files.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "strategies.hpp"
@@ -56,6 +58,32 @@ std::string engine_error(const std::string& what, const std::string& with) {
 }
 
 }  // namespace
+
+TEST_CASE("a study may be called after its engine or its workload: neither it nor its neighbour reads it as that") {
+    const std::string text = read_file(search_spaces / "studies/simengine.yaml");
+    const Catalogue catalogue(search_spaces);
+    const TemporaryFolder folder;
+    for (const char* name : {"vllm.yaml", "chat.yaml", "neighbour.yaml"}) {
+        const StudyFile study = load_study(folder.write(name, text), catalogue);
+        CHECK(study.composition->engines().front().name == "vllm");
+        CHECK(study.workloads.front().name == "chat");
+    }
+    // A file of that name with an engine is the engine, though a broken one.
+    folder.write("vllm.yaml", "engine: vllm\nlaunch: [serve]\n");
+    CHECK(has(message_of<Error>([&] { (void)load_study(folder.path() / "neighbour.yaml", catalogue); }), "the command has no {model}"));
+}
+
+TEST_CASE("a study's rule that names a value which nothing has is refused; one that the study leaves out is harmless") {
+    const auto with_rule = [](const std::string& rule) {
+        return study_error("others: default\n", "others: search\nconstraints: [" + rule + "]\n");
+    };
+    CHECK(has(with_rule("{forbid: {mode: fsat}}"),
+              "constraint 'forbid mode=fsat' names mode=fsat, but 'mode' is one of fast, slow, or engine"));
+    CHECK(has(with_rule("{require: \"mode != 'fsat' or depth < 3\"}"), " names mode=fsat, "));
+    CHECK(has(with_rule("{forbid: {seqs: 9, mode: fast}}"), " names seqs=9, "));
+    CHECK(with_rule("{forbid: {seqs: 4, mode: fast}}").empty());  // the toy has it
+    CHECK(with_rule("{require: \"tokens == 512 or mode == 'fast' or seqs < 99\"}").empty());
+}
 
 TEST_CASE("the study that the others are made wrong from is right") { CHECK(error_of(engine_yaml, study_yaml).empty()); }
 

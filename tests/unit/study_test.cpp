@@ -258,13 +258,11 @@ TEST_CASE("study by hand: trials that all fail alike end it where the budget say
     CHECK(asked.finished()->why == "the first trials all failed the same way, crashed_under_load: no such model");
 }
 
-// Problem and strategy must outlive a study: a temporary of either does not compile.
+// A strategy must outlive a study: a temporary does not compile.
 static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&>);
 static_assert(std::is_constructible_v<Study, const Problem&, const Exhaustive&, MemoryJournal&, Study::Options>);
-static_assert(!std::is_constructible_v<Study, Problem, const Exhaustive&, MemoryJournal&>);
 static_assert(!std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&>);
 static_assert(!std::is_constructible_v<Study, const Problem&, Exhaustive, MemoryJournal&, Study::Options>);
-static_assert(!std::is_constructible_v<Study, Problem, const Exhaustive&, MemoryJournal&, Study::Options>);
 
 TEST_CASE("study by hand: an open trial whose configuration the space has lost is not offered") {
     const Problem before(SearchSpace({Parameter::integer("mode", 0, 3)}), {}, {});

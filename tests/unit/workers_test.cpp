@@ -70,8 +70,7 @@ struct Parallel {
         std::vector<Evaluator*> evaluators;
         for (const auto& part : parts) evaluators.push_back(part.get());
         study = std::make_unique<Study>(problem, strategy, journal);
-        return WorkersRun(*study, problem, evaluators, Budget{.trials = trials}, nullptr,
-                          [this](const std::string& line) { said += line + "\n"; })
+        return WorkersRun(*study, evaluators, Budget{.trials = trials}, nullptr, [this](const std::string& line) { said += line + "\n"; })
             .run(stop);
     }
 
@@ -225,6 +224,24 @@ TEST_CASE("workers: a user who stops leaves open trials, which the next run take
     for (const Trial& trial : parallel.journal.trials()) CHECK(trial.told());
 }
 
+TEST_CASE("workers: what was under way when a process died is measured alone, so that only the deadly one dies again") {
+    Parallel before(4);
+    REQUIRE(before.run(30).reason == StopReason::trials_spent);
+    std::vector<Trial> trials = before.journal.trials();
+    const std::size_t first_open = trials.size() - 3;
+    for (std::size_t i = first_open; i < trials.size(); ++i) trials[i].outcome = {};
+    Parallel after(4);
+    take_over(after, trials);
+    REQUIRE(after.run(40).reason == StopReason::trials_spent);
+    const std::vector<Trial> ended = after.journal.trials();
+    for (std::size_t i = first_open; i < trials.size(); ++i) {
+        REQUIRE(ended[i].measurement() != nullptr);
+        for (std::size_t j = first_open; j < ended.size(); ++j)
+            CHECK((i == j || *ended[j].told_at <= *ended[i].started_at || *ended[i].told_at <= *ended[j].started_at));
+    }
+    CHECK(after.machine.most_at_once == 4);  // and then again together
+}
+
 TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be is an error") {
     Parallel one(1);
     CHECK(one.run(9).reason == StopReason::trials_spent);
@@ -233,7 +250,7 @@ TEST_CASE("workers: one evaluator is a run as any other, a budget that cannot be
     Parallel parallel(2);
     std::vector<Evaluator*> evaluators{parallel.parts[0].get(), parallel.parts[1].get()};
     Study study(parallel.problem, parallel.strategy, parallel.journal);
-    CHECK(WorkersRun(study, parallel.problem, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
+    CHECK(WorkersRun(study, evaluators, Budget{.wall_clock_seconds = -1}).run().reason == StopReason::error);
 }
 
 TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a time") {
@@ -242,7 +259,7 @@ TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a 
     std::vector<Evaluator*> evaluators;
     for (const auto& part : parallel.parts) evaluators.push_back(part.get());
     Study study(problem, parallel.strategy, parallel.journal);
-    const Summary summary = WorkersRun(study, problem, evaluators, Budget{.trials = 20}).run();
+    const Summary summary = WorkersRun(study, evaluators, Budget{.trials = 20}).run();
     CHECK(summary.recommendation.conclusion == Conclusion::recommended);
     const std::vector<Trial>& trials = study.trials();
     const auto first = std::find_if(trials.begin(), trials.end(), confirms);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/feasibility.hpp"
 #include "servetune/model/gaussian_process.hpp"
 #include "servetune/model/level_geometry.hpp"
 #include "servetune/space/configuration.hpp"
-
-#include <Eigen/Core>
 
 #include <algorithm>
 #include <cstddef>

@@ -199,7 +199,7 @@ inline Outcome ReplayEvaluator::evaluate(const Configuration& configuration, con
 
 inline Allow ReplayEvaluator::measured_only(const MeasuredTable& table, const SearchSpace& space,
                                             const std::vector<std::string>& workloads) {
-    Allow allow{{}, {}, "only these were measured (" + table.source + ")"};
+    Allow allow{{}, {}, "only these were measured (" + table.source + ")", true};
     std::vector<std::size_t> columns;
     for (std::size_t i = 0; i < table.parameters.size(); ++i)
         if (space.find(table.parameters[i]) != nullptr) {

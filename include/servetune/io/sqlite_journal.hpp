@@ -71,6 +71,7 @@ public:
 
     void asked(const Trial& trial) override;
     void started(std::uint64_t id, double at) override;
+    void interrupted(std::uint64_t id, double at) override;
     void told(std::uint64_t id, const ToldOutcome& outcome, double at) override;
     [[nodiscard]] std::vector<Trial> trials() const override;
 

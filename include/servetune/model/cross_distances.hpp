@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/kernel.hpp"
 #include "servetune/model/level_geometry.hpp"
-
-#include <Eigen/Core>
 
 #include <cstddef>
 #include <vector>

@@ -3,10 +3,8 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/model/cross_distances.hpp"
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/kernel.hpp"
-
-#include <Eigen/Cholesky>
-#include <Eigen/Core>
 
 #include <algorithm>
 #include <cmath>

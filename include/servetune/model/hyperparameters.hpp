@@ -2,11 +2,10 @@
 #pragma once
 
 #include "servetune/base/rng.hpp"
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/gaussian_process.hpp"
 #include "servetune/model/hyperparameter_search.hpp"
 #include "servetune/model/lbfgs.hpp"
-
-#include <Eigen/Core>
 
 #include <cmath>
 #include <cstddef>

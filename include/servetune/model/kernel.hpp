@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/level_geometry.hpp"
-
-#include <Eigen/Core>
 
 #include <cmath>
 #include <cstddef>

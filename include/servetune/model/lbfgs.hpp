@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <Eigen/Core>
+#include "servetune/model/eigen.hpp"
 
 #include <algorithm>
 #include <cmath>

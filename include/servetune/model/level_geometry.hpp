@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/level_scale.hpp"
 #include "servetune/space/configuration.hpp"
 #include "servetune/space/search_space.hpp"
-
-#include <Eigen/Core>
 
 #include <algorithm>
 #include <cmath>

@@ -2,9 +2,8 @@
 #pragma once
 
 #include "servetune/base/normal.hpp"
+#include "servetune/model/eigen.hpp"
 #include "servetune/model/hyperparameters.hpp"
-
-#include <Eigen/Core>
 
 #include <algorithm>
 #include <cmath>

@@ -29,10 +29,11 @@ namespace servetune {
 class ModelCache {
 public:
     const Candidates& candidates(const Problem& problem, const BayesianOptions& options) {
-        if (std::string key = identity_of(problem); !candidates_ || space_ != key) {
+        const std::uint64_t seed = options.learning.seed.value_or(problem.seed);
+        if (std::string key = identity_of(problem) + "|" + std::to_string(seed); !candidates_ || space_ != key) {
             ranking_.reset();
             told_.reset();
-            candidates_ = std::make_unique<Candidates>(problem, options.beliefs, options.candidates, options.learning.seed);
+            candidates_ = std::make_unique<Candidates>(problem, options.beliefs, options.candidates, seed);
             space_ = std::move(key);
         } else if (beliefs_ != options.beliefs) {
             ranking_.reset();

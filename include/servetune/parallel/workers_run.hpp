@@ -36,11 +36,9 @@ class WorkersRun {
 public:
     using Say = std::function<void(const std::string&)>;
 
-    /// All must outlive it. `evaluators`: at least one. `say`: gets lines for a person, in the caller's thread; may be
-    /// empty.
-    WorkersRun(Study& study, const Problem& problem, std::span<Evaluator* const> evaluators, const Budget& budget,
-               Observer* observer = nullptr, Say say = {})
-        : study_(study), problem_(problem), evaluators_(evaluators), budget_(budget), observer_(observer), say_(std::move(say)) {}
+    /// All must outlive it. `evaluators`: at least one. `say`: gets lines for a person; may be empty.
+    WorkersRun(Study& study, std::span<Evaluator* const> evaluators, const Budget& budget, Observer* observer = nullptr, Say say = {})
+        : study_(study), problem_(study.problem()), evaluators_(evaluators), budget_(budget), observer_(observer), say_(std::move(say)) {}
 
     /// As `Study::run`: never throws a std::exception. What is reported at the end is measured by the first worker that
     /// takes trials.
@@ -52,6 +50,7 @@ public:
         try {
             check_options("the budget", budget_.why_invalid());
             if (observer_ != nullptr && !study_.trials().empty()) observer_->resumed(study_.trials());
+            study_.prepare(*evaluators_.front(), observer_);
             WorkerPool pool(evaluators_);
             const AskResult::Finished finished = searched(pool);
             first = pool.first();
@@ -276,6 +275,7 @@ private:
                     break;
                 }
                 send(pool, *worker, *asked);
+                if (asked->unended_starts > 1) break;  // a process died of it or beside it: now it is alone
             }
             if (pool.all_idle()) {
                 if (stop_.stop_requested()) return {StopReason::stopped_by_user};

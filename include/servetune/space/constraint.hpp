@@ -20,6 +20,7 @@ namespace servetune {
 struct Require {
     Expression expression;
     std::string because{};
+    bool of_larger_space = false;  ///< it may name values that this space does not have (as the two below)
 };
 
 /// No configuration may have, for every named parameter, one of the values listed for it. An inactive parameter has
@@ -27,6 +28,7 @@ struct Require {
 struct Forbid {
     std::map<std::string, std::vector<Value>> values;
     std::string because{};
+    bool of_larger_space = false;
 };
 
 /// Only these combinations of the named parameters exist (a table that was measured, say). In a row, nothing stands for
@@ -36,6 +38,7 @@ struct Allow {
     std::vector<std::string> names;
     std::set<Row> rows;
     std::string because{};
+    bool of_larger_space = false;
 };
 
 /// A rule that feasible configurations keep, and why it is there (`because`, shown when it is broken).

@@ -62,6 +62,19 @@ public:
         return found.size() == 1 ? std::optional(found.front()) : std::nullopt;
     }
 
+    /// Each name that is compared with a literal by ==, != or in, and the literal.
+    [[nodiscard]] std::vector<std::pair<std::string, Value>> values_compared() const {
+        std::vector<std::pair<std::string, Value>> found;
+        for (const Node& node : nodes_) {
+            if (node.kind != Kind::equal && node.kind != Kind::not_equal && node.kind != Kind::in) continue;
+            for (const std::size_t named : node.operands)
+                for (const std::size_t other : node.operands)
+                    if (nodes_[named].kind == Kind::name && nodes_[other].kind == Kind::literal && !is_unset(nodes_[other].literal))
+                        found.emplace_back(names_[nodes_[named].index], nodes_[other].literal);
+        }
+        return found;
+    }
+
     // These three are defined in expression_rewriting.hpp.
 
     /// The same with one of its names held at `value`, for good; Unset: unknown, for good.

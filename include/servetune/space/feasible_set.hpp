@@ -43,6 +43,7 @@ public:
         const auto is_empty = [](const SearchSpace& fewer) { return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0; };
         throw SpaceError("the space is empty: no configuration satisfies " + conflict_text(space, is_empty));
     }
+    explicit FeasibleSet(const SearchSpace&&, std::size_t = 0) = delete;  // it would dangle
 
     /// How many feasible configurations there are; exact up to 2^53. Continuous parameters count as one level.
     [[nodiscard]] double size() const { return size_; }

@@ -4,8 +4,8 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/space/configuration.hpp"
-#include "servetune/space/constraint.hpp"
 #include "servetune/space/parameter.hpp"
+#include "servetune/space/rule_values.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ class SearchSpace {
 public:
     /// Throws SpaceError: a name twice, a bad domain (low > high, an empty or repeated choice), a default outside its
     /// domain, a condition on an unknown parent or on a value that is no level of the parent, conditions in a circle, a
-    /// constraint on an unknown name.
+    /// constraint on an unknown name or with a value that its parameter does not have.
     explicit SearchSpace(std::vector<Parameter> parameters, std::vector<Constraint> constraints = {});
 
     /// In the order given.
@@ -97,8 +97,6 @@ private:
     std::vector<std::vector<std::size_t>> constraints_of_{};
 };
 
-// ------------------------------------------------------------------------------------------------------------ checking
-
 inline SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<Constraint> constraints)
     : parameters_(std::move(parameters)), constraints_(std::move(constraints)) {
     for (std::size_t i = 0; i < parameters_.size(); ++i) {
@@ -115,6 +113,10 @@ inline SearchSpace::SearchSpace(std::vector<Parameter> parameters, std::vector<C
             scopes_.back().push_back(index_of(name));
             constraints_of_[index_of(name)].push_back(scopes_.size() - 1);
         }
+        if (of_larger_space(constraint)) continue;
+        for_each_value(constraint, [&](const std::string& name, const Value& value, bool exactly) {
+            if (!can_have(at(name), value, exactly)) refuse_value(constraint, name, value, at(name).domain_text());
+        });
     }
 }
 
@@ -199,8 +201,6 @@ inline const Parameter& SearchSpace::at(std::string_view name) const {
     if (parameter == nullptr) unknown("this", name);
     return *parameter;
 }
-
-// ------------------------------------------------------------------------------------------------------ configurations
 
 template <class SlotOf>
 bool SearchSpace::is_active(const Parameter& parameter, const SlotOf& slot_of) const {

@@ -41,8 +41,8 @@ struct LearningOptions {
     bool additive = false;  ///< an additive part in the kernel of the objective
     HyperparameterSearch search{};
     /// Of where the fits start, of what is drawn from the models, of the sample of candidates and of which of equals
-    /// comes first. Two seeds of one study ask differently where what is known leaves a choice.
-    std::uint64_t seed = 0;
+    /// comes first. Two seeds of one study ask differently where what is known leaves a choice. Nothing: the study's.
+    std::optional<std::uint64_t> seed{};
 };
 
 struct CandidateOptions {
@@ -53,7 +53,9 @@ struct CandidateOptions {
 };
 
 struct BayesianOptions {
-    std::size_t trials = 30;         ///< of the budget: the start is a share of it, and the search ends before it (`search_trials`)
+    /// Of the budget: the start is a share of it, and the search ends before it (`search_trials`). Nothing: those of the
+    /// study (`Problem::trials`), or 30 where it has none.
+    std::optional<std::size_t> trials{};
     double least_chance = 0.15;      ///< to work; below, only where nothing else is left
     double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one
     std::size_t enough_numbers = 5;  ///< a model of what works needs both kinds before it may take risks
@@ -85,7 +87,7 @@ struct BayesianOptions {
     [[nodiscard]] std::string why_invalid() const {
         const HyperparameterSearch& search = learning.search;
         return OptionCheck()
-            .at_least("trials", trials, 1)
+            .at_least("trials", trials.value_or(1), 1)
             .within("least_chance", least_chance, 0, 1)
             .within("first_chance", first_chance, 0, 1)
             .seconds("serves_seconds", serves_seconds.value_or(1))

@@ -4,6 +4,7 @@
 #include "servetune/strategy/strategy.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -18,13 +19,14 @@ namespace servetune {
 /// because the sequence itself begins in the corner. A configuration that was asked is passed over.
 class QuasiRandom : public Strategy {
 public:
-    explicit QuasiRandom(std::uint64_t seed = 0) : seed_(seed) {}
+    /// `seed`: nothing: the study's.
+    explicit QuasiRandom(std::optional<std::uint64_t> seed = {}) : seed_(seed) {}
     [[nodiscard]] std::string name() const override { return "quasi_random"; }
 
     [[nodiscard]] Answer ask(const Problem& problem, std::span<const Trial> history, Rng& rng) const override;
 
 private:
-    std::uint64_t seed_;
+    std::optional<std::uint64_t> seed_;
 };
 
 }  // namespace servetune

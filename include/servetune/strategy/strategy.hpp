@@ -11,7 +11,11 @@
 #include "servetune/trial/trial.hpp"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <iterator>
+#include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -20,13 +24,24 @@
 
 namespace servetune {
 
-/// What is to be solved; the same for every ask of a study.
+/// What is to be solved; the same for every ask of a study. A copy shares the space.
 class Problem {
+    struct Parts {
+        explicit Parts(SearchSpace of) : space(std::move(of)), feasible(space) {}
+        const SearchSpace space;
+        const FeasibleSet feasible;
+    };
+    std::shared_ptr<const Parts> parts_;
+
 public:
     /// Throws SpaceError when the space is empty or its default configuration, which is always trial 0, is not
     /// feasible; UsageError where the objective or the decision cannot be.
     Problem(SearchSpace search_space, Objective what_for, Decision how_decided)
-        : space(std::move(search_space)), feasible(space), objective(std::move(what_for)), decision(how_decided) {
+        : parts_(std::make_shared<const Parts>(std::move(search_space))),
+          space(parts_->space),
+          feasible(parts_->feasible),
+          objective(std::move(what_for)),
+          decision(how_decided) {
         check_options("the objective", objective.why_invalid());
         check_options("the decision", decision.why_invalid());
         const auto violations = space.violations(space.default_configuration());
@@ -34,15 +49,16 @@ public:
             throw SpaceError("the default configuration (" + space.default_configuration().text() +
                              ") is not feasible: " + violations.front());
     }
-    Problem(const Problem&) = delete;  // `feasible` points to `space`
-    Problem& operator=(const Problem&) = delete;
 
-    const SearchSpace space;
-    const FeasibleSet feasible;
+    const SearchSpace& space;
+    const FeasibleSet& feasible;
     const Objective objective;
     const Decision decision;
     /// Whether measuring a configuration again tells something new; false for a table's fixed rows.
     bool replicates_inform = true;
+    /// What a study tells its strategy: its seed, and the trials of its budget; nothing: they are not known.
+    std::uint64_t seed = 0;
+    std::optional<std::size_t> trials{};
 
     /// Whether a verdict rests on measurements made after the search (study/confirmation.hpp). Not where they are
     /// always the same, nor where the larger number wins as published studies have it.

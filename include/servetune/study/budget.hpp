@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -27,6 +28,11 @@ struct Budget {
     /// a strategy that models what is left to gain can tell.
     bool when_not_worth_it = false;
     double serves_seconds = 30 * 86400.0;  ///< the result's life on a machine like this one: what a gain is worth
+
+    /// Nothing: as many as there are.
+    [[nodiscard]] std::optional<std::size_t> known_trials() const {
+        return trials < std::numeric_limits<std::size_t>::max() ? std::optional(trials) : std::nullopt;
+    }
 
     /// What cannot be in these options, for a person; empty: nothing.
     [[nodiscard]] std::string why_invalid() const {

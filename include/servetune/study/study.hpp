@@ -44,7 +44,8 @@ namespace servetune {
 ///     use(study.recommendation());
 /// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways first hand out again
 /// the trials that an earlier process asked or started but did not tell. Strategies are pure functions of the history,
-/// so a killed study ends as any other. Problem, strategy and journal must outlive it (no temporary). Not thread safe.
+/// so a killed study ends as any other. A trial that kills its process twice is told as failed (`measured_elsewhere`).
+/// Strategy and journal must outlive it (no temporary). Not thread safe.
 class Study {
 public:
     using Options = StudyOptions;
@@ -52,6 +53,7 @@ public:
     Study(const Problem& problem, const Strategy& strategy, Journal& journal) : Study(problem, strategy, journal, Options{}) {}
     Study(const Problem& problem, const Strategy& strategy, Journal& journal, Options options)
         : problem_(problem), strategy_(strategy), journal_(journal), options_(std::move(options)), trials_(journal.trials()) {
+        problem_.seed = options_.seed;
         if (!options_.steady) options_.steady = options_.now ? options_.now : steady_seconds;
         if (!options_.now) options_.now = unix_seconds;
         for (const Trial& trial : trials_) index_.add(trial);
@@ -60,10 +62,11 @@ public:
         first_here_ = trials_.size();
     }
 
-    Study(const Problem&&, const Strategy&, Journal&) = delete;
-    Study(const Problem&&, const Strategy&, Journal&, Options) = delete;
     Study(const Problem&, const Strategy&&, Journal&) = delete;
     Study(const Problem&, const Strategy&&, Journal&, Options) = delete;
+    Study(const Study&) = delete;
+    /// Trials that are under way are recorded as interrupted: the process does not die of them.
+    ~Study();
 
     /// The next trial, recorded as asked; or waiting, while the strategy needs the result of a trial under way; or
     /// finished. First come the trials that an earlier process left open, oldest first, except those whose
@@ -87,8 +90,14 @@ public:
     /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the report workloads,
     /// as far as the budget's time allows: where it ends them, that is the run's reason. An exception of the evaluator,
     /// the strategy, the journal or the recommendation ends the run with StopReason::error, and so does a budget that
-    /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
+    /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open. Nothing is measured again
+    /// where the evaluator says that this tells nothing new.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
+
+    /// What `run` does first, and whoever measures in another way, with what: takes up the open trials, heeds whether the
+    /// evaluator's replicates inform, and tells as failed what killed its process twice.
+    void prepare(const Evaluator& evaluator, Observer* observer);
+    [[nodiscard]] const Problem& problem() const { return problem_; }
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
     [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
@@ -117,6 +126,8 @@ private:
     /// Whether the space (still) has the configuration of an open trial.
     [[nodiscard]] bool in_space(std::uint64_t id) const { return problem_.space.feasible(trials_[id].configuration); }
     void take_up_open_trials();
+    void check_feasible(const Configuration& configuration, const std::string& who) const;  ///< throws SpaceError
+    void tell_deadly(Observer* observer);
     const Trial& add(Configuration configuration, std::string workload, std::string why);
     /// What `ask` answers; a trial that had been started is not started again.
     AskResult next(const Budget& budget, double began);
@@ -133,7 +144,7 @@ private:
     std::optional<StopReason> confirm_and_report(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop,
                                                  Observer* observer);
 
-    const Problem& problem_;
+    Problem problem_;
     const Strategy& strategy_;
     Journal& journal_;
     Options options_;
@@ -182,14 +193,13 @@ inline std::size_t Study::in_hand() const {
     return static_cast<std::size_t>(std::count_if(index_.open().begin(), index_.open().end(), in_hand));
 }
 
-inline void Study::take_up_open_trials() {
-    for (const std::uint64_t id : index_.open())
-        if (in_space(id)) unoffered_.insert(id);
+inline void Study::check_feasible(const Configuration& configuration, const std::string& who) const {
+    const std::vector<std::string> violations = problem_.space.violations(configuration);
+    if (!violations.empty()) throw SpaceError(who + configuration.text() + ": " + violations.front());
 }
 
 inline Trial Study::propose(Configuration configuration, std::string why) {
-    const std::vector<std::string> violations = problem_.space.violations(configuration);
-    if (!violations.empty()) throw SpaceError(configuration.text() + ": " + violations.front());
+    check_feasible(configuration, "");
     if (trials_.empty() && configuration != problem_.space.default_configuration())
         unoffered_.insert(add(problem_.space.default_configuration(), "", "the default configuration").id);
     return add(std::move(configuration), "", std::move(why));
@@ -220,8 +230,10 @@ inline AskResult Study::next(const Budget& budget, double began) {
         return AskResult(add(problem_.space.default_configuration(), "", "the default again: does the machine drift?"));
     Rng rng(derive_seed(options_.seed, history.size()));
     Answer answer = strategy_.ask(problem_, history, rng);
-    if (auto* proposal = std::get_if<Proposal>(&answer))
+    if (auto* proposal = std::get_if<Proposal>(&answer)) {
+        check_feasible(proposal->configuration, "strategy '" + strategy_.name() + "' proposed ");
         return AskResult(add(std::move(proposal->configuration), "", std::move(proposal->why)));
+    }
     if (auto* finished = std::get_if<Finished>(&answer))
         return next_to_confirm(budget, seconds, history, {StopReason::strategy_finished, std::move(finished->why)});
     return AskResult(AskResult::Waiting{});
@@ -251,28 +263,18 @@ inline std::optional<AskResult::Finished> Study::ended(const Budget& budget, dou
     return std::nullopt;
 }
 
-inline AskResult Study::handed_out(AskResult asked) {
-    if (asked && asked->started_at) {
-        start(asked->id);
-        return AskResult(trials_[asked->id]);
-    }
-    return asked;
+inline AskResult Study::ask() {
+    tell_deadly(nullptr);
+    return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_));
 }
-
-inline AskResult Study::ask() { return handed_out(next({.trials = std::numeric_limits<std::size_t>::max()}, made_)); }
 
 inline AskResult Study::ask(const Budget& budget) {
     check_options("the budget", budget.why_invalid());
+    problem_.trials = budget.known_trials();
+    tell_deadly(nullptr);
     if (auto finished = ended(budget, made_, first_here_)) return AskResult(std::move(*finished));
     if (told_in_search() + in_hand() >= budget.trials) return AskResult(AskResult::Waiting{});
     return handed_out(next(budget, made_));
-}
-
-inline void Study::start(std::uint64_t id) {
-    const double at = options_.now();
-    journal_.started(id, at);
-    trials_[id].started_at = at;
-    began_[id] = options_.steady();
 }
 
 inline void Study::tell(std::uint64_t id, Outcome outcome) {
@@ -294,4 +296,5 @@ inline void Study::tell(std::uint64_t id, Outcome outcome) {
 
 }  // namespace servetune
 
+#include "servetune/study/study_open.hpp"
 #include "servetune/study/study_run.hpp"

@@ -18,10 +18,15 @@ inline bool Study::evaluate(const Trial& trial, Evaluator& evaluator, const std:
     return true;
 }
 
+inline void Study::prepare(const Evaluator& evaluator, Observer* observer) {
+    problem_.replicates_inform = problem_.replicates_inform && evaluator.replicates_inform();
+    take_up_open_trials();  // also those that were asked by hand before
+    tell_deadly(observer);
+}
+
 inline AskResult::Finished Study::search(Evaluator& evaluator, const Budget& budget, double began, const std::stop_token& stop,
                                          Observer* observer) {
     const std::size_t first_of_run = trials_.size();
-    take_up_open_trials();  // also those that were asked by hand before
     for (;;) {
         if (stop.stop_requested()) return {StopReason::stopped_by_user};
         if (auto finished = ended(budget, began, first_of_run)) return *finished;
@@ -60,7 +65,9 @@ inline Summary Study::run(Evaluator& evaluator, const Budget& budget, const std:
     try {
         check_options("the budget", budget.why_invalid());
         const double began = options_.steady();
+        problem_.trials = budget.known_trials();
         if (observer != nullptr && !trials_.empty()) observer->resumed(trials_);
+        prepare(evaluator, observer);
         AskResult::Finished finished = search(evaluator, budget, began, stop, observer);
         summary.reason = finished.reason;
         summary.message = std::move(finished.why);

@@ -15,8 +15,8 @@ namespace servetune {
 
 /// Where trials are kept. Each call is one durable step: when it returns, the event survives the death of the process.
 ///
-/// A trial is asked once, started any number of times (a started trial whose process died is started again), told once,
-/// with finite numbers and no negative standard error. Anything else throws UsageError and keeps nothing: what a
+/// A trial is asked once, started any number of times (a started trial whose process died is started again), each time
+/// perhaps interrupted, told once, with finite numbers and no negative standard error. Anything else throws UsageError and keeps nothing: what a
 /// journal has taken, it can read again. Implementations: `MemoryJournal` below, `SqliteJournal`
 /// (io/sqlite_journal.hpp); all run tests/contract/journal_contract.hpp.
 class Journal {
@@ -25,6 +25,9 @@ public:
     /// Records a new trial; its id must be the number of trials so far.
     virtual void asked(const Trial& trial) = 0;
     virtual void started(std::uint64_t id, double at) = 0;
+    /// Records that the last start of an open trial ended without a result and without the death of the process, as a
+    /// stop by the user does. A journal that does not keep it (the default) takes such a start for a death.
+    virtual void interrupted(std::uint64_t /*id*/, double /*at*/) {}
     virtual void told(std::uint64_t id, const ToldOutcome& outcome, double at) = 0;
     /// All trials, by id.
     [[nodiscard]] virtual std::vector<Trial> trials() const = 0;
@@ -39,6 +42,10 @@ inline void check_open(const std::vector<Trial>& trials, std::uint64_t id) {
     if (id >= trials.size())
         throw UsageError("there is no trial " + std::to_string(id) + ": " + std::to_string(trials.size()) + " were asked");
     if (trials[id].told()) throw UsageError("trial " + std::to_string(id) + " is already told");
+}
+inline void check_started(const std::vector<Trial>& trials, std::uint64_t id) {
+    check_open(trials, id);
+    if (trials[id].unended_starts == 0) throw UsageError("trial " + std::to_string(id) + " is not under way");
 }
 
 /// Whether a figure is 0 or of a size that can be meant. Beyond, sums, squares and ratios of a few figures overflow or
@@ -86,10 +93,16 @@ public:
     void asked(const Trial& trial) override {
         check_asked(trials_, trial);
         trials_.push_back(trial);
+        trials_.back().unended_starts = 0;
     }
     void started(std::uint64_t id, double at) override {
         check_open(trials_, id);
         trials_[id].started_at = at;
+        ++trials_[id].unended_starts;
+    }
+    void interrupted(std::uint64_t id, double /*at*/) override {
+        check_started(trials_, id);
+        --trials_[id].unended_starts;
     }
     void told(std::uint64_t id, const ToldOutcome& outcome, double at) override {
         check_told(trials_, id, outcome);

@@ -29,6 +29,7 @@ public:
     /// `usual`: the default configuration; nothing: that of the first trial.
     Standings(std::span<const Trial> history, const Objective& objective, const Decision& decision,
               const std::optional<Configuration>& usual = {});
+    Standings(std::vector<Trial>&&, const Objective&, const Decision&, const std::optional<Configuration>& = {}) = delete;
 
     [[nodiscard]] const std::vector<Standing>& all() const { return standings_; }
     /// All of the search, by id.

@@ -5,6 +5,7 @@
 #include "servetune/trial/outcome.hpp"
 
 #include <concepts>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -48,6 +49,9 @@ struct Trial {
     double asked_at = 0;
     std::optional<double> started_at{};
     std::optional<double> told_at{};
+
+    /// Starts whose end is not known: of an open trial that an earlier process left, how often a process died of it.
+    std::size_t unended_starts = 0;
 
     /// What of the surroundings of its last start can change its speed, by name; null: not known.
     std::shared_ptr<const std::map<std::string, std::string>> environment{};

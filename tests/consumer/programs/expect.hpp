@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdio>
+#include <string>
+
+inline int wrong = 0;  ///< what `main` returns
+
+/// Says what does not hold.
+inline void expect(bool holds, const std::string& what) {
+    if (holds) return;
+    ++wrong;
+    std::printf("WRONG: %s\n", what.c_str());
+}
+
+/// Whether `action` throws an `Expected` whose message has all of these parts.
+template <class Expected, class Action, class... Parts>
+bool throws(const Action& action, const Parts&... parts) {
+    try {
+        action();
+    } catch (const Expected& error) {
+        const std::string message = error.what();
+        return ((message.find(parts) != std::string::npos) && ...);
+    }
+    return false;
+}
