@@ -78,6 +78,7 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
     marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
     const auto unit = [](double value, double low, double high) { return high > low ? (value - low) / (high - low) : 0.5; };
     const auto last_rank = static_cast<double>(marks.empty() ? 0 : marks.size() - 1);
+    const bool by_ratio = std::any_of(parameters.begin(), parameters.end(), [](const Parameter* parameter) { return parameter->by_ratio(); });
     const double half = std::sqrt(0.5);
     dimension.coordinates.setZero(dimension.inactive + 1, 5);  // position, rank, lift when inactive, when unset, when unset and unknown
     for (std::size_t level = 0; level <= places.size(); ++level) {
@@ -88,7 +89,8 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
             continue;
         }
         const auto rank = static_cast<double>(std::lower_bound(marks.begin(), marks.end(), places[level]->mark) - marks.begin());
-        row << half * unit(places[level]->mark, marks.front(), marks.back()), half * unit(rank, 0, last_rank), 0, places[level]->lift, 0;
+        const double position = unit(places[level]->mark, marks.front(), marks.back());
+        row << half * position, half * (by_ratio ? position : unit(rank, 0, last_rank)), 0, places[level]->lift, 0;
     }
 }
 

@@ -83,7 +83,7 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
             std::vector<Value> values;
             // Of a long scale an even part: neighbours are alike, and each level costs a configuration.
             const std::size_t levels = parameter.level_count();
-            for (const std::size_t level : evenly_spread(levels, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
+            for (const std::size_t level : spread_levels(parameter, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
                 values.push_back(parameter.level(level));
             if (parameter.continuous())
                 for (const double at : {0.0, 0.25, 0.5, 0.75, 1.0}) values.emplace_back(parameter.at_position(at));
