@@ -70,6 +70,10 @@ public:
     [[nodiscard]] bool finite() const { return finite_; }
 
     [[nodiscard]] EncodedPoint encode(const Configuration& configuration) const;
+    /// The dimension of a parameter (an index of the space) that can vary; nothing for a fixed one.
+    [[nodiscard]] std::optional<std::size_t> dimension_of(std::size_t parameter) const { return dimension_of_[parameter]; }
+    /// Sets the dimension of a parameter to what `value` is there.
+    void encode(std::size_t parameter, const Value& value, EncodedPoint& point) const;
 
     /// T of a dimension, level by level, symmetric with zeros on the diagonal; of reals only among the other levels.
     [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const { return dimensions_[dimension].table; }
@@ -111,6 +115,7 @@ private:
 
     SearchSpace space_;
     std::vector<Dimension> dimensions_;
+    std::vector<std::optional<std::size_t>> dimension_of_{};  ///< by parameter
     bool finite_ = true;
 };
 

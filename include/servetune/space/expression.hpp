@@ -97,8 +97,8 @@ public:
     /// changes, the others being as they are: each such place, in no order, some perhaps twice. Looks at intervals,
     /// not at each number, unless the rule does more than compare; returns at how many.
     template <class StateOf, class NumberAt>
-    std::size_t append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first, std::uint32_t last, const NumberAt& number_at,
-                        std::vector<std::uint32_t>& changes) const;
+    std::size_t append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first, std::uint32_t last,
+                               const NumberAt& number_at, std::vector<std::uint32_t>& changes) const;
 
 private:
     enum class Kind {

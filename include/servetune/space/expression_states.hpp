@@ -26,9 +26,7 @@ struct Expression::Possible {
     double low = 0;
     double high = 0;  ///< of `numbers`, in [low, high]; infinite ends: they may be none (0/0)
 
-    static Possible of(std::optional<Value> value) {
-        return value ? Possible{Kind::value, std::move(*value)} : Possible{};
-    }
+    static Possible of(std::optional<Value> value) { return value ? Possible{Kind::value, std::move(*value)} : Possible{}; }
     static Possible between(double low, double high) {
         constexpr double any = std::numeric_limits<double>::infinity();
         if (!std::isfinite(low) || !std::isfinite(high)) return {Kind::numbers, {}, -any, any};

@@ -262,7 +262,8 @@ inline void FeasibleSet::check_cost(std::size_t most_states) const {
 
 inline void FeasibleSet::count_runs(State& state, Prefix& prefix, std::size_t depth, std::size_t most_states) {
     const std::size_t parameter = order_.sequence[depth];
-    std::vector<std::uint32_t> firsts = runs_.firsts(parameter, [&](std::size_t i) { return prefix.slots[i]; }, branches_);
+    std::vector<std::uint32_t> firsts = runs_.firsts(
+        parameter, [&](std::size_t i) { return prefix.slots[i]; }, branches_);
     check_cost(most_states);
     firsts.push_back(static_cast<std::uint32_t>(space_.parameters()[parameter].level_count()));
     std::vector<WideNumber> up_to;
