@@ -147,6 +147,7 @@ private:
 
     const SearchSpace& space_;
     DecisionOrder order_;
+    std::vector<std::size_t> by_name_;  ///< parameters in the order of their names
     ValueClasses classes_;
     LevelRuns runs_;
     std::vector<std::optional<AllowedRows>> rows_{};          ///< by constraint
@@ -159,7 +160,9 @@ private:
 };
 
 inline FeasibleSet::FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty)
-    : space_(space), order_(space), classes_(space), runs_(space) {
+    : space_(space), order_(space), by_name_(order_.sequence), classes_(space), runs_(space) {
+    std::sort(by_name_.begin(), by_name_.end(),
+              [&](std::size_t a, std::size_t b) { return space.parameters()[a].name < space.parameters()[b].name; });
     for (const Parameter& parameter : space.parameters()) finite_ = finite_ && !parameter.continuous();
     for (std::size_t which = 0; which < space.constraints().size(); ++which) {
         const std::optional<AllowedRows>& rows = rows_.emplace_back(AllowedRows::of(space, which, order_.sequence));

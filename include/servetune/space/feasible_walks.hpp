@@ -9,7 +9,8 @@ namespace servetune {
 
 inline Configuration FeasibleSet::made(const Prefix& prefix) const {
     std::vector<Configuration::Entry> entries;
-    for (std::size_t i = 0; i < prefix.levels.size(); ++i)
+    entries.reserve(by_name_.size());
+    for (const std::size_t i : by_name_)
         if (prefix.levels[i] != inactive) entries.emplace_back(space_.parameters()[i].name, prefix.values[i]);
     return Configuration(std::move(entries));
 }
