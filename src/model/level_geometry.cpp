@@ -23,6 +23,9 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
             linked->name = parameter.concept_name;
         } else dimensions_.push_back({parameter.name, {i}});
     }
+    dimension_of_.resize(space.parameters().size());
+    for (std::size_t d = 0; d < dimensions_.size(); ++d)
+        for (const std::size_t i : dimensions_[d].parameters) dimension_of_[i] = d;
     for (Dimension& dimension : dimensions_) {
         for (const std::size_t i : dimension.parameters) {
             dimension.first_level.push_back(dimension.inactive);
@@ -78,6 +81,8 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
     marks.erase(std::unique(marks.begin(), marks.end()), marks.end());
     const auto unit = [](double value, double low, double high) { return high > low ? (value - low) / (high - low) : 0.5; };
     const auto last_rank = static_cast<double>(marks.empty() ? 0 : marks.size() - 1);
+    const bool by_ratio =
+        std::any_of(parameters.begin(), parameters.end(), [](const Parameter* parameter) { return parameter->by_ratio(); });
     const double half = std::sqrt(0.5);
     dimension.coordinates.setZero(dimension.inactive + 1, 5);  // position, rank, lift when inactive, when unset, when unset and unknown
     for (std::size_t level = 0; level <= places.size(); ++level) {
@@ -88,7 +93,8 @@ void LevelGeometry::embed_ordered(Dimension& dimension) const {
             continue;
         }
         const auto rank = static_cast<double>(std::lower_bound(marks.begin(), marks.end(), places[level]->mark) - marks.begin());
-        row << half * unit(places[level]->mark, marks.front(), marks.back()), half * unit(rank, 0, last_rank), 0, places[level]->lift, 0;
+        const double position = unit(places[level]->mark, marks.front(), marks.back());
+        row << half * position, half * (by_ratio ? position : unit(rank, 0, last_rank)), 0, places[level]->lift, 0;
     }
 }
 
@@ -146,21 +152,27 @@ EncodedPoint LevelGeometry::encode(const Configuration& configuration) const {
     EncodedPoint point;
     point.levels.reserve(dimensions_.size());
     point.positions.assign(dimensions_.size(), 0);
-    for (std::size_t d = 0; d < dimensions_.size(); ++d) {
-        const Dimension& dimension = dimensions_[d];
-        std::uint32_t level = dimension.inactive;
-        for (std::size_t k = 0; k < dimension.parameters.size(); ++k) {
-            const Parameter& parameter = space_.parameters()[dimension.parameters[k]];
-            const Value* value = configuration.find(parameter.name);
-            if (value == nullptr) continue;
-            if (dimension.real_level && !is_unset(*value)) {
-                level = *dimension.real_level;
-                point.positions[d] = parameter.position_of(number_of(*value).value_or(0));
-            } else level = dimension.first_level[k] + static_cast<std::uint32_t>(parameter.level_of(*value).value_or(0));
-        }
-        point.levels.push_back(level);
+    for (const Dimension& dimension : dimensions_) {
+        point.levels.push_back(dimension.inactive);
+        for (const std::size_t parameter : dimension.parameters)
+            if (const Value* value = configuration.find(space_.parameters()[parameter].name)) encode(parameter, *value, point);
     }
     return point;
+}
+
+void LevelGeometry::encode(std::size_t which, const Value& value, EncodedPoint& point) const {
+    const std::size_t d = *dimension_of_[which];
+    const Dimension& dimension = dimensions_[d];
+    const Parameter& parameter = space_.parameters()[which];
+    const bool placed = dimension.real_level && !is_unset(value);
+    point.positions[d] = placed ? parameter.position_of(number_of(value).value_or(0)) : 0;
+    if (placed) {
+        point.levels[d] = *dimension.real_level;
+        return;
+    }
+    const auto k =
+        static_cast<std::size_t>(std::find(dimension.parameters.begin(), dimension.parameters.end(), which) - dimension.parameters.begin());
+    point.levels[d] = dimension.first_level[k] + static_cast<std::uint32_t>(parameter.level_of(value).value_or(0));
 }
 
 double LevelGeometry::squared_distance(std::size_t which, const EncodedPoint& a, const EncodedPoint& b) const {

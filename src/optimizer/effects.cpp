@@ -55,7 +55,9 @@ std::vector<Configuration> Effects::drawn() const {
 
 std::vector<Value> Effects::levels_of(const Parameter& parameter, std::size_t most) {
     std::vector<Value> result;
-    const std::size_t count = parameter.continuous() ? most : std::min(most, parameter.level_count());
+    if (parameter.by_ratio())
+        for (const std::size_t level : spread_levels(parameter, most)) result.push_back(parameter.level(level));
+    const std::size_t count = parameter.by_ratio() ? 0 : parameter.continuous() ? most : std::min(most, parameter.level_count());
     for (std::size_t k = 0; k < count; ++k) {
         const double u = count > 1 ? static_cast<double>(k) / static_cast<double>(count - 1) : 0;
         if (parameter.continuous()) result.emplace_back(parameter.at_position(u));

@@ -161,9 +161,7 @@ std::vector<Effect> Explanation::effects() const {
     const std::vector<Configuration> drawn = sample();
     for (const Parameter& parameter : problem_.space.parameters()) {
         std::vector<Value> levels;
-        const std::size_t shown = std::min(parameter.level_count(), most_levels);
-        for (std::size_t i = 0; i < shown; ++i)
-            levels.push_back(parameter.level(shown < 2 ? i : i * (parameter.level_count() - 1) / (shown - 1)));
+        for (const std::size_t level : spread_levels(parameter, most_levels)) levels.push_back(parameter.level(level));
         if (parameter.continuous())
             for (std::size_t i = 0; i < quartiles; ++i)
                 levels.emplace_back(parameter.at_position(static_cast<double>(i) / (quartiles - 1)));

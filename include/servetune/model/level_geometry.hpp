@@ -34,7 +34,7 @@ struct EncodedPoint {
 ///
 /// - Listed numbers and ordered choices: T[a, b] = (0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2)^0.75, u the position on the
 ///   scale (logarithmic where the domain is, and for lists of positive numbers that span a factor of 4 or more), r the
-///   rank among the levels; both in [0, 1]. A squared Euclidean distance to a power below 1 is a squared Euclidean
+///   rank among the levels, both in [0, 1]; of integers on a logarithmic scale r is u. A squared Euclidean distance to a power below 1 is a squared Euclidean
 ///   distance again (Schoenberg 1938). It sets neighbours on a long scale farther apart: measured tables are rougher
 ///   than the squares would have them.
 /// - Reals, and integers of more than 1024 levels: (u_a - u_b)^2.
@@ -69,6 +69,10 @@ public:
     [[nodiscard]] bool finite() const { return finite_; }
 
     [[nodiscard]] EncodedPoint encode(const Configuration& configuration) const;
+    /// The dimension of a parameter (an index of the space) that can vary; nothing for a fixed one.
+    [[nodiscard]] std::optional<std::size_t> dimension_of(std::size_t parameter) const { return dimension_of_[parameter]; }
+    /// Sets the dimension of a parameter to what `value` is there.
+    void encode(std::size_t parameter, const Value& value, EncodedPoint& point) const;
 
     /// T of a dimension, level by level, symmetric with zeros on the diagonal; of reals only among the other levels.
     [[nodiscard]] const Eigen::MatrixXd& table(std::size_t dimension) const { return dimensions_[dimension].table; }
@@ -110,6 +114,7 @@ private:
 
     SearchSpace space_;
     std::vector<Dimension> dimensions_;
+    std::vector<std::optional<std::size_t>> dimension_of_{};  ///< by parameter
     bool finite_ = true;
 };
 

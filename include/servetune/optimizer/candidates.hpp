@@ -7,6 +7,7 @@
 #include "servetune/strategy/bayesian_options.hpp"
 #include "servetune/strategy/strategy.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -36,7 +37,10 @@ public:
         }
         Rng rng(reseeded(fingerprint_of(key_of(problem)).bits, seed));
         LevelRowSet drawn(problem.space);
-        for (std::size_t i = 0; i < 2 * options.sample && drawn.size() < options.sample; ++i) drawn.insert(problem.feasible.sample(rng));
+        constexpr std::size_t most_values = 2'500'000;  // of all parameters together: each takes some 500 ns
+        const std::size_t parameters = std::max<std::size_t>(problem.space.parameters().size(), 1);
+        const std::size_t sample = std::min(options.sample, std::max<std::size_t>(most_values / parameters, 1));
+        for (std::size_t i = 0; i < 2 * sample && drawn.size() < sample; ++i) drawn.insert(problem.feasible.sample(rng));
         drawn.for_each([&](const Configuration& configuration) {
             add(configuration, beliefs);
             configurations_.add(configuration);

@@ -51,13 +51,14 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
                                          std::size_t trials, const MayWork& may_work, std::uint64_t seed = 0) {
     constexpr double far_enough = 0.0625;
     constexpr double another_category = 0.25;
+    const auto news_of = [&](std::size_t d, const EncodedPoint& point) {
+        double nearest = 1;
+        for (const EncodedPoint& other : tried) nearest = std::min(nearest, geometry.squared_distance(d, point, other));
+        return nearest >= 1 && !geometry.ordered(d) ? another_category : std::min(nearest, far_enough);
+    };
     const auto news = [&](const EncodedPoint& point) {
         double sum = 0;
-        for (std::size_t d = 0; d < geometry.dimensions(); ++d) {
-            double nearest = 1;
-            for (const EncodedPoint& other : tried) nearest = std::min(nearest, geometry.squared_distance(d, point, other));
-            sum += nearest >= 1 && !geometry.ordered(d) ? another_category : std::min(nearest, far_enough);
-        }
+        for (std::size_t d = 0; d < geometry.dimensions(); ++d) sum += news_of(d, point);
         return sum;
     };
     const Configuration usual = space.default_configuration();
@@ -69,34 +70,55 @@ std::optional<Configuration> start_point(const SearchSpace& space, const LevelGe
     };
     const std::size_t changes = (geometry.dimensions() + trials - 1) / std::max<std::size_t>(trials, 1);
     const std::vector<std::size_t> order = ordered_by(seed, space.parameters().size());
+    std::vector<bool> has_children(order.size(), false);
+    for (const Parameter& parameter : space.parameters())
+        for (const Condition& condition : parameter.active_when) has_children[space.index_of(condition.parent)] = true;
     Configuration place = usual;
     double known = news(centre);
     for (std::size_t change = 0; change < changes; ++change) {
         std::optional<Configuration> best;
         double best_news = known;
         double best_distance = 0;
+        const EncodedPoint here_encoded = geometry.encode(place);
+        const double here_away = distance(here_encoded);
+        EncodedPoint moved = here_encoded;
         for (const std::size_t index : order) {
             const Parameter& parameter = space.parameters()[index];
+            const std::optional<std::size_t> own = geometry.dimension_of(index);
+            if (!own) continue;
             const Value* here = place.find(parameter.name);
             const Value* usually = usual.find(parameter.name);
             if (here == nullptr || (usually != nullptr && *here != *usually)) continue;  // inactive, or changed already
             std::vector<Value> values;
             // Of a long scale an even part: neighbours are alike, and each level costs a configuration.
             const std::size_t levels = parameter.level_count();
-            for (const std::size_t level : evenly_spread(levels, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
+            for (const std::size_t level : spread_levels(parameter, parameter.ordered() ? 64 : std::max<std::size_t>(levels, 2)))
                 values.push_back(parameter.level(level));
             if (parameter.continuous())
                 for (const double at : {0.0, 0.25, 0.5, 0.75, 1.0}) values.emplace_back(parameter.at_position(at));
             for (const Value& value : values) {
-                Assignment changed = place.assignment();
-                changed[parameter.name] = value;
-                Configuration candidate = space.completed(changed);
-                const EncodedPoint point = geometry.encode(candidate);
-                const double fresh = news(point);
-                const double away = distance(point);
+                const auto candidate_made = [&] {
+                    Assignment changed = place.assignment();
+                    changed[parameter.name] = value;
+                    return space.completed(changed);
+                };
+                double fresh = 0;
+                double away = 0;
+                if (has_children[index]) {
+                    const EncodedPoint point = geometry.encode(candidate_made());
+                    fresh = news(point);
+                    away = distance(point);
+                } else {  // nothing else moves
+                    geometry.encode(index, value, moved);
+                    fresh = known - news_of(*own, here_encoded) + news_of(*own, moved);
+                    away = here_away + geometry.squared_distance(*own, moved, centre);
+                    moved.levels[*own] = here_encoded.levels[*own];
+                    moved.positions[*own] = here_encoded.positions[*own];
+                }
                 constexpr double same = 1e-12;
                 if (fresh < best_news - same || fresh <= known + same || (fresh < best_news + same && best && away >= best_distance))
                     continue;
+                Configuration candidate = candidate_made();
                 if (!space.feasible(candidate) || !may_work(candidate)) continue;
                 best = std::move(candidate);
                 best_news = fresh;

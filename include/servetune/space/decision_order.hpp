@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/space/level_runs.hpp"
 #include "servetune/space/search_space.hpp"
 
 #include <algorithm>
@@ -16,7 +17,8 @@ namespace servetune {
 /// not. What has to be remembered of a half made configuration is the state of its open rules, so the order keeps few
 /// rules open: the next parameter is, among those whose parents are decided, the one that leaves the fewest open (ties:
 /// the order given). This is the usual greedy for decision diagrams and for bucket elimination ("min-width"; Dechter,
-/// Constraint Processing, 2003, chapter 4).
+/// Constraint Processing, 2003, chapter 4). An integer with runs of levels (level_runs.hpp) waits for the others of its
+/// rules: its runs are few once these are decided.
 struct DecisionOrder {
     explicit DecisionOrder(const SearchSpace& space);
 
@@ -64,9 +66,17 @@ inline DecisionOrder::DecisionOrder(const SearchSpace& space) {
     std::vector<std::vector<std::size_t>> rules_of(n);
     for (std::size_t r = 0; r < rules.size(); ++r)
         for (const std::size_t i : rules[r]) rules_of[i].push_back(r);
+    const auto waits = [&](std::size_t i) {
+        return has_runs(space.parameters()[i]) && std::any_of(rules_of[i].begin(), rules_of[i].end(), [&](std::size_t r) {
+                   return std::any_of(rules[r].begin(), rules[r].end(), [&](std::size_t other) {
+                       return !decided[other] && !has_runs(space.parameters()[other]) && r < space.constraints().size();
+                   });
+               });
+    };
     while (sequence.size() < n) {
         record_open();
         std::size_t best = n;
+        bool best_waits = true;
         auto fewest = std::numeric_limits<std::ptrdiff_t>::max();
         for (const std::size_t i : space.parents_first()) {
             if (decided[i]) continue;
@@ -79,7 +89,9 @@ inline DecisionOrder::DecisionOrder(const SearchSpace& space) {
             decided[i] = true;
             for (const std::size_t r : rules_of[i]) change += is_open(rules[r]) ? 1 : 0;
             decided[i] = false;
-            if (change < fewest) {
+            const bool must_wait = waits(i);
+            if (must_wait == best_waits ? change < fewest : best_waits) {
+                best_waits = must_wait;
                 fewest = change;
                 best = i;
             }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -94,6 +95,24 @@ public:
         return boolean(*result);
     }
 
+    // These two are defined in expression_states.hpp.
+
+    /// A name in a configuration that may be half made.
+    struct NameState {
+        bool decided = false;
+        const Value* value = nullptr;  ///< null: unknown
+    };
+    /// What the rule has to remember of the decided names: the values of its largest parts that are certain. Half made
+    /// configurations with the same words have the same answer, whatever the undecided names become.
+    template <class StateOf>
+    void append_state(const StateOf& state_of, std::vector<std::uint32_t>& words) const;
+    /// Where along the numbers of `name` (an index), `number_at(first)` < ... < `number_at(last)`, the rule's state
+    /// changes, the others being as they are: each such place, in no order, some perhaps twice. Looks at intervals,
+    /// not at each number, unless the rule does more than compare; returns at how many.
+    template <class StateOf, class NumberAt>
+    std::size_t append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first, std::uint32_t last,
+                               const NumberAt& number_at, std::vector<std::uint32_t>& changes) const;
+
 private:
     enum class Kind {
         literal,
@@ -129,6 +148,15 @@ private:
     [[nodiscard]] bool boolean(const Value& value) const;
     [[nodiscard]] double number(const Value& value) const;
     [[nodiscard]] std::string spelled(std::size_t at) const;
+    struct Possible;
+    template <class StateOf>
+    [[nodiscard]] bool all_decided(std::size_t at, const StateOf& state_of) const;
+    template <class StateOf>
+    void append_state(std::size_t at, const StateOf& state_of, std::vector<std::uint32_t>& words) const;
+    [[nodiscard]] Possible combined(Kind kind, const Possible& left, const Possible& right) const;
+    template <class StateOf>
+    [[nodiscard]] Possible possible(std::size_t at, const StateOf& state_of, std::size_t name, double low, double high) const;
+    [[nodiscard]] bool mentions(std::size_t at, std::size_t name) const;
     struct Folded {
         bool fixed = false;            ///< whatever the names become
         std::optional<Value> value{};  ///< of a fixed one; nothing: unknown for good
@@ -204,9 +232,13 @@ std::optional<Value> Expression::value_at(std::size_t at, const Lookup& value_of
         case Kind::in: {
             const auto left = operand(0);
             if (!left) return std::nullopt;
-            for (std::size_t i = 1; i < node.operands.size(); ++i)
-                if (const auto right = operand(i); right && compared(Kind::equal, *left, *right) == true) return true;
-            return false;
+            bool all_known = true;
+            for (std::size_t i = 1; i < node.operands.size(); ++i) {
+                const auto right = operand(i);
+                if (right && compared(Kind::equal, *left, *right) == true) return true;
+                all_known = all_known && right.has_value();
+            }
+            return all_known ? std::optional<Value>(false) : std::nullopt;
         }
         default: break;
     }

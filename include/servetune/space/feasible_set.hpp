@@ -3,10 +3,12 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/rng.hpp"
+#include "servetune/base/wide_number.hpp"
 #include "servetune/space/allowed_rows.hpp"
 #include "servetune/space/conflict.hpp"
 #include "servetune/space/decision_order.hpp"
 #include "servetune/space/diagram_key.hpp"
+#include "servetune/space/level_runs.hpp"
 #include "servetune/space/search_space.hpp"
 #include "servetune/space/value_classes.hpp"
 
@@ -18,26 +20,30 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <variant>
 #include <vector>
 
 namespace servetune {
 
-/// The feasible configurations of a search space: how many there are, the i-th, all of them, and one drawn uniformly.
+/// The feasible configurations of a search space: how many there are, the i-th, all of them, and one drawn evenly.
 ///
 ///     feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
 ///
 /// The parameters are decided one after the other (decision_order.hpp). Half made configurations after which every open
 /// rule is in the same state have the same completions; these are counted once and remembered (a decision diagram). So
 /// the cost follows the number of different states, not the size of the product, and neither `at` nor `sample` nor
-/// `for_each` ever walks into a dead end. A broken constraint cuts a branch as soon as its value is certain.
+/// `for_each` ever walks into a dead end. A broken constraint cuts a branch as soon as its value is certain. Of long
+/// integers neighbouring levels that are the same to all rules are one branch (level_runs.hpp).
 ///
-/// A continuous parameter counts as one level here; `sample` then draws its real uniformly on its scale.
+/// Draws are even: of configurations each is as likely as any other, but that an integer on a logarithmic scale weighs
+/// by ratios (Parameter::share_below). A continuous parameter counts as one level here; its real is then drawn evenly
+/// on its scale.
 /// The space must outlive this object. Constant and safe to share between threads once made.
 class FeasibleSet {
 public:
     /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other, or
     /// when the constraints tie so many parameters together that more than `most_states` states would have to be
-    /// remembered (about 150 bytes each).
+    /// remembered (about 200 bytes each), or four times as many branches looked at.
     explicit FeasibleSet(const SearchSpace& space, std::size_t most_states = 2'000'000) : FeasibleSet(space, most_states, MayBeEmpty{}) {
         if (size_ > 0) return;
         const auto is_empty = [](const SearchSpace& fewer) { return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0; };
@@ -45,12 +51,12 @@ public:
     }
     explicit FeasibleSet(const SearchSpace&&, std::size_t = 0) = delete;  // it would dangle
 
-    /// How many feasible configurations there are; exact up to 2^53. Continuous parameters count as one level.
+    /// How many feasible configurations there are; exact up to 2^53, infinite from 2^1024 on. Continuous parameters count as one level.
     [[nodiscard]] double size() const { return size_; }
     /// Whether `size()` says it all: no continuous parameter.
     [[nodiscard]] bool finite() const { return finite_; }
     /// How many states the diagram has; what counting cost.
-    [[nodiscard]] std::size_t states() const { return counts_.size(); }
+    [[nodiscard]] std::size_t states() const { return states_.size(); }
 
     /// The i-th of [0, size()), in the order of `for_each`. Throws UsageError unless finite.
     [[nodiscard]] Configuration at(double index) const;
@@ -61,13 +67,12 @@ public:
     void for_each(const Visit& visit) const;
 
     /// The configuration at a point of [0, 1)^parameters: coordinate k chooses at the k-th decision in proportion to
-    /// how many configurations lie below each choice; of a continuous parameter it is the place on its scale. Uniform
-    /// points give uniform configurations. Constraints on reals are not looked at. Throws UsageError for a wrong number
-    /// of coordinates.
+    /// what lies below each choice, and what it has beyond that is the place on the scale of a real. Uniform points
+    /// give even draws. Constraints on reals are not looked at. Throws UsageError for a wrong number of coordinates.
     [[nodiscard]] Configuration at_point(const std::vector<double>& point) const;
 
-    /// Uniform over the feasible configurations (reals: uniform on their scale, given the rest; drawn again while a
-    /// constraint on reals is broken). Throws SpaceError when `attempts` draws of the reals all break one.
+    /// Drawn evenly, with one number for each decision; again while a constraint on reals is broken. Throws SpaceError
+    /// when `attempts` draws all break one.
     [[nodiscard]] Configuration sample(Rng& rng, std::size_t attempts = 10'000) const;
 
 private:
@@ -87,6 +92,25 @@ private:
         std::vector<std::vector<AllowedRows::Range>> fitting;  ///< by constraint with rows: those left after so many of its columns
     };
 
+    /// Levels of an integer with runs that are the same below; only those with anything below.
+    struct Run {
+        std::uint32_t first = 0;
+        std::uint32_t last = 0;
+        double count_before = 0;
+        double share_up_to = 0;  ///< of what is drawn, [0, 1]
+    };
+    /// What lies below a state.
+    struct State {
+        double count = 0;
+        WideNumber weight{};  ///< in draws
+        std::vector<Run> runs{};
+    };
+    /// What one number of [0, 1) chooses, and its place within that, [0, 1).
+    struct Chosen {
+        std::uint32_t choice = inactive;
+        double place = 0;
+    };
+
     [[nodiscard]] std::size_t depth_end() const { return order_.sequence.size(); }
     [[nodiscard]] Prefix empty_prefix() const {
         const std::size_t n = depth_end();
@@ -99,34 +123,54 @@ private:
     void undo(Prefix& prefix, std::size_t depth) const { prefix.slots[order_.sequence[depth]] = {}; }
     void append_state(const Prefix& prefix, std::size_t which, Key& key) const;
     [[nodiscard]] Key key(const Prefix& prefix, std::size_t depth) const;
-    double count(Prefix& prefix, std::size_t depth, std::size_t most_states);
-    [[nodiscard]] double known_count(const Prefix& prefix, std::size_t depth) const {
-        return depth == depth_end() ? 1 : counts_.at(key(prefix, depth));
+    /// Counts what lies below; the state is kept.
+    const State& counted(Prefix& prefix, std::size_t depth, std::size_t most_states);
+    void check_cost(std::size_t most_states) const;
+    void count_runs(State& state, Prefix& prefix, std::size_t depth, std::size_t most_states);
+    [[nodiscard]] const State& known(const Prefix& prefix, std::size_t depth) const {
+        return depth == depth_end() ? complete_ : states_.at(key(prefix, depth));
+    }
+    /// Whether its levels are looked at in runs, where it is active.
+    [[nodiscard]] bool in_runs(std::size_t depth) const {
+        return !order_.is_free[depth] && has_runs(space_.parameters()[order_.sequence[depth]]);
+    }
+    [[nodiscard]] double share(std::size_t depth, std::uint32_t first, std::uint32_t last) const {
+        const Parameter& parameter = space_.parameters()[order_.sequence[depth]];
+        return first >= settled ? 1 : parameter.share_below(last + std::size_t{1}) - parameter.share_below(first);
     }
     [[nodiscard]] Prefix walk(double index) const;
+    template <class NumberAt>
+    [[nodiscard]] Prefix drawn(const NumberAt& number_at) const;
+    [[nodiscard]] Chosen choose(Prefix& prefix, std::size_t depth, std::uint32_t choices, double number) const;
     [[nodiscard]] Configuration made(const Prefix& prefix) const;
     template <class Visit>
     bool visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const;
 
     const SearchSpace& space_;
     DecisionOrder order_;
+    std::vector<std::size_t> by_name_;  ///< parameters in the order of their names
     ValueClasses classes_;
+    LevelRuns runs_;
     std::vector<std::optional<AllowedRows>> rows_{};          ///< by constraint
     std::vector<std::vector<AllowedRows::Range>> all_fit_{};  ///< of a prefix that has decided nothing
-    std::unordered_map<Key, double, DiagramKeyHash> counts_;
+    std::unordered_map<Key, State, DiagramKeyHash> states_;
+    const State complete_{1, WideNumber(1), {}};
+    std::size_t branches_ = 0;  ///< looked at
     double size_ = 0;
     bool finite_ = true;
 };
 
 inline FeasibleSet::FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty)
-    : space_(space), order_(space), classes_(space) {
+    : space_(space), order_(space), by_name_(order_.sequence), classes_(space), runs_(space) {
+    std::sort(by_name_.begin(), by_name_.end(),
+              [&](std::size_t a, std::size_t b) { return space.parameters()[a].name < space.parameters()[b].name; });
     for (const Parameter& parameter : space.parameters()) finite_ = finite_ && !parameter.continuous();
     for (std::size_t which = 0; which < space.constraints().size(); ++which) {
         const std::optional<AllowedRows>& rows = rows_.emplace_back(AllowedRows::of(space, which, order_.sequence));
         all_fit_.push_back(rows ? rows->nothing_decided() : std::vector<AllowedRows::Range>{});
     }
     Prefix prefix = empty_prefix();
-    size_ = count(prefix, 0, most_states);
+    size_ = counted(prefix, 0, most_states).count;
 }
 
 inline std::uint32_t FeasibleSet::choice_count(const Prefix& prefix, std::size_t depth) const {
@@ -171,10 +215,15 @@ inline void FeasibleSet::append_state(const Prefix& prefix, std::size_t which, K
         return;
     }
     const std::vector<std::size_t>& scope = space_.scope(which);
+    const bool has_classes = classes_.known(which);
+    if (const auto* rule = std::get_if<Require>(&space_.constraints()[which]); rule != nullptr && !has_classes)
+        return rule->expression.append_state([&](std::size_t i) { return LevelRuns::state_of(space_, scope[i], slot_of); }, key);
+    const bool levels_matter = !std::holds_alternative<Forbid>(space_.constraints()[which]);  // else: all of its values so far
     for (std::size_t k = 0; k < scope.size(); ++k) {
         const std::uint32_t level = prefix.levels[scope[k]];
         if (prefix.slots[scope[k]].state == Slot::State::undecided) key.push_back(real);
-        else key.push_back(classes_.of(which, k, level == inactive ? std::nullopt : std::optional(level)));
+        else if (has_classes) key.push_back(classes_.of(which, k, level == inactive ? std::nullopt : std::optional(level)));
+        else key.push_back(levels_matter ? level : 0);
     }
 }
 
@@ -186,115 +235,58 @@ inline FeasibleSet::Key FeasibleSet::key(const Prefix& prefix, std::size_t depth
     return result;
 }
 
-inline double FeasibleSet::count(Prefix& prefix, std::size_t depth, std::size_t most_states) {
-    if (depth == depth_end()) return 1;
+inline const FeasibleSet::State& FeasibleSet::counted(Prefix& prefix, std::size_t depth, std::size_t most_states) {
+    if (depth == depth_end()) return complete_;
     Key state = key(prefix, depth);
-    if (const auto known = counts_.find(state); known != counts_.end()) return known->second;
-    if (counts_.size() >= most_states)
-        throw SpaceError("the constraints tie too many parameters together: over " + std::to_string(most_states) +
-                         " states; name fewer parameters ('others: default'), or list candidates");
-    double total = 0;
+    if (const auto known = states_.find(state); known != states_.end()) return known->second;
+    State found;
     const std::uint32_t choices = choice_count(prefix, depth);
-    if (choices > 0 && order_.is_free[depth]) total = choices * count(prefix, depth + 1, most_states);
+    if (choices > 0 && order_.is_free[depth]) {
+        const State& below = counted(prefix, depth + 1, most_states);
+        found = {choices * below.count, below.weight * choices};
+    } else if (choices > 0 && in_runs(depth)) count_runs(found, prefix, depth, most_states);
     else
-        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
-            if (decide(prefix, depth, choice(depth, i, choices))) total += count(prefix, depth + 1, most_states);
-            undo(prefix, depth);
-        }
-    return counts_[std::move(state)] = total;
-}
-
-inline FeasibleSet::Prefix FeasibleSet::walk(double index) const {
-    Prefix prefix = empty_prefix();
-    for (std::size_t depth = 0; depth < depth_end(); ++depth) {
-        const std::uint32_t choices = choice_count(prefix, depth);
-        if (choices > 0 && order_.is_free[depth]) {
-            // All choices have as many completions: no need to try them.
-            const double below = known_count(prefix, depth + 1);
-            const double taken = std::min(std::floor(index / below), choices - 1.0);
-            index -= taken * below;
-            (void)decide(prefix, depth, choice(depth, static_cast<std::uint32_t>(taken), choices));
-            continue;
-        }
-        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
-            if (decide(prefix, depth, choice(depth, i, choices))) {
-                const double below = known_count(prefix, depth + 1);
-                if (index < below) break;
-                index -= below;
+        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i, ++branches_) {
+            if (const std::uint32_t taken = choice(depth, i, choices); decide(prefix, depth, taken)) {
+                const State& below = counted(prefix, depth + 1, most_states);
+                found.count += below.count;
+                found.weight += below.weight * share(depth, taken, taken);
             }
             undo(prefix, depth);
         }
-    }
-    return prefix;
+    check_cost(most_states);
+    return states_[std::move(state)] = std::move(found);
 }
 
-inline Configuration FeasibleSet::at_point(const std::vector<double>& point) const {
-    if (point.size() != depth_end())
-        throw UsageError(std::to_string(depth_end()) + " coordinates wanted, got " + std::to_string(point.size()));
-    Prefix prefix = empty_prefix();
-    for (std::size_t depth = 0; depth < depth_end(); ++depth) {
-        const std::uint32_t choices = choice_count(prefix, depth);
-        double left = point[depth] * known_count(prefix, depth);
-        std::uint32_t last = inactive;  // the last possible choice, should rounding leave something over
-        for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
-            const std::uint32_t level = choice(depth, i, choices);
-            const bool possible = decide(prefix, depth, level);
-            const double below = possible ? known_count(prefix, depth + 1) : 0;
-            if (below > 0) last = level;
-            undo(prefix, depth);
-            if (below > 0 && left < below) break;
-            left -= below;
+inline void FeasibleSet::check_cost(std::size_t most_states) const {
+    if (states_.size() < most_states && branches_ <= 4 * most_states) return;
+    throw SpaceError("the constraints tie too many parameters together: over " + std::to_string(most_states) +
+                     " states; name fewer parameters ('others: default'), or list candidates");
+}
+
+inline void FeasibleSet::count_runs(State& state, Prefix& prefix, std::size_t depth, std::size_t most_states) {
+    const std::size_t parameter = order_.sequence[depth];
+    std::vector<std::uint32_t> firsts = runs_.firsts(
+        parameter, [&](std::size_t i) { return prefix.slots[i]; }, branches_);
+    check_cost(most_states);
+    firsts.push_back(static_cast<std::uint32_t>(space_.parameters()[parameter].level_count()));
+    std::vector<WideNumber> up_to;
+    for (std::size_t i = 0; i + 1 < firsts.size(); ++i, ++branches_) {
+        if (decide(prefix, depth, firsts[i])) {
+            const State& below = counted(prefix, depth + 1, most_states);
+            if (below.count > 0) {
+                const std::uint32_t last = firsts[i + 1] - 1;
+                state.runs.push_back({firsts[i], last, state.count});
+                state.count += below.count * (last - firsts[i] + 1.0);
+                state.weight += below.weight * share(depth, firsts[i], last);
+                up_to.push_back(state.weight);
+            }
         }
-        (void)decide(prefix, depth, last);
-        const std::size_t i = order_.sequence[depth];
-        if (last == real) prefix.values[i] = space_.parameters()[i].at_position(point[depth]);
-    }
-    return made(prefix);
-}
-
-inline Configuration FeasibleSet::made(const Prefix& prefix) const {
-    std::vector<Configuration::Entry> entries;
-    for (std::size_t i = 0; i < prefix.levels.size(); ++i)
-        if (prefix.levels[i] != inactive) entries.emplace_back(space_.parameters()[i].name, prefix.values[i]);
-    return Configuration(std::move(entries));
-}
-
-inline Configuration FeasibleSet::at(double index) const {
-    if (!finite_) throw UsageError("a space with continuous parameters cannot be listed");
-    if (!(index >= 0 && index < size_))
-        throw UsageError("the space has " + text_of(size_) + " configurations, asked for number " + text_of(index));
-    return made(walk(std::floor(index)));
-}
-
-template <class Visit>
-bool FeasibleSet::visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const {
-    if (depth == depth_end()) return visit(made(prefix));
-    const std::uint32_t choices = choice_count(prefix, depth);
-    for (std::uint32_t i = 0; i < std::max(choices, 1U); ++i) {
-        const bool possible = decide(prefix, depth, choice(depth, i, choices)) && known_count(prefix, depth + 1) > 0;
-        const bool go_on = !possible || visit_below(prefix, depth + 1, visit);
         undo(prefix, depth);
-        if (!go_on) return false;
     }
-    return true;
-}
-
-template <class Visit>
-void FeasibleSet::for_each(const Visit& visit) const {
-    if (!finite_) throw UsageError("a space with continuous parameters cannot be listed");
-    Prefix prefix = empty_prefix();
-    visit_below(prefix, 0, visit);
-}
-
-inline Configuration FeasibleSet::sample(Rng& rng, std::size_t attempts) const {
-    for (std::size_t attempt = 0; attempt < attempts; ++attempt) {
-        Prefix prefix = walk(std::min(std::floor(rng.uniform() * size_), size_ - 1));
-        for (std::size_t i = 0; i < prefix.levels.size(); ++i)
-            if (prefix.levels[i] == real) prefix.values[i] = space_.parameters()[i].at_position(rng.uniform());
-        Configuration drawn = made(prefix);
-        if (finite_ || space_.feasible(drawn)) return drawn;
-    }
-    throw SpaceError("no feasible configuration in " + std::to_string(attempts) + " draws: constraints on reals leave almost nothing");
+    for (std::size_t i = 0; i < up_to.size(); ++i) state.runs[i].share_up_to = ratio(up_to[i], state.weight);
 }
 
 }  // namespace servetune
+
+#include "servetune/space/feasible_walks.hpp"

@@ -19,6 +19,26 @@ inline std::vector<std::size_t> evenly_spread(std::size_t count, std::size_t mos
     return result;
 }
 
+/// At most `most` levels of a parameter, at least 2, evenly spread on its scale, both ends among them.
+inline std::vector<std::size_t> spread_levels(const Parameter& parameter, std::size_t most) {
+    const std::size_t count = parameter.level_count();
+    if (!parameter.by_ratio() || count <= most) return evenly_spread(count, most);
+    std::vector<std::size_t> result;
+    if (parameter.offers_unset) result.push_back(0);
+    for (std::size_t i = 0, last = std::max<std::size_t>(most - result.size(), 2) - 1; i <= last; ++i) {
+        const std::size_t level = parameter.level_at_position(static_cast<double>(i) / static_cast<double>(last));
+        if (result.empty() || result.back() != level) result.push_back(level);
+    }
+    return result;
+}
+
+/// Whether its steps are parts of its scale: an integer whose numbers differ by ratios, or one of so many levels that a
+/// step of one would be nothing.
+inline bool steps_on_its_scale(const Parameter& parameter) {
+    constexpr std::size_t most_levels = 1024;
+    return parameter.by_ratio() || (std::holds_alternative<IntegerDomain>(parameter.domain) && parameter.level_count() > most_levels);
+}
+
 /// The levels beside `Unset`, ascending: the value that the engine uses by itself, where that is known; else all, of an
 /// ordered parameter with many levels 32 of them, evenly spread: all of a thousand would be neighbours for hours.
 inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) {
@@ -28,6 +48,10 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
     if (parameter.ordered() && parameter.value_when_unset) {
         if (const auto same = parameter.level_of(*parameter.value_when_unset)) return {*same};
         if (const auto wanted = number_of(*parameter.value_when_unset)) {
+            if (steps_on_its_scale(parameter)) {
+                const double position = parameter.position_of(*wanted);
+                return {parameter.level_at_position(std::isfinite(position) ? std::clamp(position, 0.0, 1.0) : 0)};
+            }
             const auto distance = [&](std::size_t i) {
                 const auto number = number_of(parameter.level(i));
                 return number ? std::abs(*number - *wanted) : 0.0;
@@ -39,12 +63,18 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
             return result;
         }
     }
+    if (parameter.by_ratio()) {
+        result = spread_levels(parameter, most + 1);
+        result.erase(result.begin());
+        return result;
+    }
     for (const std::size_t i : evenly_spread(count - 1, parameter.ordered() ? most : count)) result.push_back(1 + i);
     return result;
 }
 
 /// The levels one step away from `level` of a parameter, ascending: the next lower and higher one when it is ordered,
-/// every other one otherwise; for `Unset` those beside it (`levels_beside_unset`), which have it beside them.
+/// every other one otherwise; of an integer on a logarithmic scale or of more than 1024 levels those a tenth and a
+/// hundredth of its scale lower and higher, at least one level; for `Unset` those beside it (`levels_beside_unset`), which have it beside them.
 inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t level) {
     const std::size_t count = parameter.level_count();
     if (parameter.offers_unset && level == 0) return levels_beside_unset(parameter);
@@ -59,6 +89,16 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
         const std::vector<std::size_t> beside = levels_beside_unset(parameter);
         if (std::binary_search(beside.begin(), beside.end(), level)) result.push_back(0);
     }
+    if (steps_on_its_scale(parameter)) {
+        const double position = parameter.position_of(static_cast<double>(std::get<std::int64_t>(parameter.level(level))));
+        for (const double step : {0.1, 0.01}) {
+            if (level > first) result.push_back(std::min(parameter.level_at_position(std::max(position - step, 0.0)), level - 1));
+            if (level + 1 < count) result.push_back(std::max(parameter.level_at_position(std::min(position + step, 1.0)), level + 1));
+        }
+        std::sort(result.begin(), result.end());
+        result.erase(std::unique(result.begin(), result.end()), result.end());
+        return result;
+    }
     if (level > first) result.push_back(level - 1);
     if (level + 1 < count) result.push_back(level + 1);
     return result;
@@ -67,7 +107,8 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
 /// The feasible configurations one step from `configuration`: one parameter moved to an adjacent level (a real: a tenth
 /// of its scale up or down). A step that makes parameters appear gives them their defaults, and a step that makes
 /// parameters vanish is one only when they are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one
-/// of `a` (reals apart, which stop at the ends of their interval). Sorted, none twice.
+/// of `a` (apart from reals and from integers that step on their scale: a step back is rounded, and ends at the ends of
+/// the scale). Sorted, none twice.
 inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
     constexpr double real_step = 0.1;
     std::vector<Configuration> result;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,7 +15,8 @@
 
 namespace servetune {
 
-/// How the numbers of a domain are spread. `log`: ratios count, not differences. `log2`: only low, 2 low, 4 low, ...
+/// How the numbers of a domain are spread. `log`: ratios count, not differences, where numbers are drawn, stepped and
+/// compared. `log2`: only low, 2 low, 4 low, ...
 enum class Scale { linear, log, log2 };
 
 struct BoolDomain {};
@@ -112,6 +114,12 @@ struct Parameter {
         return choice != nullptr ? choice->ordered : std::holds_alternative<IntegerDomain>(domain) || continuous();
     }
 
+    /// Whether it is an integer whose levels differ by ratios and are not spread so themselves.
+    [[nodiscard]] bool by_ratio() const {
+        const auto* range = std::get_if<IntegerDomain>(&domain);
+        return range != nullptr && range->scale == Scale::log;
+    }
+
     /// Number of levels, `Unset` included; of a continuous parameter 0 or 1.
     [[nodiscard]] std::size_t level_count() const { return (offers_unset ? 1U : 0U) + domain_levels(); }
     /// Level `i` of [0, level_count()).
@@ -119,6 +127,14 @@ struct Parameter {
     /// Which level `value` is; nothing when it is none (always so for the reals of a continuous parameter).
     [[nodiscard]] std::optional<std::size_t> level_of(const Value& value) const;
     [[nodiscard]] bool contains(const Value& value) const;
+
+    /// How much lies below level `i` of [0, level_count()], in levels: `i`. Only integers on a logarithmic scale weigh
+    /// by their ratios, each up to the geometric means with its neighbours, and all together as many as they are.
+    [[nodiscard]] double share_below(std::size_t i) const;
+    /// The level in which a share of [0, level_count()) lies.
+    [[nodiscard]] std::size_t level_at_share(double share) const;
+    /// The level of an integer that is nearest to position `u` of [0, 1] on the domain's scale.
+    [[nodiscard]] std::size_t level_at_position(double u) const;
 
     /// The real at position `u` of [0, 1] on the domain's scale. Continuous parameters only.
     [[nodiscard]] double at_position(double u) const;
@@ -189,6 +205,42 @@ inline bool Parameter::contains(const Value& value) const {
     if (const auto* text = std::get_if<std::string>(&value); text != nullptr && std::holds_alternative<TextDomain>(domain))
         return !text->empty();
     return level_of(value).has_value();
+}
+
+inline double Parameter::share_below(std::size_t i) const {
+    const std::size_t first = offers_unset ? 1 : 0;
+    const std::size_t count = domain_levels();
+    if (!by_ratio() || i <= first || count < 2) return static_cast<double>(i);
+    const auto log_of = [&](std::size_t k) { return std::log(static_cast<double>(std::get<std::int64_t>(level(first + k)))); };
+    const auto edge = [&](std::size_t k) {  // between k - 1 and k; at the ends as far as to the other side
+        if (k == 0) return 1.5 * log_of(0) - 0.5 * log_of(1);
+        if (k == count) return 1.5 * log_of(count - 1) - 0.5 * log_of(count - 2);
+        return 0.5 * (log_of(k - 1) + log_of(k));
+    };
+    const double low = edge(0);
+    return static_cast<double>(first) + static_cast<double>(count) * (edge(i - first) - low) / (edge(count) - low);
+}
+
+inline std::size_t Parameter::level_at_share(double share) const {
+    std::size_t below = std::min(static_cast<std::size_t>(share), level_count() - 1);
+    if (!by_ratio() || share < (offers_unset ? 1 : 0)) return below;
+    below = offers_unset ? 1 : 0;
+    for (std::size_t above = level_count(); above - below > 1;) {
+        const std::size_t middle = below + (above - below) / 2;
+        if (share_below(middle) <= share) below = middle;
+        else above = middle;
+    }
+    return below;
+}
+
+inline std::size_t Parameter::level_at_position(double u) const {
+    const std::size_t last = level_count() - 1;
+    const std::size_t first = offers_unset ? 1 : 0;
+    if (!by_ratio()) return first + static_cast<std::size_t>(std::llround(u * static_cast<double>(last - first)));
+    const auto& range = std::get<IntegerDomain>(domain);
+    const auto low = static_cast<double>(range.low);
+    const double steps = low * (std::pow(static_cast<double>(range.high) / low, u) - 1) / static_cast<double>(range.step);
+    return std::min(first + static_cast<std::size_t>(std::llround(steps)), last);
 }
 
 inline double Parameter::at_position(double u) const {

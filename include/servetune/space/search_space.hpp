@@ -70,7 +70,7 @@ public:
     /// Whether constraint `which` is certainly broken; `slot_of(index)` answers for its parameters.
     template <class SlotOf>
     [[nodiscard]] bool is_broken(std::size_t which, const SlotOf& slot_of) const;
-    /// As `is_active` while some parents are undecided: whether no decided parent rules it out.
+    /// As `is_active` while some parents are undecided: no decided one rules it out.
     template <class SlotOf>
     [[nodiscard]] bool may_be_active(const Parameter& parameter, const SlotOf& slot_of) const;
     /// Whether constraint `which` is certainly kept, whatever the undecided parameters become.
@@ -80,10 +80,11 @@ public:
     [[nodiscard]] const std::vector<std::size_t>& scope(std::size_t which) const { return scopes_[which]; }
     /// The constraints (indices) that speak of a parameter.
     [[nodiscard]] const std::vector<std::size_t>& constraints_of(std::size_t parameter) const { return constraints_of_[parameter]; }
-
-private:
+    /// Its value for arithmetic, of an unset one the engine's own default; null: unknown.
     template <class SlotOf>
     [[nodiscard]] const Value* known_value(std::size_t parameter, const SlotOf& slot_of) const;
+
+private:
     void check_domain(const Parameter& parameter) const;
     void check_conditions(const Parameter& parameter) const;
     void order_parents_first();
@@ -132,7 +133,7 @@ inline void SearchSpace::check_domain(const Parameter& parameter) const {
         if (range->step < 1) fail("step >= 1 must hold, got step=" + std::to_string(range->step));
         constexpr std::int64_t widest = std::int64_t{1} << 53;  // beyond it neighbouring integers are one double
         if (range->low < -widest || range->high > widest) fail("integers are within -2^53..2^53");
-        constexpr std::size_t most_levels = std::size_t{1} << 20;  // counting looks at each; no flag has so many that differ
+        constexpr std::size_t most_levels = std::size_t{1} << 20;  // no flag has so many that differ
         if (parameter.level_count() > most_levels)
             fail("at most 2^20 levels wanted, got " + std::to_string(parameter.level_count()) + "; give it a step or 'scale: log2'");
     } else if (const auto* interval = std::get_if<RealDomain>(&parameter.domain)) {

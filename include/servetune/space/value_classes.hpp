@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/space/level_runs.hpp"
 #include "servetune/space/search_space.hpp"
 
 #include <cstddef>
@@ -17,8 +18,8 @@ namespace servetune {
 /// AAAI 1991).
 ///
 /// Classes are found by trying all combinations of the constraint's parameters, where these are at most
-/// `most_combinations` (a few milliseconds); beyond that, or with a continuous parameter, every level is a class of its
-/// own.
+/// `most_combinations` (a few milliseconds) and none of them is continuous or has runs (level_runs.hpp). Other
+/// constraints have no classes.
 class ValueClasses {
 public:
     explicit ValueClasses(const SearchSpace& space, std::size_t most_combinations = 100'000) {
@@ -26,11 +27,12 @@ public:
             classes_.push_back(classes(space, which, most_combinations));
     }
 
-    /// The class of a level for the k-th parameter in the scope of constraint `which`; nothing for the level: inactive.
+    /// Whether constraint `which` has classes.
+    [[nodiscard]] bool known(std::size_t which) const { return !classes_[which].empty(); }
+    /// The class of a level for the k-th parameter in the scope of constraint `which`, which has classes; no level:
+    /// inactive.
     [[nodiscard]] std::uint32_t of(std::size_t which, std::size_t k, std::optional<std::uint32_t> level) const {
-        const auto& tables = classes_[which];
-        if (tables.empty()) return level.value_or(0xffffffffU);
-        return tables[k][level ? *level + 1U : 0U];
+        return classes_[which][k][level ? *level + 1U : 0U];
     }
 
 private:
@@ -43,7 +45,7 @@ private:
         for (const std::size_t i : scope) {
             const Parameter& parameter = space.parameters()[i];
             const std::size_t count = parameter.level_count() + 1;
-            if (parameter.continuous() || count > most_combinations / combinations) return {};
+            if (parameter.continuous() || has_runs(parameter) || count > most_combinations / combinations) return {};
             combinations *= count;
             levels.emplace_back();
             for (std::size_t level = 0; level + 1 < count; ++level) levels.back().push_back(parameter.level(level));

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// Draws from the whole space of each engine that ships: every level of every parameter as often as it should be.
+#include "support/shipped.hpp"
+#include "support/test.hpp"
+
+#include "servetune/engine/composition.hpp"
+#include "servetune/space/feasible_set.hpp"
+
+#include <cmath>
+#include <map>
+#include <string>
+#include <vector>
+
+using namespace servetune;
+using namespace servetune::test;
+
+namespace {
+
+constexpr int draws = 500;
+
+/// How probable such a deviation is (Wilson and Hilferty 1931). Cells of less than 5 are one.
+double probability(const std::vector<double>& counts, const std::vector<double>& expected) {
+    double sum = 0;
+    double few = 0;
+    double few_expected = 0;
+    double freedom = -1;
+    const auto add = [&](double count, double wanted) {
+        sum += (count - wanted) * (count - wanted) / wanted;
+        ++freedom;
+    };
+    for (std::size_t i = 0; i < counts.size(); ++i)
+        if (expected[i] >= 5) add(counts[i], expected[i]);
+        else {
+            few += counts[i];
+            few_expected += expected[i];
+        }
+    if (few_expected > 1) add(few, few_expected);
+    if (freedom < 1) return 1;
+    const double z = (std::cbrt(sum / freedom) - 1 + 2 / (9 * freedom)) / std::sqrt(2 / (9 * freedom));
+    return 0.5 * std::erfc(z / std::sqrt(2));
+}
+
+}  // namespace
+
+TEST_CASE("even draws: every level of every parameter of every shipped engine, as often as its share of the space") {
+    double tests = 0;
+    double least = 1;
+    for (const Engine& engine : shipped_catalogue.engines()) {
+        INFO(engine.name);
+        SpaceDescription description{{engine}};
+        description.devices = DeviceLimit{1, true};
+        const Composition composition(std::move(description));
+        const SearchSpace space(composition.parameters(), composition.constraints());
+        const FeasibleSet feasible(space);
+        std::map<std::string, std::map<Value, double>> seen;
+        std::map<std::string, double> active;
+        Rng rng(1);
+        for (int i = 0; i < draws; ++i) {
+            const Configuration drawn = feasible.sample(rng);
+            for (const auto& [name, value] : drawn.entries()) {
+                ++active[name];
+                ++seen[name][value];
+            }
+        }
+        std::map<std::string, bool> is_parent;
+        for (const Parameter& parameter : space.parameters())
+            for (const Condition& condition : parameter.active_when) is_parent[condition.parent] = true;
+        for (std::size_t i = 0; i < space.parameters().size(); ++i) {
+            const Parameter& parameter = space.parameters()[i];
+            INFO(parameter.name);
+            REQUIRE_FALSE(parameter.by_ratio());  // each level of it would weigh otherwise
+            std::vector<double> counts;
+            std::vector<double> expected;
+            const bool free = space.constraints_of(i).empty() && !is_parent[parameter.name];
+            double in_space = 0;
+            for (std::size_t level = 0; level < parameter.level_count(); ++level) {
+                counts.push_back(seen[parameter.name][parameter.level(level)]);
+                if (free) {  // all alike where it is active
+                    const double choices = static_cast<double>(parameter.level_count()) + (parameter.continuous() ? 1 : 0);
+                    expected.push_back(active[parameter.name] / choices);
+                    continue;
+                }
+                std::vector<Constraint> and_this = space.constraints();
+                and_this.emplace_back(Allow{{parameter.name}, {{parameter.level(level)}}});
+                double share = 0;
+                try {
+                    const SearchSpace part(space.parameters(), std::move(and_this));
+                    share = FeasibleSet(part).size() / feasible.size();
+                } catch (const SpaceError&) {  // not one
+                    CHECK(counts.back() == 0);
+                }
+                in_space += share;
+                expected.push_back(draws * share);
+            }
+            double shown = 0;
+            for (const double count : counts) shown += count;
+            const double others = (free ? active[parameter.name] : draws) - shown;  // a real, or inactive
+            if (!free || parameter.continuous()) {
+                counts.push_back(others);
+                expected.push_back(free ? active[parameter.name] / (static_cast<double>(parameter.level_count()) + 1)
+                                        : draws * std::max(1 - in_space, 0.0));
+            }
+            ++tests;
+            const double found = probability(counts, expected);
+            least = std::min(least, found);
+            CHECK(found > 0.001 / 400);  // some 300 parameters in all
+        }
+    }
+    CHECK(tests > 200);
+    CHECK(tests <= 400);
+    CHECK(least * tests > 0.001);
+}
