@@ -22,9 +22,6 @@ using namespace servetune::test;
 // A study has a problem of its own, which a temporary may give; a set of a temporary space would dangle.
 static_assert(std::is_constructible_v<Study, Problem, const Random&, MemoryJournal&>);
 static_assert(!std::is_constructible_v<Study, const Problem&, Random, MemoryJournal&>);
-static_assert(std::is_constructible_v<FeasibleSet, const SearchSpace&>);
-static_assert(!std::is_constructible_v<FeasibleSet, SearchSpace>);
-static_assert(!std::is_constructible_v<FeasibleSet, SearchSpace, std::size_t>);
 static_assert(std::is_constructible_v<Standings, std::span<const Trial>, Objective, Decision>);
 static_assert(std::is_constructible_v<Standings, const std::vector<Trial>&, Objective, Decision>);
 static_assert(!std::is_constructible_v<Standings, std::vector<Trial>, Objective, Decision>);  // points into it

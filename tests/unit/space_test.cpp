@@ -194,6 +194,15 @@ TEST_CASE("an empty space is refused with a smallest contradiction") {
           "the space is empty: no configuration satisfies 'require a < b' and 'require b < a' (the engine says so)");
 }
 
+TEST_CASE("the feasible set of a temporary space keeps it") {
+    const FeasibleSet made = [] {
+        const FeasibleSet first(SearchSpace({Parameter::integer("a", 1, 3), Parameter::boolean("b")}));
+        return FeasibleSet(first);
+    }();
+    CHECK(made.size() == 6);
+    CHECK(made.at(5).text() == "a=3 b=true");
+}
+
 TEST_CASE("the feasible set is the filter of the product: counted, listed, each once") {
     const SearchSpace space = rich_space();
     const FeasibleSet feasible(space);

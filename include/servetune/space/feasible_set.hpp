@@ -16,6 +16,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -38,7 +39,7 @@ namespace servetune {
 /// Draws are even: of configurations each is as likely as any other, but that an integer on a logarithmic scale weighs
 /// by ratios (Parameter::share_below). A continuous parameter counts as one level here; its real is then drawn evenly
 /// on its scale.
-/// The space must outlive this object. Constant and safe to share between threads once made.
+/// A space that is not a temporary must outlive this object. Constant and safe to share between threads once made.
 class FeasibleSet {
 public:
     /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other, or
@@ -49,7 +50,9 @@ public:
         const auto is_empty = [](const SearchSpace& fewer) { return FeasibleSet(fewer, 2'000'000, MayBeEmpty{}).size_ == 0; };
         throw SpaceError("the space is empty: no configuration satisfies " + conflict_text(space, is_empty));
     }
-    explicit FeasibleSet(const SearchSpace&&, std::size_t = 0) = delete;  // it would dangle
+    /// Of a temporary space, which is kept.
+    explicit FeasibleSet(SearchSpace&& space, std::size_t most_states = 2'000'000)
+        : FeasibleSet(std::make_shared<const SearchSpace>(std::move(space)), most_states) {}
 
     /// How many feasible configurations there are; exact up to 2^53, infinite from 2^1024 on. Continuous parameters count as one level.
     [[nodiscard]] double size() const { return size_; }
@@ -76,6 +79,9 @@ public:
     [[nodiscard]] Configuration sample(Rng& rng, std::size_t attempts = 10'000) const;
 
 private:
+    FeasibleSet(std::shared_ptr<const SearchSpace> kept, std::size_t most_states) : FeasibleSet(*kept, most_states) {
+        kept_ = std::move(kept);
+    }
     struct MayBeEmpty {};
     FeasibleSet(const SearchSpace& space, std::size_t most_states, MayBeEmpty);
 
@@ -146,6 +152,7 @@ private:
     template <class Visit>
     bool visit_below(Prefix& prefix, std::size_t depth, const Visit& visit) const;
 
+    std::shared_ptr<const SearchSpace> kept_{};  ///< of a temporary
     const SearchSpace& space_;
     DecisionOrder order_;
     std::vector<std::size_t> by_name_;  ///< parameters in the order of their names
