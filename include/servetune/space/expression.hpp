@@ -245,7 +245,7 @@ inline std::string Expression::spelled(std::size_t at) const {
         case Kind::logical_not: return "not " + operand(0);
         case Kind::in: {
             std::string list;
-            for (std::size_t i = 1; i < node.operands.size(); ++i) list += (i == 1 ? "" : ", ") + operand(i);
+            for (std::size_t i = 1; i < node.operands.size(); ++i) list.append(i == 1 ? "" : ", ").append(operand(i));
             return operand(0) + " in [" + list + "]";
         }
         default: return operand(0) + " " + symbol + " " + operand(1);
