@@ -33,12 +33,12 @@ public:
         return that(value >= least, name, "at least " + std::to_string(least), std::to_string(value));
     }
     OptionCheck& that(bool holds, std::string_view name, const std::string& wanted, const std::string& got) {
-        if (!holds) text_ += (text_.empty() ? "" : "; ") + std::string(name) + ": " + wanted + " wanted, got " + got;
+        if (!holds) text_.append(text_.empty() ? "" : "; ").append(name).append(": " + wanted + " wanted, got " + got);
         return *this;
     }
     /// What other options, which belong to these as `name`, say of themselves.
     OptionCheck& part(std::string_view name, const std::string& why_invalid) {
-        if (!why_invalid.empty()) text_ += (text_.empty() ? "" : "; ") + std::string(name) + ": " + why_invalid;
+        if (!why_invalid.empty()) text_.append(text_.empty() ? "" : "; ").append(name).append(": " + why_invalid);
         return *this;
     }
     /// Empty: nothing is wrong.

@@ -43,7 +43,7 @@ inline std::string failed_requests_text(std::span<const RequestRecord> records) 
     std::string text;
     for (const FailedRequests& kind : failed_requests(records)) {
         failed += kind.count;
-        text += (text.empty() ? "" : "; ") + std::to_string(kind.count) + " " + kind.kind + ": " + kind.error;
+        text.append(text.empty() ? "" : "; ").append(std::to_string(kind.count) + " " + kind.kind + ": " + kind.error);
     }
     return failed == 0 ? "" : std::to_string(failed) + " of " + std::to_string(records.size()) + " requests failed: " + text;
 }

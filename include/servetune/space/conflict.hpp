@@ -22,8 +22,8 @@ std::string conflict_text(const SearchSpace& space, const IsEmpty& is_empty) {
     }
     std::string result;
     for (const Constraint& constraint : needed)
-        result += (result.empty() ? "'" : " and '") + text_of(constraint) + "'" +
-                  (reason(constraint).empty() ? "" : " (" + reason(constraint) + ")");
+        result.append(result.empty() ? "'" : " and '").append(text_of(constraint)).append("'") +=
+            reason(constraint).empty() ? "" : " (" + reason(constraint) + ")";
     return result;
 }
 

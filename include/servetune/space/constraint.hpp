@@ -80,7 +80,7 @@ inline std::string text_of(const Constraint& constraint) {
             std::string result = "forbid";
             for (const auto& [name, values] : rule.values) {
                 result += " " + name + "=";
-                for (std::size_t i = 0; i < values.size(); ++i) result += (i == 0 ? "" : "|") + text_of(values[i]);
+                for (std::size_t i = 0; i < values.size(); ++i) result.append(i == 0 ? "" : "|").append(text_of(values[i]));
             }
             return result;
         }

@@ -68,10 +68,13 @@ public:
         std::vector<std::pair<std::string, Value>> found;
         for (const Node& node : nodes_) {
             if (node.kind != Kind::equal && node.kind != Kind::not_equal && node.kind != Kind::in) continue;
-            for (const std::size_t named : node.operands)
-                for (const std::size_t other : node.operands)
-                    if (nodes_[named].kind == Kind::name && nodes_[other].kind == Kind::literal && !is_unset(nodes_[other].literal))
-                        found.emplace_back(names_[nodes_[named].index], nodes_[other].literal);
+            for (std::size_t i = 1; i < node.operands.size(); ++i) {
+                const Node* named = &nodes_[node.operands.front()];
+                const Node* other = &nodes_[node.operands[i]];
+                if (named->kind == Kind::literal) std::swap(named, other);
+                if (named->kind == Kind::name && other->kind == Kind::literal && !is_unset(other->literal))
+                    found.emplace_back(names_[named->index], other->literal);
+            }
         }
         return found;
     }
@@ -277,7 +280,7 @@ inline std::string Expression::spelled(std::size_t at) const {
         case Kind::logical_not: return "not " + operand(0);
         case Kind::in: {
             std::string list;
-            for (std::size_t i = 1; i < node.operands.size(); ++i) list += (i == 1 ? "" : ", ") + operand(i);
+            for (std::size_t i = 1; i < node.operands.size(); ++i) list.append(i == 1 ? "" : ", ").append(operand(i));
             return operand(0) + " in [" + list + "]";
         }
         default: return operand(0) + " " + symbol + " " + operand(1);
