@@ -5,6 +5,7 @@
 #include "servetune/optimizer/contrast.hpp"
 #include "servetune/optimizer/held_levels.hpp"
 #include "servetune/optimizer/variant_grid.hpp"
+#include "servetune/space/neighbours.hpp"
 
 #include <Eigen/QR>
 

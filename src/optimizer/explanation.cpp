@@ -7,6 +7,7 @@
 #include "servetune/optimizer/contrast.hpp"
 #include "servetune/optimizer/held_levels.hpp"
 #include "servetune/optimizer/trial_cost.hpp"
+#include "servetune/space/neighbours.hpp"
 
 #include <algorithm>
 #include <cmath>
