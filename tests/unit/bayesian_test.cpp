@@ -67,7 +67,8 @@ TEST_CASE("bayesian: an unsound measurement teaches no limit") {
     for (const Decision& decision : {Decision{}, trusting}) {
         const Problem problem(engine_space(), objective, decision);
         const LevelGeometry geometry(problem.space);
-        const auto evidence = evidence_of(problem, {std::vector<Trial>{trial}, objective, decision}, geometry, {});
+        const std::vector<Trial> history{trial};
+        const auto evidence = evidence_of(problem, {history, objective, decision}, geometry, {});
         CHECK(evidence.at(0).margins.at(0).has_value() == !decision.enforce_audit);
     }
 }

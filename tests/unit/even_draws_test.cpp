@@ -16,7 +16,7 @@ using namespace servetune::test;
 
 namespace {
 
-constexpr int draws = 500;
+constexpr int draws_of_a_space = 500;
 
 /// How probable such a deviation is (Wilson and Hilferty 1931). Cells of less than 5 are one.
 double probability(const std::vector<double>& counts, const std::vector<double>& expected) {
@@ -42,7 +42,7 @@ double probability(const std::vector<double>& counts, const std::vector<double>&
 
 }  // namespace
 
-TEST_CASE("even draws: every level of every parameter of every shipped engine, as often as its share of the space") {
+TEST_CASE("even draws_of_a_space: every level of every parameter of every shipped engine, as often as its share of the space") {
     double tests = 0;
     double least = 1;
     for (const Engine& engine : shipped_catalogue.engines()) {
@@ -55,7 +55,7 @@ TEST_CASE("even draws: every level of every parameter of every shipped engine, a
         std::map<std::string, std::map<Value, double>> seen;
         std::map<std::string, double> active;
         Rng rng(1);
-        for (int i = 0; i < draws; ++i) {
+        for (int i = 0; i < draws_of_a_space; ++i) {
             const Configuration drawn = feasible.sample(rng);
             for (const auto& [name, value] : drawn.entries()) {
                 ++active[name];
@@ -90,15 +90,15 @@ TEST_CASE("even draws: every level of every parameter of every shipped engine, a
                     CHECK(counts.back() == 0);
                 }
                 in_space += share;
-                expected.push_back(draws * share);
+                expected.push_back(draws_of_a_space * share);
             }
             double shown = 0;
             for (const double count : counts) shown += count;
-            const double others = (free ? active[parameter.name] : draws) - shown;  // a real, or inactive
+            const double others = (free ? active[parameter.name] : draws_of_a_space) - shown;  // a real, or inactive
             if (!free || parameter.continuous()) {
                 counts.push_back(others);
                 expected.push_back(free ? active[parameter.name] / (static_cast<double>(parameter.level_count()) + 1)
-                                        : draws * std::max(1 - in_space, 0.0));
+                                        : draws_of_a_space * std::max(1 - in_space, 0.0));
             }
             ++tests;
             const double found = probability(counts, expected);
