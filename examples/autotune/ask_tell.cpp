@@ -152,7 +152,8 @@ Outcome outcome_in(const OrderedJson& told, const Problem& problem) {
     const std::string kind = one_of(told, "'tell'", {"metrics", "value", "failed"});
     if (told.contains("message") && kind != "failed") throw ParseError("'message' goes with 'failed'");
     if (kind == "failed")
-        return Failure{failure_kind_in(told["failed"]), told.contains("message") ? text_in(told["message"], "'message'") : ""};
+        return Failure{failure_kind_in(told["failed"]),
+                       told.contains("message") ? printable_line(text_in(told["message"], "'message'")) : ""};
     Measurement result;
     if (kind == "value") result.metrics[leading] = metric_in(told["value"], leading);
     else {

@@ -39,6 +39,7 @@ using asio::ip::tcp;
 using boost::system::error_code;
 
 constexpr std::size_t most_connections = 64;
+constexpr std::size_t most_readers = 48;  ///< of events, which never end: the other places are for pages and /metrics
 constexpr std::uint32_t most_head_bytes = 8192;
 constexpr std::size_t part_bytes = 65536;  ///< of an answer; each has its own time
 constexpr std::chrono::seconds request_time{10};
@@ -236,7 +237,10 @@ void LiveServer::Connection::handle() {
     if (request.method() != http::verb::get && !head_only_)
         return refused(405, "this page can only be read: GET and HEAD", "Allow: GET, HEAD\r\n");
     const auto length = parser_->content_length();
-    if (parser_->chunked() || (length && *length > 0)) return refused(400, "a request for this page has no body");
+    // RFC 9112, section 6.1: what follows a coding that is not known is no request, and `chunked` is known as the last
+    // one only.
+    if (request.count(http::field::transfer_encoding) > 0 || (length && *length > 0))
+        return refused(400, "a request for this page has no body");
     const std::string host = host_in(view_of(request[http::field::host]));
     if (request.count(http::field::host) != 1) return refused(400, "a request names its host, once");
     if (state->options.address.loopback() && !names_this_machine(host))
@@ -244,6 +248,8 @@ void LiveServer::Connection::handle() {
     const std::string_view target = view_of(request.target());
     if (!target.starts_with('/')) return refused(400, "this is no path");
     const std::string path(target.substr(0, target.find('?')));
+    // As a place to go to it would be another host: //evil.example, and browsers read a backslash as a slash.
+    if (path.starts_with("//") || path.find('\\') != std::string::npos) return refused(400, "this is no path");
     const std::string_view query = path.size() < target.size() ? target.substr(path.size() + 1) : std::string_view();
     if (const std::string& token = state->options.token; !token.empty()) {
         const std::string_view authorization = view_of(request[http::field::authorization]);
@@ -280,6 +286,7 @@ void LiveServer::Connection::begin_events() {
     const auto state = state_.lock();
     if (!state) return close();
     keep_alive_ = false;
+    if (!head_only_ && state->readers >= most_readers) return refuse();
     const std::string head = head_of(200, "text/event-stream; charset=utf-8", "Connection: close\r\n\r\n");
     if (head_only_) return write(head, nullptr);
     reads_events_ = true;

@@ -402,6 +402,7 @@ int dispatch(int argc, char** argv) {
 int main(int argc, char** argv) {
     occupy_standard_streams();
     int code = environment_error;
+    secrets().add(servetune::secrets_of_environment());
     const servetune::CollectSecrets collecting(secrets());  // of all files that are read
     try {
         code = dispatch(argc, argv);

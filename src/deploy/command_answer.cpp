@@ -5,6 +5,7 @@
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/nesting.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>
@@ -168,7 +169,7 @@ Failure read_failure(const Json& object) {
     if (!known || std::find(ours.begin(), ours.end(), *known) != ours.end())
         throw ParseError("'kind' in 'failure' must be one of " + names_near(kind, failure_kinds, ours) + ", got '" + kind +
                          "' with the message " + excerpt(message));
-    return {*known, message.empty() ? "the program says " + kind + " and no more" : message};
+    return {*known, message.empty() ? "the program says " + kind + " and no more" : printable_line(message)};
 }
 
 Measurement read_measurement(const Json& answer) {

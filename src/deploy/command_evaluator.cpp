@@ -4,6 +4,7 @@
 #include "../process/process_checks.hpp"
 #include "../space/value_json.hpp"
 #include "command_answer.hpp"
+#include "hub_tokens.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
 #include "servetune/base/option_check.hpp"
@@ -138,6 +139,7 @@ private:
         ProcessOptions wanted;
         wanted.argv = argv();
         wanted.environment = o_.environment;
+        hand_on_hub_tokens(wanted.environment);
         wanted.files[request_file().string()] = request();
         for (const auto& [name, content] : serving_.files) wanted.files[(folder_ / name).string()] = content;
         wanted.folder = o_.working_folder;

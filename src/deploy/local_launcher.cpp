@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The engine as a process of this machine: its command as it is.
+#include "hub_tokens.hpp"
 #include "servetune/deploy/launcher.hpp"
 
 #include <cstdlib>
@@ -15,6 +16,7 @@ public:
 
     [[nodiscard]] Launch launch(const LaunchRequest& request) const override {
         Launch result{request.command.argv, request.environment, {}, {}, request.command.argv.front()};
+        hand_on_hub_tokens(result.environment);
         if (request.gpus.empty()) return result;
         result.environment["CUDA_VISIBLE_DEVICES"] = request.gpus;
         // Numbers are nvidia-smi's; by itself CUDA counts the fastest device first.

@@ -4,6 +4,7 @@
 #include "../load/http.hpp"
 #include "../load/model_list.hpp"
 #include "../load/request_body.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>
@@ -21,8 +22,9 @@ using State = ProbeAnswer::State;
 
 constexpr double short_answer_seconds = 5;  // for what a server knows by heart
 
-ProbeAnswer not_yet(const std::string& what) { return {State::not_yet, FailureKind::other, what}; }
-ProbeAnswer failed(FailureKind kind, const std::string& what) { return {State::failed, kind, what}; }
+// A server's words are in them: in one line, so that none of it looks like a line of ours.
+ProbeAnswer not_yet(const std::string& what) { return {State::not_yet, FailureKind::other, printable_line(what)}; }
+ProbeAnswer failed(FailureKind kind, const std::string& what) { return {State::failed, kind, printable_line(what)}; }
 
 std::string said(const std::string& what, const Reply& reply) { return what + trouble_text(reply); }
 

@@ -3,6 +3,7 @@
 #include "../base/descriptor.hpp"
 #include "../process/kept_output.hpp"
 #include "../process/start_program.hpp"
+#include "hub_tokens.hpp"
 #include "launch_clients.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/option_check.hpp"
@@ -152,6 +153,7 @@ public:
         not_removed_.try_again([](const std::string& name) { return removed(name); });
         Launch result;
         result.environment = request.environment;
+        hand_on_hub_tokens(result.environment);
         result.environment.erase("CUDA_VISIBLE_DEVICES");  // Slurm says which devices the job has
         for (const auto& [variable, value] : result.environment)
             if (variable.starts_with("SLURM_") || variable.starts_with("SRUN_"))

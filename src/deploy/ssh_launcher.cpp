@@ -4,11 +4,11 @@
 #include "launch_clients.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/option_check.hpp"
+#include "servetune/base/variable_name.hpp"
 #include "servetune/deploy/remote_launchers.hpp"
 #include "ssh_scripts.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -47,11 +47,6 @@ std::string lines_of_file(const std::string& name, const std::string& content) {
 }
 
 std::string whole(double seconds) { return std::to_string(static_cast<std::int64_t>(std::ceil(seconds))); }
-
-bool is_shell_name(const std::string& name) {
-    return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
-           std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
-}
 
 class SshLauncher : public Launcher {
 public:
@@ -94,8 +89,7 @@ public:
             environment.emplace("CUDA_DEVICE_ORDER", "PCI_BUS_ID");  // as nvidia-smi counts
         }
         for (const auto& [variable, value] : environment) {
-            if (!is_shell_name(variable))
-                throw UsageError("the engine's environment has '" + variable + "', which no shell takes as a name");
+            if (const std::string why = wrong_with_variable(variable); !why.empty()) throw UsageError("the engine's environment: " + why);
             told += item('e', variable + "=" + value);
         }
         for (const auto& [file, content] : request.command.files) told += lines_of_file(file, content);

@@ -31,9 +31,10 @@ echo "servetune. all"
 /// Standard input brings lines, then an empty line, then beats: `sLABEL` of the study, `nNAME` of the launch,
 /// `uSECONDS` that may pass without a beat, `pSECONDS` of patience with an engine that was told to end, `wWORD` of the
 /// command, `eNAME=VALUE` of its environment, `fNAME` begins a file, `lLINE` of it, `cTEXT` continues a word or a value
-/// that has line feeds. Without a beat in time, or at the end of standard input, the session gets TERM and, after the
-/// patience, KILL. The engine's exit codes 254 and 255 become 253. Its own variables begin with `st_`, and it uses the
-/// tools that it finds before the engine's environment, with another PATH perhaps, is set.
+/// that has line feeds; `e` comes before `w`. Without a beat in time, or at the end of standard input, the session gets
+/// TERM and, after the patience, KILL. The engine's exit codes 254 and 255 become 253. The engine's environment is set
+/// in the subshell that becomes the engine and nowhere else: it changes nothing of what this script itself does. Its own
+/// variables begin with `st_`, and no engine's do (`wrong_with_variable`).
 inline constexpr std::string_view start_script = R"sh(
 trap : HUP PIPE
 st_setsid=$(command -v setsid); st_timeout=$(command -v timeout); st_head=$(command -v head)
@@ -43,7 +44,7 @@ st_feed=$(echo; echo x); st_feed=${st_feed%x}
 st_folder=$(mktemp -d) && cd "$st_folder" || exit 254
 st_clean() { cd /; "$st_rm" -rf -- "$st_folder"; }
 trap st_clean EXIT
-st_kind=; st_text=
+st_kind=; st_text=; st_variables=0
 while IFS= read -r st_line; do
     case $st_line in c*) st_text=$st_text$st_feed${st_line#c}; continue;; esac
     case $st_kind in
@@ -52,16 +53,21 @@ while IFS= read -r st_line; do
         u) st_unheard=$st_text;;
         p) st_patience=$st_text;;
         w) set -- "$@" "$st_text";;
-        e) export "$st_text";;
+        e) set -- "$@" "$st_text"; st_variables=$((st_variables + 1));;
         f) st_file=$st_text; "$st_mkdir" -p -- "$("$st_dirname" -- "$st_file")" && : > "$st_file" || exit 254;;
         l) printf "%s$st_feed" "$st_text" >> "$st_file" || exit 254;;
     esac
     [ -n "$st_line" ] || break
     st_kind=${st_line%"${st_line#?}"}; st_text=${st_line#?}
 done
-[ -z "$st_line" ] && [ "$#" -gt 0 ] || exit 254
+[ -z "$st_line" ] && [ "$#" -gt "$st_variables" ] || exit 254
 exec 3<&0
-SERVETUNE_STUDY=$st_study SERVETUNE_LAUNCH=$st_name SPT_NOENV=1 "$st_setsid" "$@" < /dev/null 3<&- &
+(
+    trap - EXIT
+    while [ "$st_variables" -gt 0 ]; do export "$1"; shift; st_variables=$((st_variables - 1)); done
+    export SERVETUNE_STUDY="$st_study" SERVETUNE_LAUNCH="$st_name" SPT_NOENV=1
+    exec "$st_setsid" "$@"
+) < /dev/null 3<&- &
 st_engine=$!
 st_group() { kill -s "$1" -- "-$st_engine"; }
 st_finish() {

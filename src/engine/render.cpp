@@ -3,6 +3,7 @@
 #include "../space/value_json.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/present.hpp"
+#include "servetune/base/variable_name.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/engine/version.hpp"
 
@@ -204,7 +205,7 @@ std::string Command::text() const {
         return result + "'";
     };
     std::string result;
-    for (const auto& [name, value] : environment) result += name + "=" + quoted(value) + " ";
+    for (const auto& [name, value] : environment) result += (is_variable_name(name) ? name : quoted(name)) + "=" + quoted(value) + " ";
     for (std::size_t i = 0; i < argv.size(); ++i) result += (i == 0 ? "" : " ") + quoted(argv[i]);
     return result;
 }

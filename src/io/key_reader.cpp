@@ -27,11 +27,17 @@ bool fits(const KeyType& type, const Yaml& node) {
 
 }  // namespace
 
+void check_text(const KeyType& type, const std::string& text, const Yaml& node) {
+    if (type.wrong == nullptr) return;
+    if (const std::string why = type.wrong(text); !why.empty()) node.fail(why);
+}
+
 void read_as(const KeyType& type, const Yaml& node, std::string& into) {
     check_form(type, {Form::text, Form::word});
     into = node.text();
     if (type.form == Form::word && std::find(type.words.begin(), type.words.end(), into) == type.words.end())
         node.fail_wanted(type.wanted_text());
+    check_text(type, into, node);
 }
 
 void read_as(const KeyType& type, const Yaml& node, bool& into) {

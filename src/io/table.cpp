@@ -10,8 +10,22 @@
 #include <array>
 #include <set>
 #include <sstream>
+#include <variant>
 
 namespace servetune {
+
+namespace {
+
+/// Whether a spreadsheet takes the cell for a formula, once `'` in front of it is gone: it begins with = + - @, a tab or
+/// a line end, goes on, and is no number (OWASP, "CSV Injection").
+bool looks_like_formula(std::string_view cell) {
+    const std::size_t begin = std::min(cell.find_first_not_of('\''), cell.size());
+    const std::string_view rest = cell.substr(begin);
+    if (rest.size() < 2 || std::string_view("=+-@\t\r\n").find(rest.front()) == std::string_view::npos) return false;
+    return begin > 0 || std::holds_alternative<std::string>(value_of(std::string(rest)));
+}
+
+}  // namespace
 
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
     text = utf8_text(text, name);
@@ -22,6 +36,7 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
     bool quoted = false;
     bool any = false;  // whether the row has begun: an empty line is no row
     const auto end_cell = [&] {
+        if (cell.starts_with('\'') && looks_like_formula(cell)) cell.erase(0, 1);  // csv_line put it there
         row.cells.push_back(std::move(cell));
         cell.clear();
     };
@@ -62,12 +77,13 @@ std::string csv_line(const std::vector<std::string>& cells) {
     for (std::size_t i = 0; i < cells.size(); ++i) {
         if (i > 0) result += ',';
         const bool looks_marked = cells[i].starts_with(byte_order_mark);  // at the start of a file it is no text
-        if (cells[i].find_first_of(",\"\r\n") == std::string::npos && !looks_empty && !looks_marked) {
-            result += cells[i];
+        const std::string cell = (looks_like_formula(cells[i]) ? "'" : "") + cells[i];
+        if (cell.find_first_of(",\"\r\n") == std::string::npos && !looks_empty && !looks_marked) {
+            result += cell;
             continue;
         }
         result += '"';
-        for (const char c : cells[i]) result += c == '"' ? std::string("\"\"") : std::string(1, c);
+        for (const char c : cell) result += c == '"' ? std::string("\"\"") : std::string(1, c);
         result += '"';
     }
     return result + "\n";

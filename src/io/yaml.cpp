@@ -90,6 +90,8 @@ private:
                 const std::string inside = text.substr(i + 2, end - i - 2);
                 const auto dash = inside.find(":-");
                 const std::string name = inside.substr(0, dash);
+                if (!is_variable_name(name))
+                    at.fail("'${" + inside + "}': '" + name + "' is no name of an environment variable; write $${ for a plain ${");
                 if (const char* value = std::getenv(name.c_str())) {
                     for (std::string_view rest = value; !rest.empty(); rest.remove_prefix(character_length(rest)))
                         if (character_length(rest) == 0) at.fail("the environment variable '" + name + "' is not UTF-8 text");

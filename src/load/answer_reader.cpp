@@ -3,6 +3,7 @@
 
 #include "finish_reason.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/load/calibration.hpp"
 #include "whole_answer.hpp"
 
@@ -254,7 +255,7 @@ void AnswerReader::fail(RequestEnd end, std::string_view error) {
     if (failed_) return;
     failed_ = true;
     record_.end = end;
-    record_.error = error;
+    record_.error = printable_line(error);  // a server's words: no line of them looks like one of ours
 }
 
 void AnswerReader::end(double now, RequestEnd failure, std::string_view error) {

@@ -2,6 +2,7 @@
 #include "http.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/base/url.hpp"
 #include "servetune/space/value.hpp"
 
@@ -69,7 +70,8 @@ Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_s
     return reply;
 }
 
-/// The server's message: OpenAI's error object, FastAPI's detail, or the beginning of what is there.
+/// The server's message, in one line, so that nothing of it looks like a line of ours: OpenAI's error object, FastAPI's
+/// detail, or the beginning of what is there.
 std::string message_of_body(const std::string& body) {
     constexpr std::size_t most = 500;
     const auto object = nlohmann::json::parse(body, nullptr, false);
@@ -78,9 +80,9 @@ std::string message_of_body(const std::string& body) {
         const auto& holder = error != object.end() && error->is_object() ? *error : object;
         for (const char* key : {"message", "detail", "error"})
             if (const auto found = holder.find(key); found != holder.end() && found->is_string())
-                return found->get<std::string>().substr(0, most);
+                return printable_line(found->get<std::string>().substr(0, most));
     }
-    return body.substr(0, most);
+    return printable_line(body.substr(0, most));
 }
 
 std::string_view meaning_of(const Reply& reply) {

@@ -6,6 +6,7 @@
 #include "request_body.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nesting.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/base/url.hpp"
 
 #include <nlohmann/json.hpp>
@@ -163,7 +164,8 @@ Endpoint as_agreed(Endpoint endpoint, const Handshake& handshake) {
 std::int64_t count_prompt_tokens(const Endpoint& endpoint, const std::string& text) {
     const Reply reply = asked_for_one_token(endpoint, text);
     if (const auto count = prompt_tokens_in(reply)) return *count;
-    throw IoError(address_of(endpoint) + " does not say how many tokens a prompt has (usage.prompt_tokens): " + reply.body.substr(0, 200));
+    throw IoError(address_of(endpoint) +
+                  " does not say how many tokens a prompt has (usage.prompt_tokens): " + printable_line(reply.body.substr(0, 200)));
 }
 
 std::optional<Calibration> calibrated(const Endpoint& endpoint, const TokenCount& count) {

@@ -2,6 +2,7 @@
 #include "servetune/machine/environment.hpp"
 
 #include "../base/text.hpp"
+#include "servetune/base/variable_name.hpp"
 
 #include <sched.h>
 #include <sys/utsname.h>
@@ -179,23 +180,6 @@ void add_machine(const EnvironmentOptions& options, Environment& result) {
 }
 
 }  // namespace
-
-bool names_secret(std::string_view variable) {
-    static constexpr std::array<std::string_view, 8> endings{"KEY",    "TOKEN",      "SECRET",     "PASSWORD",
-                                                             "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
-    static constexpr std::array<std::string_view, 5> whole{"AUTH", "PASS", "PWD", "COOKIE", "KEYS"};
-    std::string upper(variable);
-    std::transform(upper.begin(), upper.end(), upper.begin(), [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 32) : c; });
-    for (std::size_t at = 0; at <= upper.size();) {
-        const std::size_t end = std::min(upper.find('_', at), upper.size());
-        const std::string_view part = std::string_view(upper).substr(at, end - at);
-        if (std::any_of(endings.begin(), endings.end(), [&](std::string_view one) { return part.ends_with(one); }) ||
-            std::find(whole.begin(), whole.end(), part) != whole.end())
-            return true;
-        at = end + 1;
-    }
-    return false;
-}
 
 bool can_change_speed(std::string_view variable, const std::vector<std::string>& prefixes) {
     if (names_secret(variable)) return false;

@@ -58,10 +58,8 @@ std::vector<std::string> environment_of(const ProcessOptions& options, const std
     // it finds this.
     wanted.emplace("SPT_NOENV", "1");
     std::vector<std::string> result;
-    for (char** variable = environ; *variable != nullptr; ++variable) {
-        const std::string_view text = *variable;
-        if (!wanted.contains(std::string(text.substr(0, text.find('='))))) result.emplace_back(text);
-    }
+    for (std::string& text : inherited_environment())
+        if (!wanted.contains(text.substr(0, text.find('=')))) result.push_back(std::move(text));
     for (const auto& [name, value] : wanted) result.push_back(name + "=" + value);
     return result;
 }

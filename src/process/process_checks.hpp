@@ -2,6 +2,7 @@
 #pragma once
 
 #include "servetune/base/option_check.hpp"
+#include "servetune/base/variable_name.hpp"
 
 #include <sched.h>
 
@@ -20,9 +21,8 @@ inline void check_cores(OptionCheck& check, const std::vector<int>& cores) {
 /// An environment cannot hold such names and values: they would be cut, or be another variable.
 inline void check_environment(OptionCheck& check, const std::map<std::string, std::string>& environment) {
     for (const auto& [name, value] : environment)
-        check.that(!name.empty() && name.find('=') == std::string::npos && name.find('\0') == std::string::npos &&
-                       value.find('\0') == std::string::npos,
-                   "environment", "names without '=' and text without NUL", "'" + name + "'");
+        check.that(is_variable_name(name) && value.find('\0') == std::string::npos, "environment",
+                   "names of letters, digits and _, no digit first, and text without NUL", "'" + name + "'");
 }
 
 }  // namespace servetune

@@ -3,6 +3,7 @@
 
 #include "boost_process.hpp"
 #include "pipe.hpp"
+#include "servetune/base/variable_name.hpp"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -168,9 +169,18 @@ fs::path find_program(const std::string& name, const std::string& path) {
     return {};
 }
 
+std::vector<std::string> inherited_environment() {
+    std::vector<std::string> result;
+    for (char** variable = environ; *variable != nullptr; ++variable) {
+        const std::string_view text = *variable;
+        if (!names_secret(text.substr(0, text.find('=')))) result.emplace_back(text);
+    }
+    return result;
+}
+
 int start_program(const ChildProgram& program, int output, int answer) {
     std::vector<std::string> argv = program.argv;
-    std::vector<std::string> environment = program.environment;
+    std::vector<std::string> environment = program.environment.empty() ? inherited_environment() : program.environment;
     std::vector<char*> words = pointers_to(argv);
     std::vector<char*> variables = pointers_to(environment);
     const cpu_set_t cores = set_of(program.cores);
@@ -188,8 +198,8 @@ int start_program(const ChildProgram& program, int output, int answer) {
     ForkError fork_error;
     boost_process::child child(
         boost_process::exe = program.file.string(), boost_process::ignore_error, group, fork_error,
-        ExactWords(program.file.c_str(), words.data(), program.environment.empty() ? environ : variables.data()),
-        OwnSignals(program.signal_when_parent_ends), into(0, input), into(1, answer >= 0 ? answer : output), into(2, output),
+        ExactWords(program.file.c_str(), words.data(), variables.data()), OwnSignals(program.signal_when_parent_ends), into(0, input),
+        into(1, answer >= 0 ? answer : output), into(2, output),
         LastSteps(program.folder.empty() ? nullptr : program.folder.c_str(), program.cores.empty() ? nullptr : &cores, report));
     child.detach();  // Boost must neither wait for the child nor kill it: its id stays ours until we wait
     group.detach();

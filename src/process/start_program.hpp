@@ -12,11 +12,14 @@ namespace servetune {
 /// Empty if there is none.
 std::filesystem::path find_program(const std::string& name, const std::string& path = "");
 
+/// This process's own variables, NAME=value, without those whose names say that they hold a secret (`names_secret`).
+std::vector<std::string> inherited_environment();
+
 /// What a child becomes.
 struct ChildProgram {
     std::filesystem::path file{};            ///< an executable, not looked for
     std::vector<std::string> argv{};         ///< its words, its own name first
-    std::vector<std::string> environment{};  ///< all of it, NAME=value; empty: this process's own
+    std::vector<std::string> environment{};  ///< all of it, NAME=value; empty: `inherited_environment`
     std::filesystem::path folder{};          ///< its working directory; empty: this process's own
     std::filesystem::path input{};           ///< a file that is its standard input; empty: nothing comes
     int input_descriptor = -1;               ///< an open one that is its standard input in place of `input`; -1: none

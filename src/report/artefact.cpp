@@ -4,9 +4,11 @@
 #include "../machine/nvidia_smi.hpp"
 #include "../process/start_program.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/printable.hpp"
+#include "servetune/base/variable_name.hpp"
+#include "servetune/io/yaml_text.hpp"
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -24,18 +26,24 @@ struct Piece {
 };
 using Word = std::vector<Piece>;
 
-/// `${NAME}` in what is left of a secret.
+/// The variable that a secret comes from; empty: none that could be read where the artefact runs.
+std::string variable_of(const Redactor::Piece& secret) {
+    const std::string& shown = secret.shown;
+    const bool named = secret.as_it_is && shown.starts_with("${") && shown.ends_with('}');
+    const std::string name = named ? shown.substr(2, shown.size() - 3) : "";
+    return is_variable_name(name) ? name : "";
+}
+
+/// Which parts of a word are secrets is known from where they stand: `${NAME}` that a study means literally stays text.
 Word word_pieces(const std::string& text, const Redactor& secrets) {
-    const std::string shown = secrets(text);
-    if (shown == text) return {{text}};
     Word result;
-    for (std::size_t at = 0; at < shown.size();) {
-        const auto begin = std::min(shown.find("${", at), shown.size());
-        const auto end = shown.find('}', begin);
-        if (begin > at) result.push_back({shown.substr(at, begin - at)});
-        if (begin == shown.size() || end == std::string::npos) break;
-        result.push_back({shown.substr(begin + 2, end - begin - 2), true});
-        at = end + 1;
+    for (const Redactor::Piece& piece : secrets.pieces(text)) {
+        const bool secret = !piece.shown.empty();
+        result.push_back(secret ? Piece{variable_of(piece), true} : Piece{piece.text});
+        if (secret && result.back().text.empty())
+            throw UsageError("'" + secrets(text) +
+                             "' has a secret that no variable holds in the form that stands there (in JSON, base64, a URL or the like), "
+                             "so no file can be made without it; keep the whole word in a variable: ${NAME}");
     }
     return result;
 }
@@ -58,11 +66,12 @@ struct ServingParts {
     double ready_within_seconds = 0;
     std::vector<std::string> mounts{};  ///< models that are paths
     std::int64_t shm_bytes = 0;
+    Word image{};  ///< of compose and Kubernetes
     std::string title{};
     std::vector<std::string> to_change{};  ///< what a person may have to replace or add, a line each
 };
 
-/// RFC 1123: at most 63 of a-z, 0-9 and '-', a letter or digit at both ends.
+/// RFC 1035, as a Service of Kubernetes wants it: at most 63 of a-z, 0-9 and '-', a letter first, no '-' at the end.
 std::string dns_name(const std::string& text) {
     std::string result;
     for (const char c : text) {
@@ -71,15 +80,23 @@ std::string dns_name(const std::string& text) {
         if (plain) result += lower;
         else if (!result.empty() && result.back() != '-') result += '-';
     }
+    if (result.empty() || result.front() <= '9') result = "servetune-" + result;
     result.resize(std::min<std::size_t>(result.size(), 63));
-    while (!result.empty() && result.back() == '-') result.pop_back();
-    return result.empty() ? "servetune" : result;
+    while (result.back() == '-') result.pop_back();
+    return result;
 }
 
 void refuse_bytes(const Word& word, std::string_view refused, std::string_view format) {
     for (const Piece& piece : word)
         if (piece.text.find('\0') != std::string::npos || piece.text.find_first_of(refused) != std::string::npos)
             throw UsageError(fmt::format("a word of the command has a character that a {} cannot hold", format));
+}
+
+/// A line of comment in any of the formats: nothing in it ends it, and it does not go on in the next one.
+std::string comment(std::string_view text) {
+    std::string line = "# " + printable_line(text);
+    if (line.ends_with('\\')) line += ' ';
+    return line + "\n";
 }
 
 // ---- a word in each format
@@ -99,48 +116,57 @@ std::string shell_word(const Word& word) {
     return result.empty() ? "''" : result;
 }
 
-/// systemd.service(5), "Command lines": `%` and `$` are doubled, quotes and backslashes escaped.
-std::string unit_word(const Word& word) {
+/// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers": quotes and backslashes are escaped, `%` is doubled.
+/// `dollars`: so is `$`, as a command line wants it (systemd.service(5)) and Environment= does not (systemd.exec(5)).
+std::string unit_quoted(const Word& word, bool dollars) {
     refuse_bytes(word, "\n\r", "systemd unit");
     std::string result = "\"";
     for (const Piece& piece : word)
         if (piece.variable) result += "${" + piece.text + "}";
         else
             for (const char c : piece.text) {
-                if (c == '%' || c == '$') result += c;
+                if (c == '%' || (c == '$' && dollars)) result += c;
                 if (c == '"' || c == '\\') result += '\\';
                 result += c;
             }
     return result + "\"";
 }
+std::string unit_word(const Word& word) { return unit_quoted(word, true); }
 
-/// A double-quoted scalar of YAML, which JSON's strings are.
-std::string quoted_yaml(const std::string& text) {
-    try {
-        return nlohmann::json(text).dump();
-    } catch (const nlohmann::json::exception&) {
-        throw UsageError("a word of the command is not UTF-8, and YAML cannot hold it");
-    }
+/// The first word of ExecStart=: what it may begin with changes how it is run, and no variable is put in.
+std::string unit_program(const Word& word) {
+    const std::string path = word.size() == 1 && !word.front().variable ? word.front().text : "";
+    if (path.empty() || std::string_view("@-:+!").find(path.front()) != std::string_view::npos || path.find('$') != std::string::npos)
+        throw UsageError("a systemd unit cannot start '" + path + "': a program that begins with none of @-:+! and has no $ wanted");
+    return unit_word(word);
 }
 
-/// compose.yaml: `$` is doubled, `${NAME}` is taken from the caller's environment or from `.env`.
+/// A double-quoted scalar of YAML.
+std::string quoted_yaml(const std::string& text) {
+    for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(character_length(rest)))
+        if (character_length(rest) == 0) throw UsageError("a word of the command is not UTF-8, and YAML cannot hold it");
+    return yaml_quoted(text);
+}
+
+/// The text with every `$` doubled, so that it is no variable (compose: "Interpolation"; Kubernetes reads `$$` as `$`
+/// in commands, arguments and variables alike: "Define Dependent Environment Variables").
+std::string with_doubled_dollars(const std::string& text) {
+    std::string result;
+    for (const char c : text) result += c == '$' ? std::string("$$") : std::string(1, c);
+    return result;
+}
+
+/// compose.yaml: `${NAME}` is taken from the caller's environment or from `.env`.
 std::string compose_word(const Word& word) {
     std::string text;
-    for (const Piece& piece : word)
-        if (piece.variable) text += "${" + piece.text + "?}";
-        else
-            for (const char c : piece.text) text += c == '$' ? std::string("$$") : std::string(1, c);
+    for (const Piece& piece : word) text += piece.variable ? "${" + piece.text + "?}" : with_doubled_dollars(piece.text);
     return quoted_yaml(text);
 }
 
-/// Kubernetes: `$(NAME)` is a variable of the container, `$$(` is none.
+/// Kubernetes: `$(NAME)` is a variable of the container.
 std::string kubernetes_word(const Word& word) {
     std::string text;
-    for (const Piece& piece : word)
-        if (piece.variable) text += "$(" + piece.text + ")";
-        else
-            for (std::size_t i = 0; i < piece.text.size(); ++i)
-                text += piece.text.compare(i, 2, "$(") == 0 ? std::string("$$") : std::string(1, piece.text[i]);
+    for (const Piece& piece : word) text += piece.variable ? "$(" + piece.text + ")" : with_doubled_dollars(piece.text);
     return quoted_yaml(text);
 }
 
@@ -163,13 +189,20 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
     const auto* deploy = std::get_if<DeployChoice>(&file.measuring);
     if (deploy != nullptr)
         for (const auto& [name, value] : deploy->options.deploy.environment) environment[name] = value;
-    for (const auto& [name, value] : environment) parts.environment[name] = word_pieces(value, file.secrets);
+    for (const auto& [name, value] : environment) {
+        if (const std::string why = wrong_with_variable(name); !why.empty()) throw UsageError(why);
+        parts.environment[name] = word_pieces(value, file.secrets);
+    }
+    parts.image = word_pieces(options.image, file.secrets);
     for (const Word& word : parts.argv)
         for (const Piece& piece : word)
             if (piece.variable) parts.variables.insert(piece.text);
     for (const auto& [name, word] : parts.environment)
         if (has_variable(word)) parts.variables.insert(name);
     parts.files = command.files;
+    for (const auto& [name, content] : parts.files)
+        if (const std::string shown = file.secrets(content); shown != content)
+            throw UsageError("the engine's file " + name + " has a secret, so it cannot be written:\n" + shown);
     // A service manager does not search a person's $PATH.
     if (const auto program = find_program(command.argv.front()); !whole_container && absolute_program && !program.empty())
         parts.argv.front() = {{std::filesystem::absolute(program).string()}};
@@ -185,7 +218,6 @@ ServingParts parts_of(const StudySetup& setup, const Configuration& configuratio
     if (options.host.empty() && !whole_container)
         parts.to_change.emplace_back("It listens on 127.0.0.1: only this machine reaches it. For others: recommend --host 0.0.0.0");
     if (file.model.empty()) parts.to_change.emplace_back("Replace MODEL: the study names none.");
-    std::replace(parts.title.begin(), parts.title.end(), '\n', ' ');
     return parts;
 }
 
@@ -226,10 +258,10 @@ void add_share(ServingParts& parts, const StudySetup& setup, const ArtefactOptio
     parts.environment["CUDA_VISIBLE_DEVICES"] = {{list_of(parts.devices)}};
 }
 
-/// The title, and what a person may have to change: comments.
+/// The title, and what a person may have to change.
 std::string title_line(const ServingParts& parts) {
-    std::string result = parts.title.empty() ? "" : "# " + parts.title + "\n";
-    for (const std::string& note : parts.to_change) result += "# " + note + "\n";
+    std::string result = parts.title.empty() ? "" : comment(parts.title);
+    for (const std::string& note : parts.to_change) result += comment(note);
     return result;
 }
 
@@ -263,11 +295,11 @@ std::string shell_text(const AllParts& all) {
     for (const std::string& name : parts.variables) result += ": \"${" + name + ":?the engine needs it}\"\nexport " + name + "\n";
     result += exports_text(parts, all.size() == 1);
     if (all.size() == 1) return result + "exec " + words_of(parts.argv, " ", shell_word) + "\n";
-    result += "pids=\ntrap 'trap \"\" INT TERM; kill $pids 2>/dev/null; wait; exit 143' INT TERM\n";
+    result += "st_pids=\ntrap 'trap \"\" INT TERM; kill $st_pids 2>/dev/null; wait; exit 143' INT TERM\n";
     for (const ServingParts& one : all)
         result += "CUDA_VISIBLE_DEVICES=" + shell_word(one.environment.at("CUDA_VISIBLE_DEVICES")) + " " +
-                  words_of(one.argv, " ", shell_word) + " &\npids=\"$pids $!\"\n";
-    return result + "status=0\nfor pid in $pids; do wait \"$pid\" || status=$?; done\nexit $status\n";
+                  words_of(one.argv, " ", shell_word) + " &\nst_pids=\"$st_pids $!\"\n";
+    return result + "st_code=0\nfor st_pid in $st_pids; do wait \"$st_pid\" || st_code=$?; done\nexit $st_code\n";
 }
 
 std::string slurm_text(const AllParts& all) {
@@ -295,9 +327,9 @@ std::string unit_text(const ServingParts& parts) {
               "\nWants=network-online.target\nAfter=network-online.target\n\n[Service]\nType=exec\n";
     for (const auto& [name, word] : parts.environment)
         if (!has_variable(word)) {
-            std::string assigned = unit_word({{name + "=" + (word.empty() ? "" : word.front().text)}});
-            for (auto at = assigned.find("$$"); at != std::string::npos; at = assigned.find("$$", at + 1)) assigned.erase(at, 1);
-            result += "Environment=" + assigned + "\n";
+            Word assigned{{name + "="}};
+            assigned.insert(assigned.end(), word.begin(), word.end());
+            result += "Environment=" + unit_quoted(assigned, false) + "\n";
         }
     if (!parts.variables.empty()) {
         result += "# lines NAME=value, for root alone:";
@@ -305,7 +337,9 @@ std::string unit_text(const ServingParts& parts) {
         result += "\nEnvironmentFile=/etc/" + parts.name + ".env\n";
     }
     if (!parts.files.empty()) result += "# the files beside this unit lie there\nWorkingDirectory=/etc/" + parts.name + "\n";
-    result += "ExecStart=" + words_of(parts.argv, " ", unit_word) + "\n";
+    result += "ExecStart=" + unit_program(parts.argv.front());
+    for (std::size_t i = 1; i < parts.argv.size(); ++i) result += " " + unit_word(parts.argv[i]);
+    result += "\n";
     result += "Restart=on-failure\nRestartSec=5\nTimeoutStopSec=60\nLimitNOFILE=65536\n\n[Install]\nWantedBy=multi-user.target\n";
     return result;
 }
@@ -321,14 +355,14 @@ Artefact units_of(const AllParts& all) {
 }
 
 std::string compose_service(const ServingParts& parts, const std::string& called, const ArtefactOptions& options) {
-    std::string result = "  " + called + ":\n    image: " + quoted_yaml(options.image) + "\n    entrypoint: [" +
+    std::string result = "  " + called + ":\n    image: " + compose_word(parts.image) + "\n    entrypoint: [" +
                          compose_word(parts.argv.front()) + "]\n    command:\n";
     for (std::size_t i = 1; i < parts.argv.size(); ++i) result += "      - " + compose_word(parts.argv[i]) + "\n";
     result +=
         fmt::format("    ports: [\"{}:{}\"]\n    shm_size: {}\n    restart: unless-stopped\n", parts.port, options.port, parts.shm_bytes);
     if (!parts.environment.empty()) result += "    environment:\n";
     for (const auto& [name, word] : parts.environment)
-        result += "      " + name + ": " + (has_variable(word) ? compose_word({{name, true}}) : compose_word(word)) + "\n";
+        result += "      " + quoted_yaml(name) + ": " + (has_variable(word) ? compose_word({{name, true}}) : compose_word(word)) + "\n";
     if (!parts.mounts.empty() || !parts.files.empty()) result += "    volumes:\n";
     for (const std::string& path : parts.mounts)
         result += "      - {type: bind, source: " + compose_word({{path}}) + ", target: " + compose_word({{path}}) + ", read_only: true}\n";
@@ -337,7 +371,7 @@ std::string compose_service(const ServingParts& parts, const std::string& called
                   ", target: " + compose_word({{"/run/servetune/" + name}}) + ", read_only: true}\n";
     if (!parts.files.empty()) result += "    working_dir: /run/servetune\n";
     std::string which;
-    for (const std::string& device : parts.devices) which += (which.empty() ? "device_ids: [" : ", ") + quoted_yaml(device);
+    for (const std::string& device : parts.devices) which += (which.empty() ? "device_ids: [" : ", ") + compose_word({{device}});
     if (parts.gpus > 0)
         result += fmt::format(
             "    deploy:\n      resources:\n        reservations:\n          devices: [{{driver: nvidia, {}, capabilities: [gpu]}}]\n",
@@ -346,7 +380,7 @@ std::string compose_service(const ServingParts& parts, const std::string& called
 }
 
 std::string compose_text(const AllParts& all, const ArtefactOptions& options) {
-    std::string result = title_line(all.front()) + ports_line(all) + "name: " + all.front().name + "\nservices:\n";
+    std::string result = title_line(all.front()) + ports_line(all) + "name: " + quoted_yaml(all.front().name) + "\nservices:\n";
     for (std::size_t i = 0; i < all.size(); ++i)
         result += compose_service(all[i], all.size() == 1 ? "engine" : fmt::format("engine-{}", i), options);
     return result;
@@ -354,7 +388,8 @@ std::string compose_text(const AllParts& all, const ArtefactOptions& options) {
 
 std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, const ArtefactOptions& options) {
     constexpr double probe_seconds = 10;
-    const std::string& name = parts.name;
+    if (has_variable(parts.image)) throw UsageError("the image has a secret, and Kubernetes puts none in there; say it with --image");
+    const std::string name = quoted_yaml(parts.name);
     std::string volumes = fmt::format("        - name: shm\n          emptyDir: {{medium: Memory, sizeLimit: \"{}\"}}\n", parts.shm_bytes);
     std::string mounts = "            - {name: shm, mountPath: /dev/shm}\n";
     for (std::size_t i = 0; i < parts.mounts.size(); ++i) {
@@ -364,13 +399,13 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
     std::string result = title_line(parts);
     if (replicas > 1) result += "# the Service spreads connections over the pods at random, not by requests in flight\n";
     if (!parts.variables.empty()) {
-        result += "# needs: kubectl create secret generic " + name;
+        result += "# needs: kubectl create secret generic " + parts.name;
         for (const std::string& variable : parts.variables) result += " --from-env-file=FILE (" + variable + "=...)";
         result += "\n";
     }
     if (!parts.files.empty()) {
         result += "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: " + name + "}\ndata:\n";
-        for (const auto& [file, content] : parts.files) result += "  " + file + ": " + quoted_yaml(content) + "\n";
+        for (const auto& [file, content] : parts.files) result += "  " + quoted_yaml(file) + ": " + quoted_yaml(content) + "\n";
         result += "---\n";
         volumes += "        - name: files\n          configMap: {name: " + name + "}\n";
         mounts += "            - {name: files, mountPath: /run/servetune, readOnly: true}\n";
@@ -386,11 +421,11 @@ std::string kubernetes_text(const ServingParts& parts, std::size_t replicas, con
     if (!parts.environment.empty() || !parts.variables.empty()) result += "          env:\n";
     std::set<std::string> secret = parts.variables;
     for (const auto& [variable, word] : parts.environment)
-        if (!has_variable(word)) result += "            - {name: " + variable + ", value: " + kubernetes_word(word) + "}\n";
+        if (!has_variable(word)) result += "            - {name: " + quoted_yaml(variable) + ", value: " + kubernetes_word(word) + "}\n";
         else secret.insert(variable);
     for (const std::string& variable : secret)
-        result +=
-            "            - name: " + variable + "\n              valueFrom: {secretKeyRef: {name: " + name + ", key: " + variable + "}}\n";
+        result += "            - name: " + quoted_yaml(variable) + "\n              valueFrom: {secretKeyRef: {name: " + name +
+                  ", key: " + quoted_yaml(variable) + "}}\n";
     if (!parts.files.empty()) result += "          workingDir: /run/servetune\n";
     if (parts.gpus > 0) result += fmt::format("          resources:\n            limits: {{nvidia.com/gpu: {}}}\n", parts.gpus);
     if (!parts.ready_path.empty())

@@ -3,6 +3,7 @@
 
 #include "effects_report.hpp"
 #include "servetune/base/number_text.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/optimizer/explanation.hpp"
 #include "servetune/report/report.hpp"
 
@@ -98,7 +99,8 @@ std::string explained_text(const TrialExplanation& trial, const Objective& objec
                            100 * expected.chance_limits, expected.seconds ? fmt::format(", takes {} s", figure(*expected.seconds)) : "");
     }
     const Failure* failure = trial.trial->failure();
-    if (failure != nullptr) out += fmt::format("  was       {}: {}\n", name_in(failure_kinds, failure->kind), failure->message);
+    if (failure != nullptr)
+        out += fmt::format("  was       {}: {}\n", name_in(failure_kinds, failure->kind), printable_line(failure->message));
     else if (trial.measured) out += fmt::format("  was       {}\n", figure(*trial.measured));
     else out += fmt::format("  was       {}\n", trial.trial->told() ? "no usable number" : "not told yet");
     return out;

@@ -230,7 +230,9 @@ const offer = (name, type, text) => {
   setTimeout(() => URL.revokeObjectURL(link.href), 10000);
 };
 const csvCell = (value) => {
-  const text = value === null || value === undefined ? '' : String(value);
+  let text = value === null || value === undefined ? '' : String(value);
+  // A spreadsheet would take it for a formula.
+  if (/^'*[=+\-@\t\r\n]/.test(text) && typeof value !== 'number') text = "'" + text;
   return /[",\n\r]/.test(text) ? '"' + text.replaceAll('"', '""') + '"' : text;
 };
 const buttons = {
@@ -238,7 +240,8 @@ const buttons = {
   'get-csv': () => {
     const lines = [['trial', 'workload', 'setting', 'seconds', 'failure'].concat(data.metrics)];
     for (const trial of data.trials)
-      lines.push([trial.id, trial.workload, data.configurations[trial.of].name, trial.seconds, trial.failure].concat(trial.values || []));
+      lines.push([trial.id, trial.workload, data.configurations[trial.of].name, trial.seconds, trial.failure].concat(
+          trial.values || data.metrics.map(() => null)));
     offer(data.study + '.csv', 'text/csv', lines.map((line) => line.map(csvCell).join(',')).join('\n') + '\n');
   },
 };

@@ -26,8 +26,7 @@ bool goes_on_with(std::string_view text, std::string_view lower_case) {
            });
 }
 
-/// Whether what stands at `at` would be acted on. GitHub makes links of `://`, `www.` and addresses of mail (`a@b.c`)
-/// without any brackets.
+/// Whether what stands at `at` would be acted on. GitHub makes links of `://` and `www.` without any brackets.
 bool acts(std::string_view text, std::size_t at) {
     const char c = text[at];
     const std::string_view rest = text.substr(at);
@@ -43,11 +42,6 @@ bool acts(std::string_view text, std::size_t at) {
     if (c == '~') return goes_on_with(rest, "~~");
     if (c == ':') return goes_on_with(rest, "://") || goes_on_with(rest, ":\\");
     if (c == '.') return at >= 3 && goes_on_with(text.substr(at - 3), "www.");
-    if (c == '@') {
-        const std::string_view behind =
-            rest.substr(1, rest.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._", 1) - 1);
-        return behind.find('.') != std::string_view::npos;
-    }
     if (c == '_') {  // inside a word it is an underscore
         const auto letter = [&](std::size_t i) { return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
         const std::size_t before = text.find_last_not_of('_', at);  // a run of them acts as one
@@ -56,6 +50,16 @@ bool acts(std::string_view text, std::size_t at) {
     if (at > 0) return false;
     if (std::string_view("#=>").find(c) != std::string_view::npos) return true;
     return (c == '-' || c == '+') && rest.size() > 1 && (rest[1] == ' ' || rest[1] == '-');
+}
+
+/// Whether GitHub makes a link of what stands around this `@`: an address of mail (`a@b.c`), or a person (`@name`). It
+/// looks for them in the text that is left when backslashes are gone.
+bool makes_link(std::string_view text, std::size_t at) {
+    const auto letter = [&](std::size_t i) { return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
+    if (text[at] != '@') return false;
+    const std::size_t end = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._", at + 1);
+    const bool mail = text.substr(at + 1, end - at - 1).find('.') != std::string_view::npos;
+    return mail || (letter(at + 1) && (at == 0 || !letter(at - 1)));
 }
 
 }  // namespace
@@ -69,6 +73,7 @@ std::string markdown_text(std::string_view text) {
                               (i + 1 == line.size() || line[i + 1] == ' ');
         if (numbered || acts(line, i)) result += '\\';
         result += line[i];
+        if (makes_link(line, i)) result += "<!-- -->";  // a text ends here, and none of it is a link
     }
     return result;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What to say of a study in which no configuration passes: what came nearest, or what most of them failed of.
 #include "report_view.hpp"
+#include "servetune/base/printable.hpp"
 #include "servetune/report/report.hpp"
 
 #include <fmt/format.h>
@@ -66,7 +67,7 @@ Commonest commonest_finding(const ReportView& view) {
 }
 
 std::string failures_text(const Commonest& failure) {
-    const std::string& message = failure.first->failure()->message;
+    const std::string message = printable_line(failure.first->failure()->message);
     return (failure.count < failure.all ? "most often " : "") + failure.name + (message.empty() ? "" : ": " + message);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/study_file/command_reader.hpp"
 
+#include "servetune/base/variable_name.hpp"
 #include "servetune/space/value.hpp"
 #include "servetune/study_file/flag_facts.hpp"
 
@@ -239,7 +240,7 @@ Command CommandReader::spelled_out(const std::vector<std::string>& words, const 
         at = 0;
     } else
         for (std::size_t i = 0; i < at; ++i)
-            if (const auto equals = words[i].find('='); equals != std::string::npos && equals > 0 && !words[i].starts_with('-'))
+            if (const auto equals = words[i].find('='); equals != std::string::npos && is_variable_name(words[i].substr(0, equals)))
                 result.environment[words[i].substr(0, equals)] = words[i].substr(equals + 1);
     if (known == nullptr) {
         result.argv = words;

@@ -32,7 +32,7 @@ inline constexpr struct EarlierKeys {
     Key until{"until", is::version, "last version in which it is so", required};
     Key flag{"flag", is::text, "the flag then"};
     Key off_flag{"off_flag", is::text, "of a bool, then"};
-    Key env{"env", is::text, "the environment variable then"};
+    Key env{"env", is::variable, "the environment variable then"};
     Key option{"option", is::dotted_path, "the place in the options file then"};
 } earlier{};
 
@@ -56,7 +56,7 @@ inline constexpr struct ParameterKeys {
     Key when{"when", is::conditions, "parent -> value or values; all must hold, or the parameter is inactive"};
     Key flag{"flag", is::text, "the flag; of a bool: passed when true"};
     Key off_flag{"off_flag", is::text, "of a bool: passed when false"};
-    Key env{"env", is::text, "an environment variable instead of a flag"};
+    Key env{"env", is::variable, "an environment variable instead of a flag"};
     Key option{"option", is::dotted_path, "a place in the engine's options file instead of a flag"};
     Key earlier{"earlier", is::keyed<keys::earlier>, "how it is passed in earlier versions"};
     Key concept_{"concept", is::text, "the idea it shares with parameters of other engines"};
@@ -106,7 +106,7 @@ inline constexpr struct ApiKeys {
 inline constexpr struct BetweenRunsKeys {
     static constexpr std::string_view called = "between_runs";
     Key http_post{"http_post", is::path, "what to POST", required};
-    Key needs_env{"needs_env", is::mapping_of<is::text>, "environment the engine must be started with for it"};
+    Key needs_env{"needs_env", is::variables, "environment the engine must be started with for it"};
 } between_runs{};
 
 inline constexpr struct FailureKeys {
@@ -130,7 +130,7 @@ inline constexpr struct WeightCacheKeys {
     Key arguments{"arguments", is::list_of<is::word>, "flags that the daemon gets too, where a study has them under `arguments`"};
     Key when{"when", is::conditions, "as of a parameter; else the engine takes no weights from it"};
     Key engine{"engine", is::list_of<is::word>, "further words of the engine's command, with {folder}", required};
-    Key environment{"environment", is::mapping_of<is::text>, "of the daemon and the engine, with {folder}"};
+    Key environment{"environment", is::variables, "of the daemon and the engine, with {folder}"};
     Key ready{"ready", is::text, "in the daemon's line that says that it holds the weights", required};
     Key used{"used", is::text, "in the engine's line that says that it took them", required};
     Key within{"within", is::positive_duration, "for the daemon to be ready", required};
@@ -368,7 +368,7 @@ inline constexpr struct AttachKeys {
             "of the server, such as http://127.0.0.1:8000, with or without /v1; a user and a password in it are sent, never shown",
             required};
     Key served_model{"served_model", is::text, "the name that clients ask for (the study's model)"};
-    Key api_key_env{"api_key_env", is::text, "the environment's variable that holds the bearer token"};
+    Key api_key_env{"api_key_env", is::variable, "the environment's variable that holds the bearer token"};
     Key trial_within{"trial_within", is::positive_duration, "a longer trial has failed: hung (2h)"};
     Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
@@ -414,8 +414,8 @@ inline constexpr struct DeployKeys {
     Key container{"container", is::keyed<keys::container>, "with the launcher podman or docker: what is started in place of a process"};
     Key ssh{"ssh", is::keyed<keys::ssh>, "with the launcher ssh: the machine that the engine runs on"};
     Key slurm{"slurm", is::keyed<keys::slurm>, "with the launcher slurm: how each engine becomes a job"};
-    Key environment{"environment", is::mapping_of<is::text>, "of the engine, beside this program's own"};
-    Key api_key_env{"api_key_env", is::text,
+    Key environment{"environment", is::variables, "of the engine, beside this program's own"};
+    Key api_key_env{"api_key_env", is::variable,
                     "the environment's variable that holds the bearer token of our requests, where the engine wants one"};
     Key gpus{"gpus", is::text, "CUDA_VISIBLE_DEVICES (as it is)"};
     Key cores{"cores", is::list_of<is::core>, "the engine runs on these cores only (any)"};
@@ -447,7 +447,7 @@ inline constexpr struct CommandKeys {
             "the program and its words, with {config}, {config_file}, {workload}, {seed}, {trial} and {folder}", required};
     Key within{"within", is::positive_duration, "start to end; a longer trial has failed: hung (2h)"};
     Key stop_within{"stop_within", is::duration, "for it and what it started to end once they were told (20s)"};
-    Key environment{"environment", is::mapping_of<is::text>, "of the program, beside this program's own"};
+    Key environment{"environment", is::variables, "of the program, beside this program's own"};
     Key log_bytes{"log_bytes", is::integer_from<0>, "of each trial's log at most (16777216)"};
 } command{};
 

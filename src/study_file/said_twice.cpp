@@ -6,6 +6,7 @@
 #include "keys.hpp"
 #include "seen_flags.hpp"
 #include "servetune/base/lower_case.hpp"
+#include "servetune/base/variable_name.hpp"
 #include "servetune/study_file/command_reader.hpp"
 #include "servetune/study_file/flag_facts.hpp"
 
@@ -261,6 +262,7 @@ std::vector<std::string> set_by_own_environment(const StudyFile& file) {
         const std::string setting = *entry;
         const std::string name = setting.substr(0, setting.find('='));
         if (deploy->options.deploy.environment.contains(name)) continue;  // the study's own, which is checked
+        if (names_secret(name)) continue;                                 // engines do not inherit it
         if (const std::string why = why_variable(name, file); !why.empty())
             result.push_back(file.file.string() + ": the environment of this program has " + name + ", which engines inherit: " + why +
                              "; or `unset " + name + "`");

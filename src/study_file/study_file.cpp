@@ -284,6 +284,7 @@ StudyFile load_study(const fs::path& file, const Catalogue& catalogue, const std
     return without_secrets_in_errors(secrets, [&] {
         StudyFile study = read_study(file, catalogue, strategy, by, machine);
         study.secrets = secrets;
+        study.secrets.add(secrets_of_environment());
         return study;
     });
 }

@@ -23,7 +23,7 @@ public:
         return without_secrets_in_errors(secrets_, [&] {
             Outcome outcome = inner_->evaluate(configuration, context);
             if (auto* failure = std::get_if<Failure>(&outcome)) {
-                failure->message = secrets_(failure->message);
+                failure->message = printable_line(secrets_(failure->message));
                 for (std::string& line : failure->log_lines) line = secrets_(line);
             } else
                 for (Finding& finding : std::get<Measurement>(outcome).validity.findings)

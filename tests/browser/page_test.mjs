@@ -3,7 +3,7 @@
 // One case of the tests of the report page in a browser (tests/integration/browser_test.cpp runs them). Exit code 0: it
 // holds; 1: it does not, and standard error says what.
 import assert from 'node:assert/strict';
-import {stat} from 'node:fs/promises';
+import {readFile, stat} from 'node:fs/promises';
 import path from 'node:path';
 import {pathToFileURL} from 'node:url';
 
@@ -75,6 +75,13 @@ const cases = {
       assert.ok(await page.locator('details', {has: page.locator(`summary:text-is("${summary}")`)}).locator('tbody tr').count() > 1, summary);
     }
     assert.deepEqual(told, []);
+    // Every row of the table has a cell for each column, those of failed trials too.
+    const saved = page.waitForEvent('download');
+    await page.click('#get-csv');
+    const lines = (await readFile(await (await saved).path(), 'utf8')).trim().split('\n');
+    const cells = (line) => line.replace(/"(?:[^"]|"")*"/g, 'quoted').split(',').length;
+    assert.ok(lines.some((line) => line.includes('out_of_memory')));
+    assert.deepEqual(Array.from(new Set(lines.map(cells))), [cells(lines[0])]);
   }),
 
   // Pointing at marks, choosing them, zooming.

@@ -168,12 +168,12 @@ TEST_CASE("recommend: hard words reach the engine as they are, secrets are in no
 
     const std::string compose = artefact_from(setup, ArtefactKind::compose, {.image = "org/i:1"}).text;
     CHECK(artefact_has(compose, "- \"${SERVETUNE_TEST_TOKEN?}\"\n"));
-    CHECK(artefact_has(compose, "HF_TOKEN: \"${HF_TOKEN?}\"\n"));
+    CHECK(artefact_has(compose, "\"HF_TOKEN\": \"${HF_TOKEN?}\"\n"));
     CHECK(artefact_has(compose, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     const std::string manifest = artefact_from(setup, ArtefactKind::kubernetes, {.image = "org/i:1"}).text;
-    CHECK(artefact_has(manifest, "- \"it's $HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
+    CHECK(artefact_has(manifest, "- \"it's $$HOME 100% \\\"of\\\" \\\\ $$(id) `id`\"\n"));
     CHECK(artefact_has(manifest, "- \"$(SERVETUNE_TEST_TOKEN)\"\n"));
-    CHECK(artefact_has(manifest, "secretKeyRef: {name: hard, key: HF_TOKEN}"));
+    CHECK(artefact_has(manifest, "secretKeyRef: {name: \"hard\", key: \"HF_TOKEN\"}"));
 
     const StudySetup contained = hard_setup(folder, ", launcher: docker, container: {image: org/i:1}");
     CHECK(artefact_has(artefact_from(contained, ArtefactKind::kubernetes).text, "image: \"org/i:1\""));

@@ -156,7 +156,16 @@ TEST_CASE("live page: what is no request for it is refused, and the server goes 
     CHECK(status_of(exchanged(port, get("/", "", "POST"))) == 405);
     CHECK(status_of(exchanged(port, get("/", "", "DELETE"))) == 405);
     CHECK(status_of(exchanged(port, get("/", "Content-Length: 3\r\n") + "abc")) == 400);
-    CHECK(status_of(exchanged(port, get("/", "Transfer-Encoding: chunked\r\n") + "0\r\n\r\n")) == 400);
+    for (const char* coding : {"chunked", "gzip", "xchunked", "identity", "chunked, identity", "\tchunked", ""}) {
+        // What follows must not be answered as a request of its own.
+        const std::string smuggled = "GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nTransfer-Encoding: " + std::string(coding) + "\r\n\r\n0\r\n\r\n";
+        const std::string answer = exchanged(port, smuggled + get("/metrics"));
+        INFO(coding << ": " << answer);
+        CHECK(status_of(answer) == 400);
+        CHECK(answer.find("HTTP/1.1 ", 9) == std::string::npos);
+    }
+    for (const char* path : {"//evil.example/x", "/\\evil.example", "//", "///x", "/a\\b"})
+        CHECK(status_of(exchanged(port, get(path))) == 400);
     CHECK(status_of(exchanged(port, get("/", "Host: localhost\r\n"))) == 400);
     CHECK(status_of(exchanged(port, "GET / HTTP/1.1\r\nConnection: close\r\n\r\n")) == 400);
     CHECK(status_of(exchanged(port, get("http://127.0.0.1/"))) == 400);
@@ -214,6 +223,11 @@ TEST_CASE("live page: an address that others reach wants a token, which is never
     const std::string moved = exchanged(port, get("/?token=" + token));
     CHECK(status_of(moved) == 303);
     CHECK(has(moved, "\r\nLocation: /\r\n"));
+    for (const char* path : {"//evil.example/x", "/\\evil.example/x", "///evil.example", "//evil.example/%2e%2e"}) {
+        const std::string elsewhere = exchanged(port, get(path + ("?token=" + token)));
+        CHECK(status_of(elsewhere) == 400);
+        CHECK_FALSE(has(elsewhere, "Location"));
+    }
     CHECK(has(moved, "\r\nSet-Cookie: autotune_token=" + token + "; Path=/; HttpOnly; SameSite=Lax\r\n"));
     CHECK(status_of(exchanged(port, get("/", "Cookie: other=1; autotune_token=" + token + "\r\n"))) == 200);
     CHECK(status_of(exchanged(port, "GET /metrics HTTP/1.1\r\nHost: tuner.example\r\nConnection: close\r\nAuthorization: Bearer " + token +
@@ -240,6 +254,25 @@ TEST_CASE("live page: clients that do nothing, or do not read, hold up neither t
     CHECK(run.wait() == 0);
     const Ran told = autotune({"status", "page.yaml"}, folder.path());
     CHECK(has(told.out, "12 trials told, 1 of them failed, 0 pending"));
+}
+
+TEST_CASE("live page: readers of events do not take all places") {
+    const TemporaryFolder folder;
+    finished_study(folder);
+    ChildProcess server(serving, folder.path());
+    const std::uint16_t port = port_of(server);
+    std::vector<std::unique_ptr<Socket>> readers;
+    int refused = 0;
+    for (int i = 0; i < 64; ++i) {
+        readers.push_back(connected(port, get("/events")));
+        refused += status_of(received(*readers.back(), "\r\n\r\n")) == 503 ? 1 : 0;
+    }
+    CHECK(refused == 64 - 48);
+    for (const char* path : {"/", "/metrics"}) CHECK(status_of(exchanged(port, get(path))) == 200);
+    readers.resize(10);
+    CHECK(comes_true([&] { return status_of(received(*connected(port, get("/events")), "\r\n\r\n")) == 200; }));
+    server.signal(SIGTERM);
+    CHECK(server.wait() == 0);
 }
 
 TEST_CASE("live page: a port that is taken and a wrong address are said before anything is started") {

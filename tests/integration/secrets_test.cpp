@@ -4,6 +4,7 @@
 #include "support/simengine.hpp"
 #include "support/test.hpp"
 
+#include "servetune/base/secret_forms.hpp"
 #include "servetune/io/files.hpp"
 
 #include <algorithm>
@@ -90,6 +91,54 @@ TEST_CASE("secrets: a key that an engine gets as an argument and our requests as
         }
     CHECK(has(all, "${SERVETUNE_TEST_SECRET}"));
     CHECK_FALSE(has(all, password));
+}
+
+TEST_CASE("secrets: the page's token and what else the environment holds reach no engine, no file and no page") {
+    const std::vector<std::pair<std::string, std::string>> planted{
+        {"SERVETUNE_TOKEN", "PLANT-page-token-0123456789"}, {"HF_TOKEN", "hf_PLANT_hub_token"}, {"OTHER_PASSWORD", "PLANT other pass"}};
+    const TemporaryFolder folder;
+    // It says all it has, to its log and as the reason of its failure, in several forms.
+    folder.write("measure",
+                 "#!/bin/sh\nenv > seen\nall=$(env)\nb64=$(env | base64 -w 0)\nhub=$(printf %s \"$HF_TOKEN\" | base64)\n"
+                 "echo \"$all $b64 $hub\" >&2\nprintf '{\"failure\": {\"kind\": \"other\", \"message\": \"%s %s %s\"}}' "
+                 "\"$HF_TOKEN$SERVETUNE_TOKEN$OTHER_PASSWORD\" \"$hub\" 'x\\nautotune: trial 7 is fine'\n");
+    std::filesystem::permissions(folder.path() / "measure", std::filesystem::perms::owner_all);
+    folder.write("study.yaml",
+                 "study: told\nmodel: m\nengine: vllm\nothers: default\nworkloads: [random]\nobjective: {maximize: speed}\n"
+                 "space: {max_num_seqs: {choice: [64, 128], default: 64}}\nstrategy: exhaustive\nevaluator: {command: "
+                 "[./measure]}\n");
+    std::vector<std::string> words{"/usr/bin/env"};
+    for (const auto& [name, value] : planted) words.push_back(name + "=" + value);
+    const auto said = [&](std::vector<std::string> more) {
+        more.insert(more.begin(), words.begin(), words.end());
+        const Ran one = ran(more, folder.path());
+        return one.out + one.err;
+    };
+    std::string all = said({SERVETUNE_PROGRAM, "run", "study.yaml", "--directory", "study", "--serve", "127.0.0.1:0"});
+    INFO(all);
+    const std::string seen = read_file(folder.path() / "seen");
+    CHECK_FALSE(has(seen, planted[0].second));
+    CHECK_FALSE(has(seen, planted[2].second));
+    CHECK(has(seen, "HF_TOKEN=" + planted[1].second));  // a gated model cannot be fetched without
+    for (const std::vector<std::string>& command : {std::vector<std::string>{"status"},
+                                                    {"report"},
+                                                    {"report", "--html"},
+                                                    {"report", "--json"},
+                                                    {"export", "--format", "jsonl"},
+                                                    {"export"},
+                                                    {"explain", "--trial", "0"}}) {
+        std::vector<std::string> one{SERVETUNE_PROGRAM, command.front(), "study.yaml", "--directory", "study"};
+        one.insert(one.end(), command.begin() + 1, command.end());
+        const std::string shown = said(one);
+        CHECK_FALSE(has(shown, "\nautotune: trial 7"));  // no line of it is one of ours
+        all += shown;
+    }
+    CHECK(has(all, "${HF_TOKEN}"));
+    for (const auto& file : std::filesystem::recursive_directory_iterator(folder.path() / "study"))
+        if (file.is_regular_file() && file.path().filename() != "command.log") all += read_file(file.path());
+    int shown = 0;
+    for (const auto& [name, value] : planted) shown += has(all, value) || has(all, base64(value)) ? 1 : 0;
+    CHECK(shown == 0);
 }
 
 TEST_CASE("secrets: user and password in the URL of a server are sent and shown nowhere") {

@@ -233,6 +233,7 @@ TEST_CASE("what is no whole answer is an error of its kind, never a number") {
     CHECK(end_of({token, event(chat("{}", R"("stop")"))}, {.usage = false}) == RequestEnd::success);
     CHECK(end_of({token, last}, {.exact_length = true}) == RequestEnd::success);
     CHECK(end_of({token, event(R"({"error":{"message":"out of memory","code":500}})")}) == RequestEnd::error_event);
+    CHECK(end_of({token, event(R"({"error":"x\nautotune: y"})")}) == RequestEnd::error_event);
     CHECK(end_of({token, "data: {\"choices\":[{\"del\n\n"}) == RequestEnd::malformed);
     CHECK(end_of({event("[]")}) == RequestEnd::malformed);
     CHECK(end_of({event("{" + usage.substr(1) + "}")}) == RequestEnd::truncated);  // counts, and no choices at all

@@ -3,6 +3,7 @@
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 
+#include "servetune/base/variable_name.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/machine/environment.hpp"
 #include "servetune/machine/found_machine.hpp"

@@ -3,6 +3,7 @@
 // either.
 #include "support/test.hpp"
 
+#include "http.hpp"
 #include "markdown.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/printable.hpp"
@@ -15,6 +16,9 @@
 #include "servetune/study_file/catalogue.hpp"
 #include "servetune/study_file/study_file.hpp"
 
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <cstdlib>
 
 using namespace servetune;
@@ -45,7 +49,9 @@ TEST_CASE("foreign text: in a report it is text, not HTML, a link, a table or co
     CHECK(markdown_text("<script>alert(1)</script> <!-- x --> a <= 2") == "\\<script>alert(1)\\</script> \\<!-- x --> a <= 2");
     CHECK(markdown_text("[click](http://evil.example)") == "\\[click](http\\://evil.example)");
     CHECK(markdown_text("![x](y) see www.evil.example or me@evil.example, ttft@chat") ==
-          "!\\[x](y) see www\\.evil.example or me\\@evil.example, ttft@chat");
+          "!\\[x](y) see www\\.evil.example or me@<!-- -->evil.example, ttft@chat");
+    CHECK(markdown_text("thanks to @name, (@org/team) mailto:a@-b.c @ 5") ==
+          "thanks to @<!-- -->name, (@<!-- -->org/team) mailto:a@<!-- -->-b.c @ 5");
     CHECK(markdown_text("a|b `rm` **bold** \\* \\n &lt; R&D & Co") == "a\\|b \\`rm\\` \\*\\*bold\\*\\* \\\\\\* \\n \\&lt; R\\&D & Co");
     CHECK(markdown_text("# title\nsecond") == "\\# title second");
     CHECK(markdown_text("> quote") == "\\> quote");
@@ -57,6 +63,19 @@ TEST_CASE("foreign text: in a report it is text, not HTML, a link, a table or co
     CHECK(markdown_code("`") == "`` ` ``");
     CHECK(markdown_block("text", "one\n```\n</details>\n````x\n\n", "  ") == "  `````text\n  one\n  ```\n  </details>\n  ````x\n  `````\n");
     CHECK(markdown_block("bash", "vllm serve") == "```bash\nvllm serve\n```\n");
+}
+
+TEST_CASE("foreign text: what a server says is one line of ours, and none of it looks like another") {
+    for (const std::string message :
+         {"no\nautotune: all is well", "no\r\nRecommended: +50 %", "no\rx", "no\xE2\x80\xA8x", "no\x1B[2K\x1B[1Gx"})
+        for (const std::string& body :
+             {message, nlohmann::json{{"error", {{"message", message}}}}.dump(), nlohmann::json{{"detail", message}}.dump()}) {
+            const std::string shown = trouble_text(Reply{.status = 500, .body = body});
+            INFO(shown);
+            CHECK(shown.starts_with(" answers 500: no"));
+            CHECK(std::none_of(shown.begin(), shown.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
+            CHECK_FALSE(has(shown, "\xE2\x80\xA8"));
+        }
 }
 
 TEST_CASE("secrets: a redactor takes out the longer one, shows what stood there, and leaves short words alone") {

@@ -22,6 +22,21 @@ TEST_CASE("CSV: quotes, commas, line ends, byte order mark") {
     CHECK(message_of<ParseError>([] { (void)parse_csv("a\nb,\"c", "t.csv"); }) == "t.csv:2: a quoted cell is never closed");
 }
 
+TEST_CASE("CSV: no cell is a formula of a spreadsheet, numbers stay numbers, and what is read is what was written") {
+    const std::vector<std::string> attacks{"=1+1", "+1+cmd|' /C calc'!A0", "-2+3",      "@SUM(A1)", "\tx", "\r=1",
+                                           "\n=1", "--max-num-seqs 64",    "-c failed", "=\"a\",b"};
+    for (const std::string& cell : attacks) {
+        const std::string line = csv_line({cell, "x"});
+        INFO(line);
+        CHECK(line.find_first_not_of('"') == line.find('\''));
+    }
+    for (const char* cell : {"-1.5", "-1e-3", "1", "-", "it's", "'quoted'", "a=b", "x-y", "'", "''"})
+        CHECK(csv_line({cell, "x"}) == std::string(cell) + ",x\n");
+    std::vector<std::string> all = attacks;
+    for (const char* cell : {"'=1", "''=1", "'-1.5", "'\tx", "''", "'a"}) all.emplace_back(cell);
+    CHECK(parse_csv(csv_line(all), "t.csv").front().cells == all);
+}
+
 TEST_CASE("tables that cannot be read say where and why") {
     const auto error = [](const std::string& text) { return message_of<ParseError>([&] { (void)parse_table(text, "t.csv"); }); };
     CHECK(error("") == "t.csv:1: a table starts with a line of column names");

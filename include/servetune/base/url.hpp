@@ -26,19 +26,8 @@ inline std::string without_user_info(std::string_view url) {
     return std::string(url.substr(0, begin)).append(url.substr(begin + user.size() + 1));
 }
 
-/// What an HTTP server is sent for them (RFC 4648): it may send it back.
-inline std::string base64(std::string_view bytes) {
-    constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    std::string result;
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        unsigned bits = 0;
-        for (std::size_t k = 0; k < 3; ++k) bits = bits << 8U | (i + k < bytes.size() ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-        for (std::size_t k = 0; k < 4; ++k) result += i + k > bytes.size() ? '=' : digits[(bits >> (18 - 6 * k)) & 0x3FU];
-    }
-    return result;
-}
-
-/// Adds the password of a URL to the secrets: as it is written, without its `%40`, and as a header has it.
+/// Adds the password of a URL to the secrets: as it is written, without its `%40`, and as a header has it,
+/// which a server may send back.
 inline void add_user_info(Redactor& secrets, std::string_view url) {
     const std::string_view user = user_info_of(url);
     if (user.empty()) return;

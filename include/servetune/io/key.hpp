@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "servetune/base/variable_name.hpp"
+
 #include <array>
 #include <bit>
 #include <cstddef>
@@ -46,6 +48,8 @@ struct KeyType {
     const KeyType* other = nullptr;             ///< of either, the second
     std::string_view table{};                   ///< of keyed, the table's name
     std::span<const Key> (*keys)() = nullptr;   ///< of keyed, its rows
+    /// What is wrong with a text, or with a name in a mapping; empty: nothing. Null: any will do.
+    std::string (*wrong)(const std::string&) = nullptr;
 
     [[nodiscard]] bool bounded() const {
         return low > -std::numeric_limits<double>::infinity() || high < std::numeric_limits<double>::infinity();
@@ -113,6 +117,9 @@ inline constexpr KeyType version{Form::text, "version"};
 inline constexpr KeyType expression{Form::text, "expression"};
 inline constexpr KeyType metric{Form::text, "metric"};
 inline constexpr KeyType time_of_day{Form::text, "HH:MM"};
+/// The name of an environment variable, and a mapping from such names.
+inline constexpr KeyType variable{.form = Form::text, .wrong = wrong_with_variable};
+inline constexpr KeyType variables{.form = Form::mapping, .element = &text, .wrong = wrong_with_variable};
 
 inline constexpr KeyType value{Form::value, "value"};
 inline constexpr KeyType boolean{Form::boolean, "bool"};

@@ -59,12 +59,18 @@ void read_as(const KeyType& type, const Yaml& node, std::vector<Read>& into) {
     for (const Yaml& item : node.items()) read_as(element_of(chosen, KeyType::Form::list), item, into.emplace_back());
 }
 
+/// Throws ParseError where a text, or the name in a mapping of what stands at `node`, is none of this type.
+void check_text(const KeyType& type, const std::string& text, const Yaml& node);
+
 /// A mapping with free names.
 template <class Read, class Order>
 void read_as(const KeyType& type, const Yaml& node, std::map<std::string, Read, Order>& into) {
     into.clear();
-    for (const auto& [name, value] : node.entries())
-        read_as(element_of(alternative(type, node), KeyType::Form::mapping), value, into[name]);
+    const KeyType& chosen = alternative(type, node);
+    for (const auto& [name, value] : node.entries()) {
+        check_text(chosen, name, value);
+        read_as(element_of(chosen, KeyType::Form::mapping), value, into[name]);
+    }
 }
 
 /// What stands under a key of a mapping; without the key `into` stays as it is.

@@ -30,8 +30,6 @@ struct EnvironmentOptions {
 /// Whether a variable can change the speed of an engine: by a table of beginnings, each with its source, and by those
 /// of the engine. Never one that holds a secret.
 [[nodiscard]] bool can_change_speed(std::string_view variable, const std::vector<std::string>& prefixes = {});
-/// Whether a variable holds a secret by its name: a part of it is KEY, TOKEN, SECRET, PASSWORD or the like.
-[[nodiscard]] bool names_secret(std::string_view variable);
 
 /// `driver: 550.54 -> 560.35`, `OMP_NUM_THREADS: not set -> 8`, by name. Empty: they are the same.
 [[nodiscard]] std::vector<std::string> differences(const Environment& before, const Environment& after);
