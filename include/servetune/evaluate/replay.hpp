@@ -28,6 +28,8 @@ struct MeasuredTable {
         std::string workload;                           ///< empty: the table has no column `workload`
         Outcome outcome;
         std::size_t line = 0;  ///< in its file, for messages
+        /// Which measurement of its configuration this is. Empty: the table does not say.
+        std::string repeat{};
     };
     std::string source;                   ///< its file, for messages
     std::vector<std::string> parameters;  ///< names of the columns that are parameters
@@ -38,7 +40,7 @@ struct MeasuredTable {
 ///
 /// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an
 /// empty cell: inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal
-/// (printed twice) and replicates when they are not: the answer is then their mean with its standard error and their
+/// (printed twice), unless the table numbers its repeats, and replicates when they are not: the answer is then their mean with its standard error and their
 /// number, or the failure if one failed. A configuration without a row is Failure{not_in_table}, a row of a failed
 /// trial is that Failure. With `noise_cv` every rate of a row is multiplied, and every time divided, by one log-normal
 /// factor of that spread, a function of configuration, workload, seed and replicate.
@@ -120,7 +122,8 @@ inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const Search
     }
     for (const MeasuredTable::Row& row : table.rows) {
         std::vector<Outcome>& outcomes = known_[{row.workload, parsed(table, row, space)}];
-        if (std::find(outcomes.begin(), outcomes.end(), row.outcome) == outcomes.end()) outcomes.push_back(row.outcome);
+        if (!row.repeat.empty() || std::find(outcomes.begin(), outcomes.end(), row.outcome) == outcomes.end())
+            outcomes.push_back(row.outcome);
     }
 }
 
