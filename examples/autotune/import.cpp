@@ -60,8 +60,8 @@ std::set<std::string> names_of_parameters(const std::vector<Engine>& engines) {
     for (const Engine& engine : engines)
         for (const EngineParameter& declared : engine.parameters) {
             names.insert(declared.parameter.name);
-            std::string flag = declared.destination.flag.substr(std::min(declared.destination.flag.find_first_not_of('-'),
-                                                                         declared.destination.flag.size()));
+            std::string flag = declared.destination.flag.substr(
+                std::min(declared.destination.flag.find_first_not_of('-'), declared.destination.flag.size()));
             std::replace(flag.begin(), flag.end(), '-', '_');
             if (flag.size() > 1) names.insert(std::move(flag));
         }
@@ -91,9 +91,11 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
 
 int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
     if (arguments.study || arguments.rest || !arguments.settings.empty() || !arguments.workload.empty() || arguments.json)
-        throw UsageError("--objective reads a table of configurations; of the other options it takes --parameter, --output and "
-                         "--write-study");
-    if (arguments.documents.size() != 1) throw UsageError("--objective: one table wanted, got " + std::to_string(arguments.documents.size()));
+        throw UsageError(
+            "--objective reads a table of configurations; of the other options it takes --parameter, --output and "
+            "--write-study");
+    if (arguments.documents.size() != 1)
+        throw UsageError("--objective: one table wanted, got " + std::to_string(arguments.documents.size()));
     const std::filesystem::path& file = arguments.documents.front();
     const PlainTable plain = read_plain_table(read_file(file), file.string(),
                                               {arguments.objective, arguments.parameters, names_of_parameters(catalogue.engines())});

@@ -326,7 +326,8 @@ int dispatch(int argc, char** argv) {
         "--objective", import_arguments.objective,
         "A CSV table of configurations and figures: the column to tune for, also maximize:COLUMN or minimize:COLUMN");
     import_command
-        ->add_option("--parameter", import_arguments.parameters, "With --objective: the columns that are parameters (default: as they tell)")
+        ->add_option("--parameter", import_arguments.parameters,
+                     "With --objective: the columns that are parameters (default: as they tell)")
         ->needs(objective);
     import_command->add_option("--rest", import_arguments.rest, "With a study: CSV file for the blocks that it does not know");
     import_command->add_flag("--json", import_arguments.json, "Print one JSON object about what was found");

@@ -181,7 +181,7 @@ private:
         const Metrics before = view_.means(result_.default_configuration);
         const Metrics after = view_.means(result_.recommended);
         for (const Workload& workload : file_.workloads) row(workload.name, before, after, several ? "@" + workload.name : "");
-        if (file_.workloads.empty()) row("measured outside", before, after, "");
+        if (file_.workloads.empty()) row(file_.measured_outside() ? "measured outside" : "the table", before, after, "");
         for (const Workload& workload : file_.report_workloads)
             row(workload.name, view_.means(result_.default_configuration, workload.name), view_.means(result_.recommended, workload.name),
                 "");

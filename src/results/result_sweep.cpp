@@ -191,6 +191,7 @@ bool is_sweep_table(std::string_view text) {
 std::vector<PublishedResult> read_sweep_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
     const std::vector<std::string>& header = rows.front().cells;
+    if (rows.size() > most_results + 1) throw ParseError(name + ": more than " + std::to_string(most_results) + " rows; split it");
     std::vector<PublishedResult> results;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::string where = name + ":" + std::to_string(rows[r].line) + ": ";

@@ -430,7 +430,10 @@ bool ServingCommands::names_other_launch(std::string_view line, std::string_view
             if (word.find('.') != std::string::npos) start = word;
             else start += (start.empty() ? "" : " ") + word;
         }
-        for (auto at = line.find(start); !start.empty() && at != std::string_view::npos; at = line.find(start, at + 1)) {
+        constexpr std::size_t most = 100;  // in one line
+        std::size_t count = 0;
+        for (auto at = line.find(start); !start.empty() && at != std::string_view::npos && count < most; at = line.find(start, at + 1)) {
+            ++count;
             const std::string_view rest = line.substr(at, line.find_first_of("`<\"'", at) - at);
             if (rest.size() < start.size() + 2 || rest[start.size()] != ' ') continue;
             const std::string_view model = rest.substr(start.size() + 1, rest.find(' ', start.size() + 1) - start.size() - 1);

@@ -24,9 +24,8 @@ using Names = std::vector<std::string>;
 
 template <std::size_t count>
 bool any_of_words(const Names& words, const std::array<std::string_view, count>& known) {
-    return std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-        return std::find(known.begin(), known.end(), word) != known.end();
-    });
+    return std::any_of(words.begin(), words.end(),
+                       [&](const std::string& word) { return std::find(known.begin(), known.end(), word) != known.end(); });
 }
 
 std::string without_blanks_around(std::string_view text) {
@@ -52,7 +51,7 @@ char separator_of(std::string_view text) {
 }
 
 /// Of `Mean TTFT (ms)` mean, ttft, ms; of `tok/s` tok, per, s.
-Names words_of(std::string_view name) {
+Names words_in_name(std::string_view name) {
     Names words(1);
     for (const char c : name) {
         const auto u = static_cast<unsigned char>(c);
@@ -81,15 +80,15 @@ std::string metric_called(const std::string& name) {
 
 /// Whether numbers under this name are measured and not set.
 bool names_figure(const std::string& name) {
-    constexpr std::array<std::string_view, 17> figures{"latency", "ttft", "tpot", "itl",  "throughput", "goodput",
-                                                       "tps",     "qps",  "rps",  "fps",  "p50",        "p90",
+    constexpr std::array<std::string_view, 17> figures{"latency", "ttft", "tpot", "itl",        "throughput", "goodput",
+                                                       "tps",     "qps",  "rps",  "fps",        "p50",        "p90",
                                                        "p95",     "p99",  "loss", "perplexity", "accuracy"};
-    constexpr std::array<std::string_view, 9> settings{"max",     "min",    "limit",     "target", "timeout",
+    constexpr std::array<std::string_view, 9> settings{"max",    "min",       "limit",   "target", "timeout",
                                                        "budget", "threshold", "maximum", "minimum"};
-    const Names words = words_of(name);
+    const Names words = words_in_name(name);
     if (any_of_words(words, settings)) return false;
-    const bool per_second = words.size() > 2 && words[words.size() - 2] == "per" &&
-                            (words.back() == "s" || words.back() == "sec" || words.back() == "second");
+    const bool per_second =
+        words.size() > 2 && words[words.size() - 2] == "per" && (words.back() == "s" || words.back() == "sec" || words.back() == "second");
     return per_second || !metric_called(name).empty() || any_of_words(words, figures);
 }
 
@@ -106,13 +105,13 @@ std::optional<Direction> direction_of(const std::string& name) {
     if (const std::string metric = metric_called(name); !metric.empty())
         return less_is_better(metric) ? Direction::minimize : Direction::maximize;
     constexpr std::array<std::string_view, 34> less{
-        "latency", "ttft",  "tpot",    "itl",     "time",   "seconds", "sec",   "ms",         "us",       "duration", "runtime", "elapsed",
-        "loss",    "error", "errors",  "cost",    "price",  "usd",     "energy", "joules",    "watts",    "power",    "memory",  "misses",
-        "failed",  "p50",   "p90",     "p95",     "p99",    "failures", "perplexity", "regret", "rmse",   "mae"};
-    constexpr std::array<std::string_view, 22> more{"throughput", "score",   "accuracy", "speed",  "tps",  "qps",    "rps", "fps",
-                                                    "goodput",    "bandwidth", "iops",   "flops",  "gflops", "tflops", "mfu", "speedup",
-                                                    "gain",       "profit",  "revenue",  "reward", "f1",   "auc"};
-    const Names words = words_of(name);
+        "latency", "ttft",  "tpot",   "itl",  "time",  "seconds",  "sec",        "ms",     "us",    "duration", "runtime", "elapsed",
+        "loss",    "error", "errors", "cost", "price", "usd",      "energy",     "joules", "watts", "power",    "memory",  "misses",
+        "failed",  "p50",   "p90",    "p95",  "p99",   "failures", "perplexity", "regret", "rmse",  "mae"};
+    constexpr std::array<std::string_view, 22> more{"throughput", "score",     "accuracy", "speed",  "tps",    "qps",    "rps", "fps",
+                                                    "goodput",    "bandwidth", "iops",     "flops",  "gflops", "tflops", "mfu", "speedup",
+                                                    "gain",       "profit",    "revenue",  "reward", "f1",     "auc"};
+    const Names words = words_in_name(name);
     const bool rate = std::find(words.begin(), words.end(), "per") != words.end() && !words.empty() &&
                       (words.back() == "s" || words.back() == "sec" || words.back() == "second");
     const bool is_more = rate || any_of_words(words, more);
@@ -129,7 +128,7 @@ bool is_missing(const std::string& cell) {
 
 /// Names that have a meaning of their own in a table, or in a study.
 bool is_reserved(std::string_view name) {
-    constexpr std::array<std::string_view, 10> names{"workload", "repeat",   "block",     "section", "status",
+    constexpr std::array<std::string_view, 10> names{"workload", "repeat",  "block",    "section",   "status",
                                                      "message",  "verdict", "findings", "arguments", "note"};
     return name == "engine" || std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -385,8 +384,9 @@ private:
         const bool more = goal_.direction == Direction::maximize;
         result.remarks.push_back("parameters: " + listed_names(set));
         result.remarks.push_back("objective: " + goal_.text() +
-                                 (goal_said_ ? "" : std::string(" (its name says so; the other way: --objective ") +
-                                                        (more ? "minimize:" : "maximize:") + header()[objective_] + ")"));
+                                 (goal_said_ ? ""
+                                             : std::string(" (its name says so; the other way: --objective ") +
+                                                   (more ? "minimize:" : "maximize:") + header()[objective_] + ")"));
         if (!measured.empty()) result.remarks.push_back("also measured: " + listed_names(measured));
         if (!out.empty()) result.remarks.push_back("left out: " + listed_names(out));
         if (!renamed_.empty()) result.remarks.push_back("names: " + listed_names(renamed_));
@@ -433,9 +433,7 @@ private:
 };
 
 /// A cell in a list of YAML: numbers, true, false and `engine` as they are, other texts so that they stay texts.
-std::string yaml_cell(const std::string& cell) {
-    return std::holds_alternative<std::string>(value_of(cell)) ? yaml_text(cell) : cell;
-}
+std::string yaml_cell(const std::string& cell) { return std::holds_alternative<std::string>(value_of(cell)) ? yaml_text(cell) : cell; }
 
 }  // namespace
 
@@ -450,8 +448,8 @@ std::string study_of(const PlainTable& plain, const std::string& study, const st
         return found != nullptr && found->metrics.contains(plain.goal.metric);
     });
     if (measured == table.rows.end()) throw ParseError(table.source + ": no row has a number under '" + plain.goal.metric + "'");
-    std::string yaml = "# Written by `autotune import --objective`. The default is the first measured row.\nstudy: " + yaml_text(study) +
-                       "\nspace:\n";
+    std::string yaml =
+        "# Written by `autotune import --objective`. The default is the first measured row.\nstudy: " + yaml_text(study) + "\nspace:\n";
     for (std::size_t p = 0; p < table.parameters.size(); ++p) {
         Names cells;  // in the table's order, each once
         std::set<std::string> seen;

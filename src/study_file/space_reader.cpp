@@ -105,7 +105,7 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceD
 }
 
 /// An engine has some two hundred flags, and no name of them is long.
-void check_names(const Yaml& space) {
+void check_size_of_space(const Yaml& space) {
     constexpr std::size_t most_names = 1000, longest_name = 200;
     if (space.entries().size() > most_names)
         space.fail("at most " + std::to_string(most_names) + " names wanted, got " + std::to_string(space.entries().size()));
@@ -251,7 +251,7 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     const bool replayed = served_by == ServedBy::an_earlier_start;
     if (!replayed) description.architecture = architecture_of(study);  // what was measured ran
     const Yaml* space = root.find(keys::study.space);
-    if (space != nullptr) check_names(*space);
+    if (space != nullptr) check_size_of_space(*space);
     const Yaml* engine = root.find(keys::study.engine);
     const Yaml* engines = root.find(keys::study.engines);
     const bool own = (study.measured_outside() || replayed) && engine == nullptr && engines == nullptr;

@@ -242,9 +242,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     StudyFile study;
     const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
     const bool own_space = outside || replays_own_space(written);
-    const Yaml root = outside     ? completed(written.without(keys::study.evaluator), file)
-                      : own_space ? completed(written, file)
-                                  : written;
+    const Yaml root = outside ? completed(written.without(keys::study.evaluator), file) : own_space ? completed(written, file) : written;
     AllErrors errors;
     errors.in([&] { root.check_keys(keys::study); });
     study.file = file;

@@ -26,7 +26,7 @@ const std::string result_block =
     "============ Serving Benchmark Result ============\nSuccessful requests: 100\nRequest throughput (req/s): 10.0\n"
     "==================================================\n";
 
-std::string many(std::size_t count, const std::string& text) {
+std::string repeated_text(std::size_t count, const std::string& text) {
     std::string result;
     for (std::size_t i = 0; i < count; ++i) result += text;
     return result;
@@ -36,9 +36,9 @@ std::string counted(std::size_t count, const std::string& before, const std::str
     for (std::size_t i = 0; i < count; ++i) result += before + std::to_string(i) + behind;
     return result;
 }
-std::string fenced(const std::string& text) { return "```\n" + text + "\n```\n" + result_block; }
+std::string in_a_fence(const std::string& text) { return "```\n" + text + "\n```\n" + result_block; }
 
-double processor_seconds() {
+double thread_seconds() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
@@ -52,9 +52,9 @@ double growth(const Read& read, const std::function<std::string(std::size_t)>& t
         const std::string content = text(count);
         double best = 1e9;
         for (int run = 0; run < 3; ++run) {
-            const double begin = processor_seconds();
+            const double begin = thread_seconds();
             read(content);
-            best = std::min(best, processor_seconds() - begin);
+            best = std::min(best, thread_seconds() - begin);
         }
         return best;
     };
@@ -75,14 +75,17 @@ constexpr double linear_at_most = 9;
 
 TEST_CASE("linear readers: documents with long commands, many variables and open quotes") {
     const std::vector<std::function<std::string(std::size_t)>> shapes{
-        [](std::size_t n) { return fenced("vllm serve m \\\n" + many(n, "  --a b \\\n")); },
-        [](std::size_t n) { return fenced("vllm serve m \\\n" + many(n, "\\\n")); },
-        [](std::size_t n) { return "vllm serve m \\\n" + many(n, "  --a b \\\n") + "\n" + result_block; },
-        [](std::size_t n) { return fenced("vllm serve m \"\n" + many(n, "  --a b\n")); },
-        [](std::size_t n) { return fenced("echo a \\\n" + many(n, "  b # c \\\n")); },
-        [](std::size_t n) { return fenced(counted(n, "export A", "=1\n") + counted(n, "echo $A", "\n") + "vllm serve $A1"); },
-        [](std::size_t n) { return fenced(counted(n, "A", "=1\n") + counted(n, "B=1 true $A", "\n") + "vllm serve m"); },
-        [](std::size_t n) { return fenced(counted(n, "export A", "=1\n") + many(n, "vllm serve m\n")); },
+        [](std::size_t n) { return in_a_fence("vllm serve m \\\n" + repeated_text(n, "  --a b \\\n")); },
+        [](std::size_t n) { return in_a_fence("vllm serve m \\\n" + repeated_text(n, "\\\n")); },
+        [](std::size_t n) { return "vllm serve m \\\n" + repeated_text(n, "  --a b \\\n") + "\n" + result_block; },
+        [](std::size_t n) { return in_a_fence("vllm serve m \"\n" + repeated_text(n, "  --a b\n")); },
+        [](std::size_t n) { return in_a_fence("echo a \\\n" + repeated_text(n, "  b # c \\\n")); },
+        [](std::size_t n) { return in_a_fence(counted(n, "export A", "=1\n") + counted(n, "echo $A", "\n") + "vllm serve $A1"); },
+        [](std::size_t n) { return in_a_fence(counted(n, "A", "=1\n") + counted(n, "B=1 true $A", "\n") + "vllm serve m"); },
+        [](std::size_t n) { return in_a_fence(counted(n, "export A", "=1\n") + repeated_text(n, "vllm serve m\n")); },
+        [](std::size_t n) { return "Say " + repeated_text(n, "vllm serve a ") + "\n" + result_block; },
+        [](std::size_t n) { return repeated_text(n, "Profile: `x`\n# h\n- item\n") + result_block; },
+        [](std::size_t n) { return repeated_text(n, "vllm serve a-b --tp 1\nvllm bench serve --model z-1\n" + result_block); },
     };
     for (std::size_t i = 0; i < shapes.size(); ++i) {
         INFO("shape " << i);
@@ -91,15 +94,26 @@ TEST_CASE("linear readers: documents with long commands, many variables and open
 }
 
 TEST_CASE("linear readers: tables of a sweep, of a person, and lists of results") {
-    CHECK(growth(read_document, [](std::size_t n) { return "duration,completed,request_throughput,_bench\n" + many(n, "10,100,10,x\n"); },
-                 2000) < linear_at_most);
-    CHECK(growth(read_document,
-                 [](std::size_t n) { return "duration,completed,request_throughput,_bench\n" + counted(n, "10,100,10,", "\n"); },
-                 1000) < linear_at_most);
+    CHECK(growth(
+              read_document,
+              [](std::size_t n) { return "duration,completed,request_throughput,_bench\n" + repeated_text(n, "10,100,10,x\n"); },
+              2000) < linear_at_most);
+    CHECK(growth(
+              read_document,
+              [](std::size_t n) { return "duration,completed,request_throughput,_bench\n" + counted(n, "10,100,10,", "\n"); },
+              1000) < linear_at_most);
+    const auto refused = [](const std::string& text) { return message_of<ParseError>([&] { (void)read_results(text, "f", {}); }); };
+    CHECK(refused("duration,completed,request_throughput\n" + repeated_text(20'001, "10,100,10\n")) == "f: more than 20000 rows; split it");
+    const std::string result = R"({"duration": 10, "completed": 100, "request_throughput": 10})";
+    CHECK(refused(repeated_text(20'001, result)) == "f: more than 20000 results in one file; split it");
+    CHECK(has(refused("{" + counted(300'001, "\"k", "\": 1,") + "\"a\": 1}"), "JSON of more than 300000 fields is not read"));
     const auto read_plain = [](const std::string& text) { (void)read_plain_table(text, "t.csv", {"score"}); };
-    CHECK(growth(read_plain, [](std::size_t n) { return "k,score\n" + many(n, "a,1\n"); }, 2000) < linear_at_most);
-    CHECK(growth(read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "a,", "\n"); }, 2000) < linear_at_most);
-    CHECK(growth(read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "v", ",1\n"); }, 2000) < linear_at_most);
+    CHECK(growth(
+              read_plain, [](std::size_t n) { return "k,score\n" + repeated_text(n, "a,1\n"); }, 2000) < linear_at_most);
+    CHECK(growth(
+              read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "a,", "\n"); }, 2000) < linear_at_most);
+    CHECK(growth(
+              read_plain, [](std::size_t n) { return "k,score\n" + counted(n, "v", ",1\n"); }, 2000) < linear_at_most);
 }
 
 TEST_CASE("linear readers: names that nobody knows are bounded in number, and a message quotes a line at most") {
@@ -116,9 +130,10 @@ TEST_CASE("linear readers: names that nobody knows are bounded in number, and a 
     CHECK(std::count(unknown.begin(), unknown.end(), '\n') == 100);
     CHECK(has(unknown, "there may be more errors; these are the first"));
 
-    folder.write("other.yaml", many(20'000, "a line of a foreign text that is no study at all\n"));
-    for (const std::string text : {head + "use: other.yaml\n", replaced(head, "[random]", "[other.yaml]"), replaced(head, "[random]", "[./other.yaml]"),
-                                   replaced(head, "engine: vllm", "engine: ./other.yaml"), head + "preset: ./other.yaml\n"}) {
+    folder.write("other.yaml", repeated_text(20'000, "a line of a foreign text that is no study at all\n"));
+    for (const std::string& text :
+         {head + "use: other.yaml\n", replaced(head, "[random]", "[other.yaml]"), replaced(head, "[random]", "[./other.yaml]"),
+          replaced(head, "engine: vllm", "engine: ./other.yaml"), head + "preset: ./other.yaml\n"}) {
         const std::string message = loading(text);
         CHECK(!message.empty());
         CHECK(message.size() < 4000);
@@ -143,5 +158,6 @@ TEST_CASE("linear readers: a choice takes as much as its table of distances") {
         (void)LevelGeometry(SearchSpace({Parameter::choice("c", levels)}));
     };
     // The table has 16 times the cells. With an axis for each level it took 64 times as long.
-    CHECK(growth(table, [](std::size_t n) { return std::string(n, 'x'); }, 150) < 32);
+    CHECK(growth(
+              table, [](std::size_t n) { return std::string(n, 'x'); }, 150) < 32);
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A person's own table of configurations and figures: what each column is taken for, and which configuration wins.
+#include "servetune/study_file/plain_table.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/sqlite_journal.hpp"
 #include "servetune/study/study.hpp"
-#include "servetune/study_file/plain_table.hpp"
 #include "servetune/study_file/study_file.hpp"
 #include "support/shipped.hpp"
 #include "support/temporary_folder.hpp"
@@ -30,15 +30,14 @@ std::string parameters_of(const PlainTable& plain) {
 Recommendation recommended(const PlainTable& plain) {
     const TemporaryFolder folder;
     folder.write("t.table.csv", plain.csv);
-    const StudySetup setup =
-        set_up(load_study(folder.write("t.yaml", study_of(plain, "t", "t.table.csv")), shipped_catalogue));
+    const StudySetup setup = set_up(load_study(folder.write("t.yaml", study_of(plain, "t", "t.table.csv")), shipped_catalogue));
     MemoryJournal journal;
     Study study(*setup.problem, *setup.strategy, journal, {setup.file.seed});
     return study.run(*setup.evaluator, setup.file.budget).recommendation;
 }
 std::string winner(const std::string& text, const std::string& objective, std::vector<std::string> parameters = {}) {
     const Recommendation found = recommended(table_of(text, objective, std::move(parameters)));
-    return found.best ? found.best->configuration.text() : "none";
+    return found.best ? found.recommended.text() : "none";
 }
 
 const std::string plain_text = "threads,backend,score\n1,x,3\n1,x,3.1\n2,x,4\n2,y,7\n4,x,6\n4,y,5\n";
@@ -64,8 +63,8 @@ TEST_CASE("plain table: separators, line ends, marks, quotes and blanks change n
     std::string decimal = semicolons;
     std::replace(decimal.begin(), decimal.end(), '.', ',');
     const std::string expected = table_of(plain_text, "score").csv;
-    for (const std::string& same : {semicolons, tabs, crlf, decimal, "\xEF\xBB\xBF" + plain_text, replaced(plain_text, "threads", "\"threads\""),
-                                    replaced(plain_text, "2,y,7", " 2 , \"y\" , +7.0 ")})
+    for (const std::string& same : {semicolons, tabs, crlf, decimal, "\xEF\xBB\xBF" + plain_text,
+                                    replaced(plain_text, "threads", "\"threads\""), replaced(plain_text, "2,y,7", " 2 , \"y\" , +7.0 ")})
         CHECK(table_of(same, "score").csv == expected);
 }
 
@@ -76,7 +75,6 @@ TEST_CASE("plain table: equal rows are repeats, each of which counts") {
     const PlainTable counted = table_of("run,k,score\n1,c,1\n2,c,1.1\n1,a,5\n2,a,5.2\n", "score");
     CHECK(parameters_of(counted) == "k");
     CHECK(counted.csv.find("a,2,ok,5.2,\n") != std::string::npos);
-    const TemporaryFolder folder;
     const MeasuredTable table = table_of(text, "score").table;
     const SearchSpace space({Parameter::choice("k", {"c", "a", "b"})});
     ReplayEvaluator replay(table, space, {});
@@ -96,7 +94,8 @@ TEST_CASE("plain table: numbers, words, truths and empty cells") {
     CHECK(winner("n,e,score\n1,,1\n1,x,2\n", "score") == "e=x n=1");
     // What has no number has failed, and the first row with one is the default.
     const PlainTable failed = table_of("n,score\n1,\n2,nan\n3,OOM\n4,5\n5,6\n", "score");
-    CHECK(has(failed.csv, "1,invalid_result,,score is empty\n2,invalid_result,,score is 'nan'\n3,invalid_result,,score is 'OOM'\n4,ok,5,\n"));
+    CHECK(
+        has(failed.csv, "1,invalid_result,,score is empty\n2,invalid_result,,score is 'nan'\n3,invalid_result,,score is 'OOM'\n4,ok,5,\n"));
     CHECK(has(study_of(failed, "s", "s.csv"), "default: 4}"));
     CHECK(winner("n,score\n1,\n2,nan\n3,OOM\n4,5\n5,6\n", "score") == "n=5");
 }

@@ -78,6 +78,13 @@ private:
     /// Null: there is no row.
     [[nodiscard]] const std::vector<Outcome>* find(const Configuration& configuration, const std::string& workload) const;
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
+    /// The values of its metrics, in the order of their names; of a failure none.
+    static std::vector<double> figures_of(const Outcome& outcome) {
+        std::vector<double> figures;
+        if (const auto* measurement = std::get_if<Measurement>(&outcome))
+            for (const auto& [name, metric] : measurement->metrics) figures.push_back(metric.value);
+        return figures;
+    }
     void add_noise(Outcome& outcome, std::uint64_t seed) const;
     [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const;
 
@@ -120,10 +127,16 @@ inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const Search
                 throw SpaceError(source_ + ":" + std::to_string(row.line) + ": the table varies '" + parameters_[i] +
                                  "', which the space does not have");
     }
+    std::map<std::pair<Key, std::vector<double>>, std::vector<std::size_t>> with_figures;
     for (const MeasuredTable::Row& row : table.rows) {
-        std::vector<Outcome>& outcomes = known_[{row.workload, parsed(table, row, space)}];
-        if (!row.repeat.empty() || std::find(outcomes.begin(), outcomes.end(), row.outcome) == outcomes.end())
-            outcomes.push_back(row.outcome);
+        Key key{row.workload, parsed(table, row, space)};
+        // Equal outcomes have equal figures: only those are compared, for a table may have many rows of a configuration.
+        std::vector<std::size_t>& alike = with_figures[{key, figures_of(row.outcome)}];
+        std::vector<Outcome>& outcomes = known_[std::move(key)];
+        const auto same = [&](std::size_t other) { return outcomes[other] == row.outcome; };
+        if (row.repeat.empty() && std::any_of(alike.begin(), alike.end(), same)) continue;
+        alike.push_back(outcomes.size());
+        outcomes.push_back(row.outcome);
     }
 }
 

@@ -13,17 +13,17 @@ namespace servetune {
 
 /// What a person says of a table.
 struct PlainTableRequest {
-    std::string objective;                        ///< `COLUMN`, `maximize:COLUMN` or `minimize:COLUMN`
-    std::vector<std::string> parameters{};        ///< the columns that are parameters; empty: as the columns tell
-    std::set<std::string> known_parameters{};     ///< names that engines have: such a column is a parameter
+    std::string objective;                     ///< `COLUMN`, `maximize:COLUMN` or `minimize:COLUMN`
+    std::vector<std::string> parameters{};     ///< the columns that are parameters; empty: as the columns tell
+    std::set<std::string> known_parameters{};  ///< names that engines have: such a column is a parameter
 };
 
 /// A CSV table of configurations and figures as a table that can be replayed.
 struct PlainTable {
-    std::string csv;                      ///< in the format of io/table.hpp
-    MeasuredTable table;                  ///< what `csv` holds
+    std::string csv;      ///< in the format of io/table.hpp
+    MeasuredTable table;  ///< what `csv` holds
     Goal goal;
-    std::vector<std::string> remarks{};   ///< what each column was taken for, and what is missing
+    std::vector<std::string> remarks{};  ///< what each column was taken for, and what is missing
 };
 
 /// Reads a CSV file (separator: comma, semicolon or tab, whichever the first line has most of) whose rows are
