@@ -16,6 +16,8 @@ namespace {
 /// What a title says of the weights, in lower case: the whole title, but for `quantization` and the like. Empty:
 /// nothing.
 std::string quantization_in(std::string_view title) {
+    constexpr std::size_t longest = 100;
+    if (title.size() > longest) return "";
     std::string low;
     for (const char c : title) low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (const std::string_view more : {"quantization", "quantized", "weights", "weight", "precision", ":"})
@@ -350,7 +352,7 @@ void Surroundings::read_prose(std::string_view text) {
             items_.insert(labels_.back());
         }
         const bool one_word = !line.empty() && line.find(' ') == std::string_view::npos && line.find('#') == std::string_view::npos;
-        if (one_word && line.find('=') == std::string_view::npos) {
+        if (one_word && line.size() <= longest_introduction && line.find('=') == std::string_view::npos) {
             subject_ = line;
             subject_when_ = ++now_;
         }

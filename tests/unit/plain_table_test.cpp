@@ -64,7 +64,7 @@ TEST_CASE("plain table: separators, line ends, marks, quotes and blanks change n
     std::replace(decimal.begin(), decimal.end(), '.', ',');
     const std::string expected = table_of(plain_text, "score").csv;
     for (const std::string& same : {semicolons, tabs, crlf, decimal, "\xEF\xBB\xBF" + plain_text,
-                                    replaced(plain_text, "threads", "\"threads\""), replaced(plain_text, "2,y,7", " 2 , \"y\" , +7.0 ")})
+                                    replaced(plain_text, "threads", "\"threads\""), replaced(plain_text, "2,y,7", " 2 ,\"y\", +7.0 ")})
         CHECK(table_of(same, "score").csv == expected);
 }
 
@@ -84,10 +84,10 @@ TEST_CASE("plain table: equal rows are repeats, each of which counts") {
 }
 
 TEST_CASE("plain table: numbers, words, truths and empty cells") {
-    const PlainTable mixed = table_of("n,r,w,b,e,score\n64.0,0.50,auto,True,,1\n128.0,0.9,8,False,x,2\n", "score");
+    const PlainTable mixed = table_of("num,r,w,b,e,score\n64.0,0.50,auto,True,,1\n128.0,0.9,8,False,x,2\n", "score");
     CHECK(mixed.csv.find("64,0.5,auto,true,engine,ok,1,\n128,0.9,8,false,x,ok,2,\n") != std::string::npos);
     const std::string study = study_of(mixed, "s", "s.csv");
-    CHECK(has(study, "n: {choice: [64, 128], ordered: true, default: 64}"));
+    CHECK(has(study, "num: {choice: [64, 128], ordered: true, default: 64}"));
     CHECK(has(study, "w: {choice: [auto, 8], default: auto}"));
     CHECK(has(study, "b: {choice: [true, false], default: true}"));
     CHECK(has(study, "e: {choice: [engine, x], default: engine}"));
