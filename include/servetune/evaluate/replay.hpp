@@ -41,8 +41,8 @@ struct MeasuredTable {
 /// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an
 /// empty cell: inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal
 /// (printed twice), unless the table numbers its repeats, and replicates when they are not: the answer is then their
-/// mean with its standard error and their number, or the failure if one failed. A configuration without a row is Failure{not_in_table}, a row of a failed
-/// trial is that Failure. With `noise_cv` every rate of a row is multiplied, and every time divided, by one log-normal
+/// mean with its standard error and their number, or the failure if one failed. A configuration without a row is
+/// Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is multiplied, and every time divided, by one log-normal
 /// factor of that spread, a function of configuration, workload, seed and replicate.
 class ReplayEvaluator : public Evaluator {
 public:
