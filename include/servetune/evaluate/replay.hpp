@@ -42,8 +42,9 @@ struct MeasuredTable {
 /// empty cell: inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal
 /// (printed twice), unless the table numbers its repeats, and replicates when they are not: the answer is then their
 /// mean with its standard error and their number, or the failure if one failed. A configuration without a row is
-/// Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is multiplied, and every time divided, by one log-normal
-/// factor of that spread, a function of configuration, workload, seed and replicate.
+/// Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is multiplied,
+/// and every time divided, by one log-normal factor of that spread, a function of configuration, workload, seed and
+/// replicate.
 class ReplayEvaluator : public Evaluator {
 public:
     struct Options {
