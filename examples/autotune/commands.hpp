@@ -147,6 +147,8 @@ struct ImportArguments {
     std::optional<std::filesystem::path> write_study{};  ///< the study that is made of the results
     std::string workload{};                              ///< with it: the one that is searched
     std::vector<std::string> settings{};                 ///< with it: [FILE:]NAME=VALUE
+    std::string objective{};                             ///< of a table of configurations: its column
+    std::vector<std::string> parameters{};               ///< the same: those that are set; empty: as the columns tell
     bool json = false;
 };
 

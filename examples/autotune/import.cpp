@@ -7,6 +7,7 @@
 #include "servetune/io/utf8.hpp"
 #include "servetune/results/result_file.hpp"
 #include "servetune/study_file/import.hpp"
+#include "servetune/study_file/plain_table.hpp"
 #include "servetune/study_file/written_study.hpp"
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -27,13 +30,14 @@ namespace {
 /// What was not read: with its values where one block has it, else the names for all blocks that have the same.
 void put_unread(const std::vector<PublishedResult>& results) {
     std::vector<std::pair<std::vector<std::string>, std::vector<std::size_t>>> alike;  // labels -> blocks
+    std::map<std::vector<std::string>, std::size_t> place;                             // labels -> index into alike
     for (std::size_t i = 0; i < results.size(); ++i) {
         std::vector<std::string> labels;
         for (const auto& [label, value] : results[i].unread) labels.push_back(label);
         if (labels.empty()) continue;
-        const auto same = std::find_if(alike.begin(), alike.end(), [&](const auto& one) { return one.first == labels; });
-        if (same == alike.end()) alike.push_back({labels, {i}});
-        else same->second.push_back(i);
+        const auto [found, is_new] = place.emplace(labels, alike.size());
+        if (is_new) alike.push_back({labels, {}});
+        alike[found->second].second.push_back(i);
     }
     for (const auto& [labels, blocks] : alike) {
         const PublishedResult& first = results[blocks.front()];
@@ -48,8 +52,65 @@ void put_unread(const std::vector<PublishedResult>& results) {
 
 }  // namespace
 
+namespace {
+
+/// The names under which engines have parameters, as a column may be called.
+std::set<std::string> names_of_parameters(const std::vector<Engine>& engines) {
+    std::set<std::string> names;
+    for (const Engine& engine : engines)
+        for (const EngineParameter& declared : engine.parameters) {
+            names.insert(declared.parameter.name);
+            std::string flag = declared.destination.flag.substr(
+                std::min(declared.destination.flag.find_first_not_of('-'), declared.destination.flag.size()));
+            std::replace(flag.begin(), flag.end(), '-', '_');
+            if (flag.size() > 1) names.insert(std::move(flag));
+        }
+    return names;
+}
+
+/// The table goes beside the study, and nothing that is there is replaced.
+void write_replayed_study(const PlainTable& plain, const std::filesystem::path& file, const std::filesystem::path& source,
+                          const Catalogue& catalogue) {
+    std::filesystem::path table = file.parent_path() / (file.stem().string() + ".csv");
+    std::error_code unknown;
+    if (std::filesystem::equivalent(table, source, unknown)) table.replace_extension(".table.csv");
+    for (const std::filesystem::path& place : {file, table})
+        if (std::filesystem::symlink_status(place, unknown).type() != std::filesystem::file_type::not_found)
+            throw IoError(place.string() + " is there already; give --write-study another name, or move it away");
+    const std::string study = study_of(plain, file.stem().string(), table.filename().string());
+    write_file(table, plain.csv);
+    try {
+        write_file(file, study);
+        (void)set_up(load_study(file, catalogue));  // what is left behind can be run
+    } catch (...) {
+        for (const std::filesystem::path& made : {file, table}) std::filesystem::remove(made, unknown);
+        throw;
+    }
+    put(stderr, "  {} and {} are written: autotune run {}\n", file.string(), table.string(), file.string());
+}
+
+int import_table(const ImportArguments& arguments, const Catalogue& catalogue) {
+    if (arguments.study || arguments.rest || !arguments.settings.empty() || !arguments.workload.empty() || arguments.json)
+        throw UsageError(
+            "--objective reads a table of configurations; of the other options it takes --parameter, --output and "
+            "--write-study");
+    if (arguments.documents.size() != 1)
+        throw UsageError("--objective: one table wanted, got " + std::to_string(arguments.documents.size()));
+    const std::filesystem::path& file = arguments.documents.front();
+    const PlainTable plain = read_plain_table(read_file(file), file.string(),
+                                              {arguments.objective, arguments.parameters, names_of_parameters(catalogue.engines())});
+    for (const std::string& remark : plain.remarks) put(stderr, "  {}\n", remark);
+    if (arguments.output) write_file(*arguments.output, plain.csv);
+    if (arguments.write_study) write_replayed_study(plain, *arguments.write_study, file, catalogue);
+    else if (!arguments.output) put(stdout, "{}", plain.csv);
+    return done;
+}
+
+}  // namespace
+
 int import_document(const ImportArguments& arguments) {
     const Catalogue catalogue = Catalogue::standard();
+    if (!arguments.objective.empty()) return import_table(arguments, catalogue);
     std::optional<StudyFile> study;
     std::vector<Engine> engines;
     if (arguments.study) {
@@ -62,8 +123,10 @@ int import_document(const ImportArguments& arguments) {
     std::vector<PublishedResult>& results = source.results;
     std::vector<std::string> unreadable;
     for (const std::filesystem::path& document : arguments.documents) {
+        bool may_be_table = false;
         try {
             const std::string content = read_file(document);
+            may_be_table = looks_like_table(content);
             for (PublishedResult& result : read_results(utf8_text(content, document.string()), document.string(), engines)) {
                 result.index = results.size();  // over all documents
                 results.push_back(std::move(result));
@@ -73,6 +136,7 @@ int import_document(const ImportArguments& arguments) {
         } catch (const Error& error) {  // the others are read all the same
             unreadable.emplace_back(error.what());
             put(stderr, "autotune: {}\n", error.what());
+            if (may_be_table) put(stderr, "a table of configurations and what was measured: --objective COLUMN\n");
         }
     }
     if (results.empty()) return without_results;

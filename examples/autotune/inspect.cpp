@@ -175,7 +175,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const bool json = arguments.json;
     const Problem& problem = *setup.problem;
     KnownFlags facts = stored_flags(setup, catalogue);
-    const std::vector<std::string> asked = arguments.ask_installed ? ask_installed(setup, facts) : std::vector<std::string>{};
+    const std::vector<std::string> asked =
+        arguments.ask_installed && setup.file.has_commands() ? ask_installed(setup, facts) : std::vector<std::string>{};
     std::vector<std::string> problems = missing_models(setup.file);
     for (std::string& text : missing_images(setup)) problems.push_back(std::move(text));
     for (const auto& missing : {missing_data(setup.file), missing_power(setup.file), set_by_own_environment(setup.file)})
@@ -223,7 +224,8 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
         put_json(object);
         return done;
     }
-    put(stdout, "{}: {}, strategy {}\n\n", setup.file.name, setup.file.model, setup.strategy->name());
+    put(stdout, "{}: {}, strategy {}\n\n", setup.file.name, setup.file.has_commands() ? setup.file.model : "a space of its own",
+        setup.strategy->name());
     std::size_t width = 0;
     for (const Parameter& parameter : problem.space.parameters()) width = std::max(width, parameter.name.size());
     for (const Parameter& parameter : problem.space.parameters()) {
@@ -239,7 +241,7 @@ int print_validation(const StudySetup& setup, const Catalogue& catalogue, const 
     const std::string size = size_text(problem.feasible.size());
     put(stdout, "\n{} feasible configurations{}{}\nrun: {}\ndefault: {}\n", text_of(problem.feasible.size()),
         size.starts_with("about") ? " (" + size + ")" : "", problem.feasible.finite() ? "" : " (each real counted once)",
-        plan.trials_text(), command.text());
+        plan.trials_text(), setup.file.has_commands() ? command.text() : problem.space.default_configuration().text());
     if (const std::string machine = machine_text(setup.file); !machine.empty()) put(stdout, "machine: {}\n", machine);
     for (const std::string& line : asked) put(stdout, "{}\n", line);
     for (const std::string& line : warnings) put(stdout, "warning: {}\n", line);

@@ -322,6 +322,13 @@ int dispatch(int argc, char** argv) {
                      "With --write-study: [FILE:]NAME=VALUE that results do not say: model, hardware, engine, version, a parameter")
         ->allow_extra_args(false)
         ->needs(write_study);
+    CLI::Option* objective = import_command->add_option(
+        "--objective", import_arguments.objective,
+        "A CSV table of configurations and figures: the column to tune for, also maximize:COLUMN or minimize:COLUMN");
+    import_command
+        ->add_option("--parameter", import_arguments.parameters,
+                     "With --objective: the columns that are parameters (default: as they tell)")
+        ->needs(objective);
     import_command->add_option("--rest", import_arguments.rest, "With a study: CSV file for the blocks that it does not know");
     import_command->add_flag("--json", import_arguments.json, "Print one JSON object about what was found");
 

@@ -5,6 +5,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/printable.hpp"
+#include "servetune/io/utf8.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -34,7 +35,9 @@ void put_text(std::FILE* to, std::string_view text) noexcept {
 }
 
 std::string complaint_of(const std::exception& error) {
-    const std::string message = error.what();
+    // A name in a file may be as long as the file: a message does not repeat it.
+    constexpr std::size_t longest_message = 200'000;
+    const std::string message = start_of(error.what(), longest_message);
     const auto lines = 1 + std::count(message.begin(), message.end(), '\n');
     if (lines < 2 || dynamic_cast<const ParseError*>(&error) == nullptr) return "autotune: " + message;
     return fmt::format("autotune: {} errors:\n{}", lines, message);

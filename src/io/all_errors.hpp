@@ -50,11 +50,14 @@ public:
         return false;
     }
     [[nodiscard]] bool any() const { return !all_.empty(); }
+    /// There are as many as a person reads: further ones are not kept.
+    [[nodiscard]] bool full() const { return all_.size() >= most; }
     /// Throws ParseErrors for several, by their lines, ParseError for one, nothing for none.
     void throw_any() const {
         if (all_.empty()) return;
         if (all_.size() == 1) throw ParseError(all_.front());
         std::vector<std::string> sorted = all_;
+        if (full()) sorted.push_back(sorted.back().substr(0, sorted.back().find(": ")) + ": there may be more errors; these are the first");
         std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return place_in(a) < place_in(b); });
         throw ParseErrors(std::move(sorted));
     }
@@ -62,7 +65,7 @@ public:
 private:
     /// A key that is missing is said once, however many parts miss it.
     void add(const std::string& message) {
-        if (std::find(all_.begin(), all_.end(), message) == all_.end()) all_.push_back(message);
+        if (!full() && std::find(all_.begin(), all_.end(), message) == all_.end()) all_.push_back(message);
     }
     /// File and line of a message that begins with `file:line:`.
     static std::pair<std::string, long> place_in(const std::string& message) {
@@ -73,6 +76,7 @@ private:
         }
         return {message, 0};
     }
+    static constexpr std::size_t most = 100;
     std::vector<std::string> all_{};
 };
 

@@ -27,7 +27,7 @@ bool looks_like_formula(std::string_view cell) {
 
 }  // namespace
 
-std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
+std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name, char separator) {
     text = utf8_text(text, name);
     std::vector<CsvRow> rows;
     CsvRow row{{}, 1};
@@ -56,7 +56,7 @@ std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name) {
             else if (i + 1 < text.size() && text[i + 1] == '"') cell += text[++i];
             else quoted = false;
         } else if (c == '"' && cell.empty()) quoted = any = true;
-        else if (c == ',') {
+        else if (c == separator) {
             any = true;
             end_cell();
         } else if (c == '\n') end_row();
@@ -93,6 +93,7 @@ MeasuredTable read_table(const std::filesystem::path& file) { return parse_table
 
 MeasuredTable parse_table(std::string_view text, const std::string& name) {
     static constexpr std::array<std::string_view, 2> described_left{"block", "section"};
+    static constexpr std::string_view repeat_column = "repeat";
     static constexpr std::array<std::string_view, 2> described_right{"arguments", "note"};
     const std::vector<CsvRow> rows = parse_csv(text, name);
     if (rows.empty()) throw ParseError(name + ":1: a table starts with a line of column names");
@@ -109,18 +110,19 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
 
     MeasuredTable table{name, {}, {}};
     for (std::size_t i = 0; i < status; ++i)
-        if (header[i] != "workload" && !among(described_left, header[i])) table.parameters.push_back(header[i]);
+        if (header[i] != "workload" && header[i] != repeat_column && !among(described_left, header[i])) table.parameters.push_back(header[i]);
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const auto place = name + ":" + std::to_string(rows[r].line) + ": ";
         const std::vector<std::string>& cells = rows[r].cells;
         if (cells.size() != header.size())
             throw ParseError(place + std::to_string(header.size()) + " cells wanted, got " + std::to_string(cells.size()));
-        MeasuredTable::Row row{{}, {}, {}, rows[r].line};
+        MeasuredTable::Row row{{}, {}, {}, rows[r].line, {}};
         Measurement measurement;
         std::string message;
         for (std::size_t i = 0; i < header.size(); ++i) {
             const std::string& column = header[i];
             if (column == "workload") row.workload = cells[i];
+            else if (i < status && column == repeat_column) row.repeat = cells[i];
             else if (i < status && !among(described_left, column))
                 row.cells.push_back(cells[i].empty() ? std::nullopt : std::optional(cells[i]));
             else if (column == "message") message = cells[i];

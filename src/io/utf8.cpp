@@ -27,4 +27,11 @@ std::string_view utf8_text(std::string_view bytes, const std::string& name) {
     return bytes;
 }
 
+std::string start_of(std::string_view text, std::size_t longest) {
+    if (text.size() <= longest) return std::string(text);
+    const auto continues = [&] { return (static_cast<unsigned char>(text[longest]) & 0xC0U) == 0x80U; };
+    while (longest > 0 && continues()) --longest;
+    return std::string(text.substr(0, longest)) + "...";
+}
+
 }  // namespace servetune

@@ -185,9 +185,9 @@ std::string indentation_hint(std::string_view text, const YAML::Exception& error
 Yaml Yaml::load(const std::filesystem::path& file) { return parse(read_file(file), file.string()); }
 
 Yaml Yaml::parse(std::string_view text, const std::string& name) {
-    // Measured with yaml-cpp 0.7: 2 MiB of lists take 1.4 s and 480 MB, of long lines 0.4 s and 80 MB. The largest file
-    // of the search spaces has 34 kB.
-    constexpr std::size_t largest = 2U << 20U;
+    // Measured with yaml-cpp 0.7: 1 MiB of lists takes 0.7 s and 240 MB, of long lines 0.2 s and
+    // 40 MB. The largest file of the search spaces has 34 kB.
+    constexpr std::size_t largest = 1U << 20U;
     if (text.size() > largest)
         throw ParseError(name + ": a YAML file has at most " + std::to_string(largest) + " bytes, got " + std::to_string(text.size()));
     text = utf8_text(text, name);
@@ -204,12 +204,16 @@ Yaml Yaml::parse(std::string_view text, const std::string& name) {
 std::string Yaml::place() const { return *file_ + ":" + std::to_string(line_) + ":" + std::to_string(column_); }
 
 void Yaml::fail(const std::string& message) const {
-    throw ParseError((*secrets_)(place() + ": " + (path_.empty() ? "" : "'" + path_ + "': ") + message));
+    // A key or a text may be as long as the file. A message names it and does not repeat it.
+    constexpr std::size_t longest_path = 500, longest_message = 2000;
+    const std::string where = path_.empty() ? "" : "'" + start_of(path_, longest_path) + "': ";
+    throw ParseError((*secrets_)(place() + ": " + where + start_of(message, longest_message)));
 }
 
 void Yaml::fail_wanted(std::string_view wanted) const {
+    constexpr std::size_t longest_quote = 100;
     const std::string got = kind_ == Kind::null       ? "nothing"
-                            : kind_ == Kind::scalar   ? "'" + scalar_ + "'"
+                            : kind_ == Kind::scalar   ? "'" + start_of(scalar_.substr(0, scalar_.find('\n')), longest_quote) + "'"
                             : kind_ == Kind::sequence ? "a list"
                                                       : "a mapping";
     fail(std::string(wanted) + " wanted, got " + got);
@@ -220,10 +224,11 @@ namespace {
 /// What may stand in place of an unknown key: those that are spelled alike first; where none is, the required ones and
 /// others that come first in the table.
 std::string known_keys_text(const std::string& wrong, const std::vector<std::string>& names, std::span<const Key> known) {
-    constexpr std::size_t few = 8;
+    constexpr std::size_t few = 8, longest_name = 64;  // a whole text is like no name
     if (names.empty()) return "none is known here";
-    const std::vector<std::string> nearest = nearest_first(wrong, names);
-    const bool alike = 2 * edit_distance(wrong, nearest.front()) <= wrong.size();
+    const std::string_view word = std::string_view(wrong).substr(0, longest_name);
+    const std::vector<std::string> nearest = nearest_first(word, names);
+    const bool alike = 2 * edit_distance(word, nearest.front()) <= word.size();
     if (alike || names.size() <= few) return "known: " + listed(nearest);
     std::vector<std::string> likely;
     for (const bool required : {true, false})
@@ -239,7 +244,7 @@ void Yaml::check_keys(std::span<const Key> known) const {
     for (const Key& key : known) names.emplace_back(key.name);
     AllErrors errors;
     for (const auto& [key, child] : entries())
-        if (std::find(names.begin(), names.end(), key) == names.end())
+        if (!errors.full() && std::find(names.begin(), names.end(), key) == names.end())
             errors.in([&, key = key, &child = child] { child.fail("unknown key; " + known_keys_text(key, names, known)); });
     for (const Key& key : known)
         if (key.required) errors.in([&] { (void)at(key); });

@@ -34,12 +34,15 @@ LevelGeometry::LevelGeometry(SearchSpace searched) : space_(std::move(searched))
                 has_positions(parameter) ? (parameter.offers_unset ? 1U : 0U) : static_cast<std::uint32_t>(parameter.level_count());
         }
         const Parameter& first = space.parameters()[dimension.parameters.front()];
+        if (!has_positions(first) && !first.ordered()) {
+            embed_categories(dimension);
+            continue;
+        }
         if (has_positions(first)) {
             dimension.real_level = dimension.inactive++;
             finite_ = false;
             embed_real(dimension);
-        } else if (first.ordered()) embed_ordered(dimension);
-        else embed_categories(dimension);
+        } else embed_ordered(dimension);
         fill_table(dimension, first.ordered() && !has_positions(first) ? roughness : 1);
     }
 }
@@ -117,12 +120,18 @@ void LevelGeometry::embed_categories(Dimension& dimension) const {
         }
     }
     rows.push_back({vertex("inactive"), 0});
-    dimension.coordinates.setZero(static_cast<Eigen::Index>(rows.size()), static_cast<Eigen::Index>(vertices.size()) + 1);
-    for (std::size_t level = 0; level < rows.size(); ++level) {
-        const auto row = static_cast<Eigen::Index>(level);
-        dimension.coordinates(row, rows[level].vertex) = std::sqrt(0.5);
-        dimension.coordinates(row, dimension.coordinates.cols() - 1) = rows[level].lift;
-    }
+    // Vertices of a simplex, sqrt(0.5) along an axis each, with the lift on one more axis. Coordinates
+    // would take as many axes as there are levels.
+    const auto levels = static_cast<Eigen::Index>(rows.size());
+    const double along = std::sqrt(0.5);
+    const double between_vertices = along * along + along * along;
+    dimension.table.resize(levels, levels);
+    for (Eigen::Index a = 0; a < levels; ++a)
+        for (Eigen::Index b = 0; b < levels; ++b) {
+            const Row &one = rows[static_cast<std::size_t>(a)], &other = rows[static_cast<std::size_t>(b)];
+            const double lifted = one.lift - other.lift;
+            dimension.table(a, b) = (one.vertex == other.vertex ? 0.0 : between_vertices) + lifted * lifted;
+        }
 }
 
 /// Position and rank of a real are the same: one axis. Rows: unset (where it is offered), the reals at position 0,

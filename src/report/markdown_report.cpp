@@ -186,7 +186,8 @@ private:
         const auto gain = view_.gain_in_table(result_.recommended, value_in(after, metric), value_in(before, metric));
         if (several)
             for (const Workload& workload : file_.workloads) row(workload.name, before, after, "@" + workload.name);
-        else row(file_.workloads.empty() ? "measured outside" : file_.workloads.front().name, before, after, "", gain);
+        else if (!file_.workloads.empty()) row(file_.workloads.front().name, before, after, "", gain);
+        else row(file_.measured_outside() ? "measured outside" : "the table", before, after, "", gain);
         for (const Workload& workload : file_.report_workloads)
             row(workload.name, view_.means(result_.default_configuration, workload.name), view_.means(result_.recommended, workload.name),
                 "");

@@ -109,6 +109,8 @@ void Launches::add(const std::string& text, const std::string& engine, DocumentP
     parted_ = false;
     forget_clients();
     several_.clear();
+    constexpr std::size_t most = 200;  // no block is of a command that stands so many commands above it
+    if (launches_.size() == most) launches_.erase(launches_.begin());
     launches_.push_back({text, engine, std::move(place), group_});
 }
 
@@ -167,7 +169,9 @@ void Launches::read_clients(std::string_view text) {
                 named.push_back(value);
         }
         benchmarked_ = named;
-        if (!several_.empty() && std::find(clients_.begin(), clients_.end(), named) == clients_.end()) clients_.push_back(named);
+        constexpr std::size_t most_clients = 100;
+        if (!several_.empty() && clients_.size() < most_clients && std::find(clients_.begin(), clients_.end(), named) == clients_.end())
+            clients_.push_back(named);
         parted_ = true;  // what is launched behind it takes the place of what was measured
     }
 }

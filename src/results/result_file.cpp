@@ -95,8 +95,12 @@ std::vector<JsonText> values_of(std::string& text, const std::string& name) {
 /// be most of the file: they are passed over.
 Json parsed_json(std::string_view text, JsonText value, const std::string& name) {
     static const std::set<std::string, std::less<>> passed_over{"requests", "request_samples", "generated_texts", "pdf", "internal_states"};
-    const auto keep = [once = RefuseDeepAndTwice()](int depth, Json::parse_event_t event, Json& key) mutable {
+    // A field of a small object takes up to a kilobyte. Reports have some thousands.
+    constexpr std::size_t most_fields = 300'000;
+    const auto keep = [once = RefuseDeepAndTwice(), fields = std::size_t{0}](int depth, Json::parse_event_t event, Json& key) mutable {
         (void)once(depth, event, key);
+        if (event == Json::parse_event_t::key && ++fields > most_fields)
+            throw ParseError("JSON of more than " + std::to_string(most_fields) + " fields is not read");
         return event != Json::parse_event_t::key || !passed_over.contains(key.get_ref<const std::string&>());
     };
     try {
@@ -129,8 +133,10 @@ std::string found(const Json& value) {
                      "; known:" + known);
 }
 
-void add_results(std::vector<PublishedResult>& results, std::vector<PublishedResult> more) {
+void add_results(std::vector<PublishedResult>& results, std::vector<PublishedResult> more, const std::string& name) {
     for (PublishedResult& result : more) {
+        if (results.size() == most_results)
+            throw ParseError(name + ": more than " + std::to_string(most_results) + " results in one file; split it");
         // Both counts say how many requests were issued; a tool's own "requested" is what was asked for.
         BenchmarkResult& figures = result.result;
         if (figures.successful_requests && figures.failed_requests)
@@ -157,11 +163,11 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
                          std::to_string(content.size()));
     std::vector<PublishedResult> results;
     if (is_sweep_table(content)) {
-        add_results(results, read_sweep_table(content, name));
+        add_results(results, read_sweep_table(content, name), name);
         return results;
     }
     if (is_perf_table(content)) {
-        add_results(results, {read_perf_table(content, name)});
+        add_results(results, {read_perf_table(content, name)}, name);
         return results;
     }
     if (!begins_json(content)) {
@@ -175,7 +181,7 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
             throw ParseError(name +
                              ": its result blocks have no figures that can be read: what stands for them (xxx.xx), or a log puts something "
                              "before each line");
-        add_results(results, std::move(published));
+        add_results(results, std::move(published), name);
         return results;
     }
     std::string text(content);
@@ -199,11 +205,11 @@ std::vector<PublishedResult> read_results(std::string_view content, const std::s
         }
         if (more.empty())
             throw ParseError(place(text, value.begin, name) + "a file of " + std::string((*format)->tool) + " without a result");
-        add_results(results, std::move(more));
+        add_results(results, std::move(more), name);
     }
     if (!records.empty()) {
         try {
-            add_results(results, {records.result()});
+            add_results(results, {records.result()}, name);
         } catch (const ParseError& error) {
             throw ParseError(place(text, first_record, name) + error.what());
         }

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cstddef>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -14,6 +15,9 @@
 #include <vector>
 
 namespace servetune {
+
+/// Of one file. A result takes some kilobytes; a sweep has hundreds.
+inline constexpr std::size_t most_results = 20'000;
 
 /// The JSON formats of results that read_results knows: how each is recognised, and read.
 struct ResultFormat {

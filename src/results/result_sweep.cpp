@@ -48,14 +48,23 @@ void label_by_difference(std::vector<PublishedResult>& runs) {
         if (run.result.requested_rate_per_second) of_run["request_rate"] = text_of(*run.result.requested_rate_per_second);
         settings.push_back(std::move(of_run));
     }
+    struct Seen {
+        std::string first;
+        std::size_t runs = 0;
+        bool differs = false;
+    };
+    std::map<std::string, Seen> seen;
+    for (const auto& of_run : settings)
+        for (const auto& [name, text] : of_run) {
+            Seen& one = seen[name];
+            if (one.runs++ == 0) one.first = text;
+            one.differs = one.differs || one.first != text;
+        }
     for (std::size_t i = 0; i < runs.size(); ++i) {
         std::string label;
         for (const auto& [name, text] : settings[i]) {
-            const bool differs = std::any_of(settings.begin(), settings.end(), [&, n = name, t = text](const auto& other) {
-                const auto found = other.find(n);
-                return found == other.end() || found->second != t;
-            });
-            if (differs) label.append(label.empty() ? "" : ", ").append(name).append("=").append(text);
+            const Seen& one = seen.at(name);
+            if (one.differs || one.runs < runs.size()) label.append(label.empty() ? "" : ", ").append(name).append("=").append(text);
         }
         if (label.empty()) continue;
         runs[i].sections = {one_line(label)};  // as a heading: it names a run, not a workload
@@ -182,6 +191,7 @@ bool is_sweep_table(std::string_view text) {
 std::vector<PublishedResult> read_sweep_table(std::string_view text, const std::string& name) {
     const std::vector<CsvRow> rows = parse_csv(text, name);
     const std::vector<std::string>& header = rows.front().cells;
+    if (rows.size() > most_results + 1) throw ParseError(name + ": more than " + std::to_string(most_results) + " rows; split it");
     std::vector<PublishedResult> results;
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const std::string where = name + ":" + std::to_string(rows[r].line) + ": ";

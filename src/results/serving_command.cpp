@@ -101,10 +101,15 @@ const Engine* ServingCommands::engine_of_image(const std::string& word) const {
 }
 
 std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Variables& exported) const {
-    Variables environment = exported;
+    Variables own;  // of this command, beside what is exported: that is copied for a launch only
     const auto sets = [&](const std::string& word) {
         const auto equals = word.find('=');
-        environment[word.substr(0, equals)] = unquoted(std::string_view(word).substr(equals + 1));
+        own[word.substr(0, equals)] = unquoted(std::string_view(word).substr(equals + 1));
+    };
+    const auto environment = [&] {
+        Variables result = exported;
+        for (const auto& [name, value] : own) result[name] = value;
+        return result;
     };
     std::size_t first = 0;
     while (first < words.size() && is_assignment(words[first])) sets(words[first++]);
@@ -115,7 +120,7 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
             if (words[at].starts_with("--env=") && is_assignment(words[at].substr(6))) sets(words[at].substr(6));
         }
         const Words program(words.begin() + static_cast<std::ptrdiff_t>(begin), words.end());
-        return executed_at(program, 0) > 0 ? std::nullopt : in_segment(program, environment);
+        return executed_at(program, 0) > 0 ? std::nullopt : in_segment(program, environment());
     }
     const std::string program(program_name(words[first]));
     bool container = is_one_of(program, container_programs);
@@ -127,7 +132,7 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
     const bool wrapped = container || is_one_of(program, wrappers);
     const auto answer = [&](const Engine& engine, Words command) {
         std::string before;
-        for (const auto& [name, value] : environment)
+        for (const auto& [name, value] : environment())
             if (!changes_nothing(name)) before += joined_words({name + "=" + value}) + " ";
         return ServingCommand{before + joined_words(command), lower_case(engine.name), ""};
     };
@@ -151,8 +156,8 @@ std::optional<ServingCommand> ServingCommands::in_segment(Words words, const Var
         if (const Engine* engine = launched_at(words, at)) return answer(*engine, from(at));
         // `sh -c "..."`: a command in one word.
         if (at > first && words[at].find(' ') != std::string::npos && words[at - 1].starts_with('-') && words[at - 1].ends_with('c')) {
-            Variables shell;
-            return in_shell_line(words[at], shell, environment);
+            Variables shell, inside = environment();
+            return in_shell_line(words[at], shell, inside);
         }
         if (!container) continue;
         const Engine* engine = engine_of_image(words[at]);
@@ -221,9 +226,11 @@ std::optional<ServingCommand> ServingCommands::in_shell_line(std::string_view li
                 const std::string name(assigned_name(*word));
                 const std::string value = unquoted(std::string_view(*word).substr(word->find('=') + 1));
                 constexpr std::size_t longest = 16384;
+                constexpr std::size_t most_variables = 1000, most_exported = 200;  // of any script
+                if (shell.size() >= most_variables && !shell.contains(name)) continue;
                 if (word->find("+=") == name.size()) shell[name] = shell[name].size() > longest ? value : shell[name] + value;
                 else shell[name] = value;
-                if (exports) exported[name] = shell[name];
+                if (exports && exported.size() < most_exported) exported[name] = shell[name];
             }
             continue;
         }
@@ -239,16 +246,26 @@ std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, 
     std::vector<ServingCommand> found;
     std::string unknown, started;
     bool measures = false;
+    // Each launch costs as much as there are variables. No script has so many launches.
+    constexpr std::size_t most_launches = 1000;
+    std::size_t launches = 0, started_behind = 0;
     for (const std::string& printed : closed_shell_lines(text)) {
+        if (launches == most_launches) break;
         if (quotes.goes_on(printed)) continue;
         const std::string_view line = without_preparation(without_prompt(printed));
         if (serves_nothing(line)) {
             measures = true;
-            Variables set = shell, set_exported = exported;  // `vllm serve ... & sleep 60 && vllm bench serve ...`
+            // `vllm serve ... & sleep 60 && vllm bench serve ...`
             const std::string_view before = line.substr(0, std::min({line.find(" & "), line.find(" && "), line.find("; ")}));
-            auto command = before.size() < line.size() && !serves_nothing(before) ? in_shell_line(before, set, set_exported) : std::nullopt;
-            if (command && branches.depended_on(before, set_exported).empty()) add_different(found, std::move(*command));
-            else quotes.begin(line);
+            if (before.size() < line.size() && !serves_nothing(before) && started_behind++ < most_launches) {
+                Variables set = shell, set_exported = exported;
+                auto command = in_shell_line(before, set, set_exported);
+                if (command && branches.depended_on(before, set_exported).empty()) {
+                    add_different(found, std::move(*command));
+                    continue;
+                }
+            }
+            quotes.begin(line);
             continue;
         }
         if (branches.read(line)) continue;
@@ -256,6 +273,7 @@ std::optional<ServingCommand> ServingCommands::in_script(std::string_view text, 
             if (const std::string name = branches.depended_on(line, exported); !name.empty())
                 return ServingCommand{"", "", "depends on a branch of the shell script: " + name};
             add_different(found, std::move(*command));
+            ++launches;
             continue;
         }
         const Words words = shell_words(Substitutions(line).line());
@@ -412,7 +430,10 @@ bool ServingCommands::names_other_launch(std::string_view line, std::string_view
             if (word.find('.') != std::string::npos) start = word;
             else start += (start.empty() ? "" : " ") + word;
         }
-        for (auto at = line.find(start); !start.empty() && at != std::string_view::npos; at = line.find(start, at + 1)) {
+        constexpr std::size_t most = 100;  // in one line
+        std::size_t count = 0;
+        for (auto at = line.find(start); !start.empty() && at != std::string_view::npos && count < most; at = line.find(start, at + 1)) {
+            ++count;
             const std::string_view rest = line.substr(at, line.find_first_of("`<\"'", at) - at);
             if (rest.size() < start.size() + 2 || rest[start.size()] != ' ') continue;
             const std::string_view model = rest.substr(start.size() + 1, rest.find(' ', start.size() + 1) - start.size() - 1);

@@ -22,12 +22,24 @@ bool begins_flag(const std::string& word) {
     return word.size() > 1 && word[0] == '-' && std::isdigit(static_cast<unsigned char>(word[1])) == 0 && word[1] != '.';
 }
 
-/// Takes a comment off the end of a line that another one is joined to.
-void remove_comment(std::string& line) {
-    const auto sign = line.rfind(" #");
-    if (sign == std::string::npos || line.find_first_of("'\"", sign) != std::string::npos) return;
-    const auto begin = line.begin(), end = begin + static_cast<std::ptrdiff_t>(sign);
-    if (std::count(begin, end, '"') % 2 == 0 && std::count(begin, end, '\'') % 2 == 0) line.erase(sign);
+/// Quotation marks of a text, modulo 2.
+struct OddQuotes {
+    bool single = false, twofold = false;
+    void read(std::string_view text) {
+        for (const char c : text) {
+            single ^= c == '\'';
+            twofold ^= c == '"';
+        }
+    }
+};
+
+/// Takes a comment off the end of a line that another one is joined to. `from`: where the part begins
+/// that was joined to it last, `before`: the marks of what stands before that.
+void remove_comment(std::string& line, std::size_t from = 0, OddQuotes before = {}) {
+    const auto in_part = std::string_view(line).substr(from).rfind(" #");
+    if (in_part == std::string_view::npos || line.find_first_of("'\"", from + in_part) != std::string::npos) return;
+    before.read(std::string_view(line).substr(from, in_part));
+    if (!before.single && !before.twofold) line.erase(from + in_part);
 }
 
 }  // namespace
@@ -90,6 +102,8 @@ std::string filled_in(const std::string& word, const std::map<std::string, std::
 std::vector<std::string> shell_lines(std::string_view text) {
     std::vector<std::string> lines;
     bool goes_on = false;
+    std::size_t part = 0;  // where the last part of the last line begins: what stands before it is read once
+    OddQuotes before;
     while (!text.empty()) {
         const auto end = text.find('\n');
         std::string_view line = trimmed(text.substr(0, end));
@@ -103,10 +117,15 @@ std::vector<std::string> shell_lines(std::string_view text) {
         if (continues) line = trimmed(line.substr(0, line.size() - 1));
         const bool short_flag = line.size() > 2 && line[0] == '-' && std::isalpha(static_cast<unsigned char>(line[1])) != 0;
         if ((goes_on || line.starts_with("--") || short_flag) && !lines.empty()) {
-            remove_comment(lines.back());
-            lines.back() += " " + std::string(line);
+            std::string& whole = lines.back();
+            remove_comment(whole, part, before);
+            before.read(std::string_view(whole).substr(part));
+            part = whole.size();
+            whole.append(" ").append(line);
         } else {
             lines.emplace_back(line);
+            part = 0;
+            before = {};
         }
         goes_on = continues;
     }

@@ -16,6 +16,8 @@ namespace {
 /// What a title says of the weights, in lower case: the whole title, but for `quantization` and the like. Empty:
 /// nothing.
 std::string quantization_in(std::string_view title) {
+    constexpr std::size_t longest = 100;
+    if (title.size() > longest) return "";
     std::string low;
     for (const char c : title) low += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (const std::string_view more : {"quantization", "quantized", "weights", "weight", "precision", ":"})
@@ -272,6 +274,12 @@ bool Surroundings::is_program(std::string_view text) {
     return result;
 }
 
+void Surroundings::add_label(std::string_view label) {
+    constexpr std::size_t most = 200;  // nobody calls a block by what stands farther above
+    if (labels_.size() == most) labels_.erase(labels_.begin());
+    labels_.emplace_back(label);
+}
+
 void Surroundings::read_comment(std::string_view comment) {
     if (comment.starts_with("--")) {
         if (not_recognised_.empty()) {  // else there is nothing whose flags they are
@@ -279,7 +287,7 @@ void Surroundings::read_comment(std::string_view comment) {
         }
         return;
     }
-    labels_.emplace_back(comment);
+    add_label(comment);
     introductions_.push_back({0, std::string(comment), ++now_});
     const bool one_word = comment.find_first_of(" =:") == std::string_view::npos;
     if (!one_word || base_.empty() || !not_recognised_.empty() || !commands_.is_choice(comment)) return;
@@ -340,11 +348,11 @@ void Surroundings::read_prose(std::string_view text) {
         if (commands_.names_other_launch(line, base_)) other_launches_.push_back({0, std::string(line), ++now_});
         if (begins && is_exception(line)) note_failure(line);
         if (line.starts_with("- ") && line.find(':') == std::string_view::npos) {
-            labels_.emplace_back(trimmed(line.substr(2)));
+            add_label(trimmed(line.substr(2)));
             items_.insert(labels_.back());
         }
         const bool one_word = !line.empty() && line.find(' ') == std::string_view::npos && line.find('#') == std::string_view::npos;
-        if (one_word && line.find('=') == std::string_view::npos) {
+        if (one_word && line.size() <= longest_introduction && line.find('=') == std::string_view::npos) {
             subject_ = line;
             subject_when_ = ++now_;
         }
@@ -356,7 +364,7 @@ void Surroundings::read_prose(std::string_view text) {
         const std::string_view rest = text.substr(at);
         if (rest.starts_with("Profile: `")) {
             const auto end = rest.find('`', 10);
-            if (end != std::string_view::npos) labels_.emplace_back(rest.substr(10, end - 10));
+            if (end != std::string_view::npos) add_label(rest.substr(10, end - 10));
             continue;
         }
         if (says_no_parameters(rest.substr(0, 24)) && text.substr(0, at).find('\n') == std::string_view::npos)
@@ -368,8 +376,9 @@ void Surroundings::add_headings(std::string_view text, std::size_t& at, std::siz
     for (at = text.find('#', at); at < until; at = text.find('#', at)) {
         const std::string_view rest = text.substr(at);
         const std::size_t level = std::min(rest.find_first_not_of('#'), rest.size());
-        const bool heading =
-            level < rest.size() && rest[level] == ' ' && (at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0);
+        constexpr std::size_t deepest = 6;  // of Markdown
+        const bool heading = level <= deepest && level < rest.size() && rest[level] == ' ' &&
+                             (at == 0 || std::isspace(static_cast<unsigned char>(text[at - 1])) != 0);
         if (heading) add_heading(level, title_of(rest.substr(level + 1)));
         at += level;
     }

@@ -61,6 +61,7 @@ private:
     /// A program, or an answer that holds one: what it says of errors is no crash.
     static bool is_program(std::string_view text);
     /// A comment above a block: flags that were changed, a value of one of them, or a label.
+    void add_label(std::string_view label);
     void read_comment(std::string_view comment);
     /// A command that crashed before it was measured is a result, too.
     void note_failure(std::string_view line);

@@ -224,8 +224,8 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
     if (any_failed) header.emplace_back("message");
     header.insert(header.end(), {"arguments", "note"});
     imported.csv = csv_line(header);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const Row& row = rows[i];
+    std::map<std::map<std::string, double>, std::size_t> first_with;  // figures -> the first block that has them
+    for (const Row& row : rows) {
         std::vector<std::string> cells{std::to_string(row.source->index),
                                        row.source->sections.empty() ? "" : printable(row.source->sections.back()), row.workload};
         for (const std::string& name : names) {
@@ -238,10 +238,10 @@ Imported import_for_study(const std::vector<PublishedResult>& results, const Stu
         std::string note = row.source->arguments_derived ? "no command is printed for this checkpoint: derived from the first one's" : "";
         if (!row.source->quantization.empty())
             note += (note.empty() ? "" : "; ") + std::string("quantization as the title says: ") + row.source->quantization;
-        for (std::size_t earlier = 0; earlier < i && row.source->failure.empty(); ++earlier)
-            if (result_figures(rows[earlier].source->result) == result_figures(row.source->result))
-                note += (note.empty() ? "" : "; ") + std::string("printed twice: the same block as ") +
-                        std::to_string(rows[earlier].source->index);
+        auto figures = result_figures(row.source->result);
+        if (const auto found = first_with.find(figures); found != first_with.end() && row.source->failure.empty())
+            note += (note.empty() ? "" : "; ") + std::string("printed twice: the same block as ") + std::to_string(found->second);
+        else first_with.emplace(std::move(figures), row.source->index);
         cells.insert(cells.end(), {printable(row.source->arguments), note});
         imported.csv += csv_line(cells);
     }

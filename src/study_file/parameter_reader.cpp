@@ -80,6 +80,13 @@ void read_levels(const Yaml& node, const ReadDomain& read, Parameter& parameter)
         parameter.value_when_unset = read_value(*engine_default, read.domain);
 }
 
+/// Throws for a list of more.
+void check_count_of_values(const Yaml& list) {
+    if (list.items().size() > most_listed_values)
+        list.fail("a parameter has at most " + std::to_string(most_listed_values) + " listed values, got " +
+                  std::to_string(list.items().size()) + "; numbers can be a range (int or real)");
+}
+
 }  // namespace
 
 std::optional<ReadDomain> read_domain(const Yaml& node) {
@@ -106,6 +113,7 @@ std::optional<ReadDomain> read_domain(const Yaml& node) {
     if (const Yaml* at = node.find(keys::parameter.text)) set(*at, {TextDomain{}});
     if (const Yaml* at = node.find(keys::parameter.choice)) {
         ChoiceDomain choice;
+        if (at->is_sequence()) check_count_of_values(*at);
         choice.values = at->values();
         const bool offers_unset = std::erase_if(choice.values, is_unset) > 0;
         read(node, keys::parameter.ordered, choice.ordered);
@@ -215,6 +223,7 @@ EngineParameter read_parameter(const std::string& name, const Yaml& node) {
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node) {
     SpaceEntry result{name};
     if (node.is_sequence()) {
+        check_count_of_values(node);
         ChoiceDomain choice;
         choice.values = node.values();
         result.offers_unset = std::erase_if(choice.values, is_unset) > 0;

@@ -18,6 +18,8 @@ struct ReadDomain {
     Domain domain;
     bool offers_unset = false;
 };
+/// The models keep a table of the distances between any two values: 32 MB for so many.
+inline constexpr std::size_t most_listed_values = 2000;
 std::optional<ReadDomain> read_domain(const Yaml& node);
 EngineParameter read_parameter(const std::string& name, const Yaml& node);
 SpaceEntry read_space_entry(const std::string& name, const Yaml& node);

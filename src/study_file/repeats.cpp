@@ -7,6 +7,7 @@
 #include <array>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -37,18 +38,14 @@ std::string why_not_one(const std::vector<const PublishedResult*>& blocks) {
 /// The results of one configuration and one workload, where there are several.
 std::vector<std::vector<std::size_t>> groups_of_repeats(const std::vector<PlacedResult>& results) {
     std::vector<std::vector<std::size_t>> groups;
-    std::vector<bool> seen(results.size());
+    std::map<std::pair<std::string, Configuration>, std::size_t> group_of;
     for (std::size_t i = 0; i < results.size(); ++i) {
-        if (seen[i] || !results[i].source->failure.empty()) continue;
-        std::vector<std::size_t> same;
-        for (std::size_t other = i; other < results.size(); ++other)
-            if (results[other].source->failure.empty() && results[other].workload == results[i].workload &&
-                results[other].configuration == results[i].configuration) {
-                same.push_back(other);
-                seen[other] = true;
-            }
-        if (same.size() > 1) groups.push_back(std::move(same));
+        if (!results[i].source->failure.empty()) continue;
+        const auto [found, is_new] = group_of.emplace(std::pair{results[i].workload, results[i].configuration}, groups.size());
+        if (is_new) groups.emplace_back();
+        groups[found->second].push_back(i);
     }
+    std::erase_if(groups, [](const std::vector<std::size_t>& same) { return same.size() < 2; });
     return groups;
 }
 

@@ -104,6 +104,15 @@ bool searches_quick(const Yaml& root, bool own, ServedBy served_by, const SpaceD
                        [&](const Engine& engine) { return spaces.entry(engine.name) != nullptr; });
 }
 
+/// An engine has some two hundred flags, and no name of them is long.
+void check_size_of_space(const Yaml& space) {
+    constexpr std::size_t most_names = 1000, longest_name = 200;
+    if (space.entries().size() > most_names)
+        space.fail("at most " + std::to_string(most_names) + " names wanted, got " + std::to_string(space.entries().size()));
+    for (const auto& [name, node] : space.entries())
+        if (name.size() > longest_name) node.fail("a name has at most " + std::to_string(longest_name) + " bytes");
+}
+
 /// What stands for the engine where the space is the study's own: its parameters, and no command.
 Engine own_space(const Yaml& root) {
     for (const Key& key : {keys::study.preset, keys::study.others, keys::study.arguments, keys::study.engine_versions})
@@ -241,9 +250,11 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
     SpaceDescription description;
     const bool replayed = served_by == ServedBy::an_earlier_start;
     if (!replayed) description.architecture = architecture_of(study);  // what was measured ran
+    const Yaml* space = root.find(keys::study.space);
+    if (space != nullptr) check_size_of_space(*space);
     const Yaml* engine = root.find(keys::study.engine);
     const Yaml* engines = root.find(keys::study.engines);
-    const bool own = study.measured_outside() && engine == nullptr && engines == nullptr;
+    const bool own = (study.measured_outside() || replayed) && engine == nullptr && engines == nullptr;
     if (own) description.engines.push_back(own_space(root));
     else if ((engine == nullptr) == (engines == nullptr)) root.fail("a study names either an engine or several engines");
     if (engine != nullptr) description.engines.push_back(catalogue.engine(*engine));
@@ -253,7 +264,6 @@ std::unique_ptr<Composition> read_space(const Yaml& root, const Catalogue& catal
             const auto same = [&](const Engine& other) { return other.name == description.engines.back().name; };
             if (std::count_if(description.engines.begin(), description.engines.end(), same) > 1) item.fail("the engine is named twice");
         }
-    const Yaml* space = root.find(keys::study.space);
     const Yaml* versions = root.find(keys::study.engine_versions);
     AllErrors errors;
     if (space != nullptr && !own)

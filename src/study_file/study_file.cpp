@@ -84,10 +84,16 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     return result;
 }
 
-/// Of a study that somebody else measures: what a file may leave out.
-Yaml completed_for_outside(const Yaml& root, const fs::path& file) {
-    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string())
-        .overlaid(root.without(keys::study.evaluator), keys::study.space);
+/// What a file may leave out whose study somebody else measures, or that replays a space of its own.
+Yaml completed(const Yaml& root, const fs::path& file) {
+    return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string()).overlaid(root, keys::study.space);
+}
+
+/// Whether a table answers, and no engine is named whose commands its rows would be.
+bool replays_own_space(const Yaml& written) {
+    const Yaml* evaluator = written.find(keys::study.evaluator);
+    return evaluator != nullptr && evaluator->is_mapping() && evaluator->find(keys::evaluator.replay) != nullptr &&
+           written.find(keys::study.engine) == nullptr && written.find(keys::study.engines) == nullptr;
 }
 
 }  // namespace
@@ -152,7 +158,7 @@ void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool ou
     else if (!twice.empty()) errors.in([&] { throw ParseErrors(std::move(twice)); });
 }
 
-void read_traffic(const Yaml& root, const Catalogue& catalogue, bool outside, AllErrors& errors, StudyFile& study) {
+void read_traffic(const Yaml& root, const Catalogue& catalogue, bool may_have_none, AllErrors& errors, StudyFile& study) {
     std::set<std::string> names;
     const auto read_workloads = [&](const Yaml& list, std::vector<Workload>& into) {
         for (const Yaml& item : list.is_scalar() ? std::vector<Yaml>{list} : list.items())
@@ -165,7 +171,7 @@ void read_traffic(const Yaml& root, const Catalogue& catalogue, bool outside, Al
     errors.in([&] {
         const Yaml& workloads = root.at(keys::study.workloads);
         read_workloads(workloads, study.workloads);
-        if (study.workloads.empty() && !outside && !errors.any()) workloads.fail("at least one workload wanted");
+        if (study.workloads.empty() && !may_have_none && !errors.any()) workloads.fail("at least one workload wanted");
     });
     errors.in([&] {
         if (const Yaml* list = root.find(keys::study.report_workloads)) read_workloads(*list, study.report_workloads);
@@ -235,7 +241,8 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     const Yaml written = resolved(Yaml::load(file));
     StudyFile study;
     const bool outside = by == MeasuredBy::outside || (by == MeasuredBy::either && written.find(keys::study.evaluator) == nullptr);
-    const Yaml root = outside ? completed_for_outside(written, file) : written;
+    const bool own_space = outside || replays_own_space(written);
+    const Yaml root = outside ? completed(written.without(keys::study.evaluator), file) : own_space ? completed(written, file) : written;
     AllErrors errors;
     errors.in([&] { root.check_keys(keys::study); });
     study.file = file;
@@ -247,7 +254,7 @@ StudyFile read_study(const fs::path& file, const Catalogue& catalogue, const std
     });
     errors.in([&] { read_model_name(root.at(keys::study.model), catalogue, study); });
     read_what_is_searched(root, catalogue, outside, machine, errors, study);
-    read_traffic(root, catalogue, outside, errors, study);
+    read_traffic(root, catalogue, own_space, errors, study);
     read_goals(root, written, outside, errors, study);
     read_decision(root, errors, study);
     for (const std::string& one : study.said_twice) study.notes.push_back("Take care, its results may be of one server: " + one);

@@ -2,6 +2,8 @@
 // Any bytes as CSV and as a table of measurements: rows fit their columns, and what is written again reads the same.
 #include "servetune/io/table.hpp"
 #include "fuzz/target.hpp"
+#include "servetune/io/yaml.hpp"
+#include "servetune/study_file/plain_table.hpp"
 
 #include <cmath>
 #include <string>
@@ -31,5 +33,19 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                 for (const auto& [name, metric] : measurement->metrics) must_hold(std::isfinite(metric.value), "a metric is finite");
         }
     });
+    // Its own columns as objectives: what is made of a person's table can be read, and so can the study.
+    std::vector<std::string> columns{"score"};
+    (void)accepted([&] {
+        const std::vector<CsvRow> rows = parse_csv(text, "t.csv");
+        if (!rows.empty() && !rows.front().cells.empty()) columns = {rows.front().cells.back(), "minimize:" + rows.front().cells.front()};
+    });
+    for (const std::string& column : columns)
+        (void)accepted([&] {
+            const PlainTable plain = read_plain_table(text, "t.csv", {column, {}, {}});
+            must_hold(parse_table(plain.csv, "t.csv").rows.size() == plain.table.rows.size(), "a row is a row");
+            const Yaml study = Yaml::parse(study_of(plain, "s", "t.csv"), "s.yaml");
+            for (const auto& [key, node] : study.entries())
+                must_hold(key != "space" || node.entries().size() == plain.table.parameters.size(), "every parameter is searched");
+        });
     return 0;
 }

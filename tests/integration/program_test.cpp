@@ -258,6 +258,29 @@ TEST_CASE("import: every block becomes a row or is reported") {
     CHECK(both.err.find("4 documents: 4 result blocks, 4 rows\n") != std::string::npos);
 }
 
+TEST_CASE("import: a person's own table becomes a study in one command, and its winner is found in another") {
+    const TemporaryFolder folder;
+    const std::string table = "threads,backend,score\n1,x,3\n1,x,3.1\n2,x,4\n2,y,7\n4,x,6\n";
+    folder.write("results.csv", table);
+    const std::vector<std::string> words{"import", "results.csv", "--objective", "score", "--write-study", "tune.yaml"};
+    const Ran wrote = autotune(words, folder.path());
+    CHECK(wrote.code == 0);
+    CHECK(has(wrote.err, "parameters: threads, backend\n"));
+    CHECK(has(wrote.err, "tune.yaml and tune.csv are written: autotune run tune.yaml\n"));
+    const Ran found = autotune({"run", "tune.yaml", "--quiet"}, folder.path());
+    CHECK(found.code == 0);
+    CHECK(has(found.out, "# backend=y threads=2\n"));
+    // What is there is neither replaced nor removed, also where the study would be called like the table.
+    const Ran again = autotune(words, folder.path());
+    CHECK(again.code == 2);
+    CHECK(has(again.err, "tune.yaml is there already"));
+    CHECK(has(read_file(folder.path() / "tune.yaml"), "strategy: exhaustive"));
+    CHECK(autotune({"import", "results.csv", "--objective", "score", "--write-study", "results.yaml"}, folder.path()).code == 0);
+    CHECK(read_file(folder.path() / "results.csv") == table);
+    CHECK(has(read_file(folder.path() / "results.yaml"), "table: results.table.csv"));
+    CHECK(has(autotune({"import", "results.csv"}, folder.path()).err, "--objective COLUMN"));
+}
+
 TEST_CASE("import and audit: a sweep of vLLM becomes a study, and files of other tools are audited") {
     const TemporaryFolder folder;
     const std::string results = SERVETUNE_SOURCE "/tests/data/results/";

@@ -28,6 +28,8 @@ struct MeasuredTable {
         std::string workload;                           ///< empty: the table has no column `workload`
         Outcome outcome;
         std::size_t line = 0;  ///< in its file, for messages
+        /// Which measurement of its configuration this is. Empty: the table does not say.
+        std::string repeat{};
     };
     std::string source;                   ///< its file, for messages
     std::vector<std::string> parameters;  ///< names of the columns that are parameters
@@ -38,10 +40,11 @@ struct MeasuredTable {
 ///
 /// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an
 /// empty cell: inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal
-/// (printed twice) and replicates when they are not: the answer is then their mean with its standard error and their
-/// number, or the failure if one failed. A configuration without a row is Failure{not_in_table}, a row of a failed
-/// trial is that Failure. With `noise_cv` every rate of a row is multiplied, and every time divided, by one log-normal
-/// factor of that spread, a function of configuration, workload, seed and replicate.
+/// (printed twice), unless the table numbers its repeats, and replicates when they are not: the answer is then their
+/// mean with its standard error and their number, or the failure if one failed. A configuration without a row is
+/// Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is multiplied,
+/// and every time divided, by one log-normal factor of that spread, a function of configuration, workload, seed and
+/// replicate.
 class ReplayEvaluator : public Evaluator {
 public:
     struct Options {
@@ -76,6 +79,13 @@ private:
     /// Null: there is no row.
     [[nodiscard]] const std::vector<Outcome>* find(const Configuration& configuration, const std::string& workload) const;
     static Outcome mean_of(const std::vector<Outcome>& outcomes);
+    /// The values of its metrics, in the order of their names; of a failure none.
+    static std::vector<double> figures_of(const Outcome& outcome) {
+        std::vector<double> figures;
+        if (const auto* measurement = std::get_if<Measurement>(&outcome))
+            for (const auto& [name, metric] : measurement->metrics) figures.push_back(metric.value);
+        return figures;
+    }
     void add_noise(Outcome& outcome, std::uint64_t seed) const;
     [[nodiscard]] Outcome answer(const Configuration& configuration, const std::string& workload, std::uint64_t seed) const;
 
@@ -118,9 +128,16 @@ inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const Search
                 throw SpaceError(source_ + ":" + std::to_string(row.line) + ": the table varies '" + parameters_[i] +
                                  "', which the space does not have");
     }
+    std::map<std::pair<Key, std::vector<double>>, std::vector<std::size_t>> with_figures;
     for (const MeasuredTable::Row& row : table.rows) {
-        std::vector<Outcome>& outcomes = known_[{row.workload, parsed(table, row, space)}];
-        if (std::find(outcomes.begin(), outcomes.end(), row.outcome) == outcomes.end()) outcomes.push_back(row.outcome);
+        Key key{row.workload, parsed(table, row, space)};
+        // Equal outcomes have equal figures, so only those are compared: a table may have many rows of a configuration.
+        std::vector<std::size_t>& alike = with_figures[{key, figures_of(row.outcome)}];
+        std::vector<Outcome>& outcomes = known_[std::move(key)];
+        const auto same = [&](std::size_t other) { return outcomes[other] == row.outcome; };
+        if (row.repeat.empty() && std::any_of(alike.begin(), alike.end(), same)) continue;
+        alike.push_back(outcomes.size());
+        outcomes.push_back(row.outcome);
     }
 }
 
