@@ -250,11 +250,13 @@ bool study_knows(const StudySetup& setup, const std::vector<std::string>& settin
     }
 }
 
+constexpr std::string_view written_here = "# written by `autotune compare`: ";
+
 /// B as a study of its own that starts from A, for flags that A does not search: written into the comparison's folder.
 std::filesystem::path study_with(const CompareArguments& arguments, const std::filesystem::path& folder, const std::string& name) {
-    std::string text =
-        "# written by `autotune compare`: A with --set\nuse: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
-        "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
+    std::string text = std::string(written_here) +
+                       "A with --set\nuse: " + OrderedJson(std::filesystem::absolute(arguments.study).string()).dump() +
+                       "\nstudy: " + OrderedJson(name + " with other flags").dump() + "\nspace:\n";
     for (const std::string& setting : arguments.settings) {
         const auto equals = setting.find('=');
         if (equals == std::string::npos) throw UsageError("--set wants name=value, got '" + setting + "'");
@@ -264,8 +266,13 @@ std::filesystem::path study_with(const CompareArguments& arguments, const std::f
                 (words != nullptr ? OrderedJson(*words).dump() : text_of(value)) + "\n";
     }
     std::filesystem::create_directories(folder);
-    write_file(folder / "b.yaml", text);
-    return folder / "b.yaml";
+    const std::filesystem::path file = folder / "b.yaml";
+    std::error_code unknown;
+    if (std::filesystem::exists(std::filesystem::symlink_status(file, unknown)) &&
+        !(std::filesystem::is_regular_file(file, unknown) && read_file(file).starts_with(written_here)))
+        throw UsageError(file.string() + " is there already, and was not written by `autotune compare`; take another --directory");
+    write_file(file, text);
+    return file;
 }
 
 /// `by_journal`: by what the folder holds and on any machine; nothing where that does not decide.

@@ -211,14 +211,14 @@ std::string goal_answered(const std::string& said) {
 }
 
 /// How many devices the model has to be spread over to fit, by the cost model; 1: it fits one, nothing fits, or nobody
-/// knows. Leaves the last study that it tried in the file.
+/// knows. Leaves the last study that it tried in the draft.
 std::size_t devices_needed(const InitAnswers& answers, const InitFound& found, const InitArguments& arguments, const Catalogue& catalogue,
-                           bool has_preset, const std::string& spread_by) {
+                           bool has_preset, const std::string& spread_by, NewFile& draft) {
     if (spread_by.empty() || answers.gpus < 2 || answers.hardware.empty() || !arguments.attach.empty()) return 1;
     for (std::size_t devices = 1; devices <= answers.gpus; devices *= 2) {
-        write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, devices));
+        draft.write(study_text(answers, found, arguments, has_preset, spread_by, devices));
         try {
-            const StudySetup setup = set_up(load_study(arguments.output, catalogue));
+            const StudySetup setup = set_up(load_study(draft.path(), catalogue));
             const auto evaluator = simulated(setup.file);
             if (!evaluator->started(setup.problem->space.default_configuration()).failure) return devices;
         } catch (const Error&) {
@@ -292,29 +292,37 @@ InitAnswers answered(const InitArguments& arguments, const InitFound& found, con
 
 int init(const InitArguments& arguments) {
     std::error_code unknown;
-    if (!arguments.force && std::filesystem::exists(arguments.output, unknown))
-        throw UsageError(arguments.output.string() + " is there already; take another --output, or --force");
+    const std::filesystem::path& output = arguments.output;
+    if (const auto there = std::filesystem::symlink_status(output, unknown); std::filesystem::exists(there)) {
+        if (!arguments.force) throw UsageError(output.string() + " is there already; take another --output, or --force");
+        if (!std::filesystem::is_regular_file(output, unknown))
+            throw UsageError(output.string() + " is no regular file, and --force replaces no other; take another --output");
+    }
     const Catalogue catalogue = Catalogue::standard();
     const InitFound found = look_around(catalogue);
     const InitAnswers answers = answered(arguments, found, catalogue);
     const bool has_preset = quick_knows(catalogue, answers.engine);
     const std::string spread_by = parameter_of(catalogue.engine(answers.engine), "tensor_parallel_size");
-    const std::optional<std::string> before =
-        std::filesystem::exists(arguments.output, unknown) ? std::optional(read_file(arguments.output)) : std::nullopt;
     const auto checked = [&] {
+        // Beside the study, whose relative paths it has: what was there stays until the new one is known to be right.
+        NewFile draft(output.parent_path() / ("." + output.stem().string() + "." + std::to_string(::getpid()) + ".yaml"));
         try {
-            const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by);
+            const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by, draft);
             const bool leaves_gpus = arguments.gpus == std::size_t{0} && arguments.attach.empty() && !found.gpus.empty();
-            write_file(arguments.output, study_text(answers, found, arguments, has_preset, spread_by, layout,
-                                                    leaves_gpus ? parameter_of(catalogue.engine(answers.engine), layers_on_gpus) : ""));
-            return set_up(load_study(arguments.output, catalogue));
-        } catch (const Error& error) {  // what is no study is not left behind
-            if (before) write_file(arguments.output, *before);
-            else std::filesystem::remove(arguments.output, unknown);
-            throw UsageError("nothing was written; the study would have been wrong: " + std::string(error.what()));
+            const std::string text = study_text(answers, found, arguments, has_preset, spread_by, layout,
+                                                leaves_gpus ? parameter_of(catalogue.engine(answers.engine), layers_on_gpus) : "");
+            draft.write(text);
+            (void)set_up(load_study(draft.path(), catalogue));
+            return text;
+        } catch (const Error& error) {
+            std::string why = error.what();
+            for (auto at = why.find(draft.path().string()); at != std::string::npos; at = why.find(draft.path().string(), at))
+                why.replace(at, draft.path().string().size(), output.string());
+            throw UsageError("nothing was written; the study would have been wrong: " + why);
         }
     };
-    const StudySetup setup = checked();
+    write_file(output, checked());
+    const StudySetup setup = set_up(load_study(output, catalogue));
     put(stdout, "wrote {}\n", arguments.output.string());
     for (const std::string& missing : missing_models(setup.file)) put(stdout, "missing: {}\n", missing);
     for (const std::string& missing : missing_here(setup)) put(stdout, "missing: {}\n", missing);

@@ -6,6 +6,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/base/url.hpp"
 #include "servetune/io/yaml.hpp"
 #include "servetune/load/probe.hpp"
@@ -111,7 +112,7 @@ Endpoint endpoint_of(const LoadTestArguments& arguments, const Catalogue& catalo
         secrets().add(value);
         secrets().add(value.substr(value.find(' ') + 1));  // `Bearer KEY`: the key by itself too
     }
-    if (!endpoint.extra_body.empty() && !nlohmann::json::parse(endpoint.extra_body, nullptr, false).is_object())
+    if (!endpoint.extra_body.empty() && !shallow_json<nlohmann::json>(endpoint.extra_body).is_object())
         throw UsageError("--extra-body wants a JSON object such as {\"temperature\": 0}, got '" + endpoint.extra_body + "'");
     endpoint.model = arguments.model;
     if (!endpoint.model.empty()) return endpoint;

@@ -64,7 +64,8 @@ void add_load_test(CLI::App* command, LoadTestArguments& arguments) {
     command->add_option("--certificates", arguments.certificates, "Certificate authorities to trust for https");
     command->add_option("--loops", arguments.loops, "Event loops, each a thread")->check(whole_number(1));
     command->add_option("--request-timeout", arguments.request_timeout_seconds, "Seconds for one answer")->check(positive_number());
-    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without a byte")->check(positive_number());
+    command->add_option("--stall-timeout", arguments.stall_timeout_seconds, "Seconds without an event of the answer")
+        ->check(positive_number());
     command->add_option("--hardware", arguments.hardware, "What it runs on, such as h100-sxm: checked against physics");
     command->add_option("--facts-of", arguments.facts_of, "The model, where it is served under another name");
     command->add_option("--devices", arguments.devices, "Accelerators that share the work of one step")->check(positive_number());

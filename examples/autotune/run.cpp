@@ -51,7 +51,8 @@ void print_conclusion(const Headline& headline, const Summary& summary, const st
 /// What a file holds; empty: it cannot be read.
 std::string text_kept_in(const std::filesystem::path& file) {
     try {
-        return read_file(file);
+        std::error_code unknown;
+        return std::filesystem::is_regular_file(file, unknown) ? read_file(file) : "";
     } catch (const IoError&) {
         return "";
     }

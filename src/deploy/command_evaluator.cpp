@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deploy/command_evaluator.hpp"
 
+#include "../base/patient_deadline.hpp"
 #include "../process/process_checks.hpp"
 #include "../space/value_json.hpp"
 #include "command_answer.hpp"
@@ -160,10 +161,11 @@ private:
     }
 
     [[nodiscard]] End waited(const Process& process) const {
-        const auto deadline = Clock::now() + std::chrono::duration<double>(o_.within_seconds);
+        PatientDeadline deadline(Clock::now() +
+                                 std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(o_.within_seconds)));
         while (!process.wait(std::chrono::milliseconds(20))) {  // its end is heard at once, the rest within this time
             if (context_.stop.stop_requested()) return End::stopped;
-            if (Clock::now() >= deadline) return End::out_of_time;
+            if (deadline.passed()) return End::out_of_time;
             if (process.answer_printed() > o_.answer_bytes) return End::too_much;
         }
         return End::exited;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deploy/deployment.hpp"
 
+#include "../base/patient_deadline.hpp"
 #include "../load/http.hpp"
 #include "../process/elapsed.hpp"
 #include "../process/process_checks.hpp"
@@ -165,8 +166,14 @@ void Deployment::State::start(const std::stop_token& stop) {
         (void)this->stop();
         return;
     }
-    const ServerProbe probe(engine, endpoint, [&] { return !process.running() || (failed = look(stop)).has_value(); });
+    PatientDeadline looked(begin);
+    const auto forgive = [&] { begin += looked.gap(); };  // stopped itself, it knows nothing of how long the engine took
+    const ServerProbe probe(engine, endpoint, [&] {
+        forgive();
+        return !process.running() || (failed = look(stop)).has_value();
+    });
     for (;;) {
+        forgive();
         const double left = within - seconds_since(begin);
         failed = look(stop);
         if (failed) break;

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/deploy/quality_gate.hpp"
 
+#include "../base/plain_file.hpp"
 #include "../load/http.hpp"
 #include "../load/request_body.hpp"
 #include "../load/whole_answer.hpp"
 #include "../process/run_command.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/option_check.hpp"
 #include "servetune/base/url.hpp"
@@ -20,6 +22,7 @@
 #include <fstream>
 #include <iterator>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 namespace servetune {
@@ -59,7 +62,7 @@ const std::vector<std::string>& usual_prompts() {
 }
 
 std::string with_zeros(const std::string& extra_body, const std::vector<std::string>& fields) {
-    Json object = extra_body.empty() ? Json::object() : Json::parse(extra_body, nullptr, false);
+    Json object = extra_body.empty() ? Json::object() : shallow_json<Json>(extra_body);
     if (!object.is_object()) object = Json::object();
     for (const std::string& field : fields) object[field] = 0;
     return object.dump();
@@ -133,7 +136,7 @@ std::optional<double> accuracy_in(const std::string& printed, const std::string&
     for (std::string line; std::getline(lines, line);)
         if (line.find_first_not_of(" \t\r") != std::string::npos) last = line;
     if (const auto number = real_of(last)) return metric.empty() ? number : std::nullopt;
-    const Json object = Json::parse(last, nullptr, false);
+    const auto object = shallow_json<Json>(last);
     if (!object.is_object()) return std::nullopt;
     const auto found = object.find(metric.empty() ? "accuracy" : metric);
     return found != object.end() && found->is_number() ? std::optional<double>(found->get<double>()) : std::nullopt;
@@ -253,11 +256,13 @@ std::variant<Metrics, Failure> QualityGate::of(const Server& server, const Confi
 }
 
 void QualityGate::read() {
+    std::error_code unknown;
+    if (!std::filesystem::is_regular_file(options_.file, unknown)) return;  // none yet; a FIFO would wait for a writer
     std::ifstream stream(options_.file, std::ios::binary);
-    if (options_.file.empty() || !stream) return;
+    if (!stream) return;
     const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
     try {
-        const Json object = Json::parse(text);
+        const Json object = Json::parse(text, RefuseDeep());
         if (object.at("asked") != asked_text(options_)) return;
         std::map<std::string, Found> kept;
         for (const auto& [set, found] : object.at("found").items()) {
@@ -277,11 +282,7 @@ void QualityGate::write() const {
         object["found"][set] =
             found.accuracy ? nlohmann::ordered_json{{"accuracy", *found.accuracy}} : nlohmann::ordered_json{{"answers", found.answers}};
     const std::filesystem::path fresh = options_.file.string() + ".new";
-    {
-        std::ofstream stream(fresh, std::ios::binary);
-        stream << object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << "\n";
-        if (!stream.flush()) throw IoError("cannot write " + fresh.string());
-    }
+    write_plain_file(fresh, object.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n", O_NOFOLLOW);
     std::filesystem::rename(fresh, options_.file);
 }
 

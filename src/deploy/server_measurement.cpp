@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server_measurement.hpp"
 
+#include "../base/patient_deadline.hpp"
 #include "../base/waiting.hpp"
 #include "../process/elapsed.hpp"
 #include "servetune/base/error.hpp"
@@ -88,12 +89,13 @@ public:
     /// `stalled_after_seconds`: without any answer moving while some are awaited; then the rest of the load would only
     /// wait as long.
     Watch(const Server& server, Clock::time_point deadline, double stalled_after_seconds, const std::stop_token& user)
-        : stalled_after_seconds_(stalled_after_seconds), thread_([this, &server, deadline, user](const std::stop_token& over) {
+        : stalled_after_seconds_(stalled_after_seconds),
+          thread_([this, &server, until = PatientDeadline(deadline), user](const std::stop_token& over) mutable {
               while (!over.stop_requested()) {
                   Found found = Found::nothing;
                   if (user.stop_requested()) found = Found::stopped;
                   else if (server.died()) found = Found::died;
-                  else if (Clock::now() >= deadline) found = Found::out_of_time;
+                  else if (until.passed()) found = Found::out_of_time;
                   if (found != Found::nothing) {
                       found_ = found;
                       load_.request_stop();
@@ -110,6 +112,7 @@ public:
     /// From the load generator, twice a second.
     void heard(const LoadProgress& progress) {
         const std::uint64_t moved = progress.token_chunks + (progress.ended - progress.failed);
+        moved_at_ += std::chrono::duration<double>(heard_.gap()).count();
         if (moved != moved_ || progress.sent == progress.ended || progress.seconds < moved_at_) {
             moved_ = moved;
             moved_at_ = progress.seconds;
@@ -123,6 +126,7 @@ private:
     double stalled_after_seconds_;
     std::uint64_t moved_ = 0;
     double moved_at_ = 0;  ///< of the load's own clock, which begins anew with each workload
+    PatientDeadline heard_{Clock::now()};
     std::atomic<Found> found_{Found::nothing};
     std::stop_source load_;
     std::jthread thread_;  // last: ends before what it uses
@@ -251,7 +255,10 @@ Outcome ServerMeasurement::loaded(Server& server, Watch& watch, const std::strin
     if (result.given_up) {
         costs_["trial_saved_seconds"] = {result.given_up->saved_seconds};
         costs_[std::string(trial_had_to_reach)] = {present(context_.to_beat).value / (1 + options_.give_up)};
-        return as_given_up(workload.name, *test.to_reach, *result.given_up);
+        Measurement given_up = as_given_up(workload.name, *test.to_reach, *result.given_up);
+        for (const Finding& finding : result.validity.findings)  // then it only looked slow
+            if (is_disturbance(finding)) add(given_up.validity, {Verdict::unsound, {finding}});
+        return given_up;
     }
     for (const auto& failure : {fruitless(result), stalled_for_good(result, options_.load.stall_timeout_seconds)})
         if (failure) return server.changed().value_or(*failure);
@@ -348,7 +355,7 @@ std::string ServerMeasurement::why_again(const std::variant<Measured, Failure>& 
     if (measured == nullptr) return "";
     if (!measured->disturbed.empty()) return "the machine disturbed it: " + measured->disturbed.front().cause;
     for (const Finding& finding : measured->validity.findings)
-        if (finding.id == "steady") return finding.cause;
+        if (finding.id == "steady" || is_disturbance(finding)) return finding.cause;
     return "";
 }
 

@@ -4,6 +4,7 @@
 #include "../load/http.hpp"
 #include "../load/model_list.hpp"
 #include "../load/request_body.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/base/printable.hpp"
 #include "servetune/space/value.hpp"
 
@@ -101,7 +102,7 @@ ProbeAnswer ServerProbe::ask_completion(double timeout_seconds) const {
     if (!reply.error.empty() || reply.status == 503 || reply.status == 429) return not_yet(said(what, reply));
     if (reply.status == 404) return failed(FailureKind::wrong_model, said(what + " for " + whole.model, reply));
     if (reply.status != 200) return failed(FailureKind::load_test_failed, said(what, reply));
-    const Json answer = Json::parse(reply.body, nullptr, false);
+    const auto answer = shallow_json<Json>(reply.body);
     if (!answer.is_object())
         return failed(FailureKind::load_test_failed, what + " is answered with what is no JSON: " + reply.body.substr(0, 300));
     if (const Json* model = member(answer, "model");
@@ -171,7 +172,7 @@ std::vector<std::string> flags_not_in_force(const Engine& engine, const Endpoint
     const auto path = engine.api.find("server_info");
     if (path == engine.api.end()) return result;
     const Reply reply = get(endpoint, path->second, short_answer_seconds);
-    const Json info = reply.status == 200 ? Json::parse(reply.body, nullptr, false) : Json();
+    const Json info = reply.status == 200 ? shallow_json<Json>(reply.body) : Json();
     for (std::size_t i = 0; i < argv.size(); ++i) {
         if (!argv[i].starts_with("--")) continue;
         const std::size_t equals = argv[i].find('=');

@@ -24,6 +24,12 @@ std::size_t bytes_in(const fs::path& folder) {
     return result;
 }
 
+/// Whether it is a trial's, and no other folder with a number for a name.
+bool has_trial_log(const fs::path& folder) {
+    std::error_code unknown;
+    return fs::exists(folder / "engine.log", unknown) || fs::exists(folder / "command.log", unknown);
+}
+
 }  // namespace
 
 void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::size_t one_bytes) {
@@ -39,7 +45,7 @@ void TrialFolders::begin(const fs::path& folder, std::size_t all_bytes, std::siz
         const auto known = bytes_.find(*number);
         const std::size_t bytes = !used && known != bytes_.end() ? known->second : bytes_in(at->path());
         together += bytes;
-        if (used) continue;
+        if (used || !has_trial_log(at->path())) continue;
         bytes_[*number] = bytes;
         over[*number] = {at->path(), bytes};
     }

@@ -2,6 +2,7 @@
 #include "command_texts.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -13,7 +14,7 @@ namespace {
 /// Out of the options files: of a dotted path the last part goes.
 void take_text_options(const Engine& engine, std::map<std::string, std::string>& files, Assignment& taken) {
     for (auto& [file, content] : files) {
-        auto object = nlohmann::json::parse(content, nullptr, false);
+        auto object = shallow_json<nlohmann::json>(content);
         if (!object.is_object()) continue;
         for (const EngineParameter& declared : engine.parameters)
             for (const std::string& path : {declared.destination.option, declared.earlier.option}) {
@@ -70,7 +71,7 @@ Assignment take_texts(const Engine& engine, Command& command) {
             words.erase(from, from + (apart ? 2 : 1));
             --i;
         } else if (group != engine.json_flags.end()) {
-            auto object = nlohmann::json::parse(value, nullptr, false);
+            auto object = shallow_json<nlohmann::json>(value);
             if (!object.is_object()) continue;
             for (const auto& [key, name] : group->fields)
                 if (const EngineParameter* field = engine.find(name);

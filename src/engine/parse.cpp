@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // From a command back to the parameters it sets.
 #include "servetune/base/lower_case.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/engine/composition.hpp"
 #include "servetune/engine/engine_value.hpp"
 
@@ -140,9 +141,7 @@ Composition::Parsed Composition::parse_flags(const Engine& engine, const std::ve
             for (const EngineParameter* declared : sharing) taken += set(declared->parameter.name, value) ? 1 : 0;
             if (taken == 0) result.unknown.push_back(word);
         } else if (group != engine.json_flags.end()) {
-            // No engine nests deeper; printing what is nested without bound would need a stack without bound.
-            const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) { return depth < 100; };
-            const auto object = nlohmann::json::parse(argument(), shallow, false);
+            const auto object = shallow_json<nlohmann::json>(argument());
             if (!object.is_object()) {
                 result.unknown.push_back(word);
                 continue;

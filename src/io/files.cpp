@@ -207,6 +207,32 @@ void OutputFile::commit() {
     commit();
 }
 
+NewFile::NewFile(fs::path file)
+    : file_(std::move(file)), descriptor_(::open(file_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666)) {
+    if (descriptor_ >= 0) return;
+    if (errno == EEXIST) throw UsageError(file_.string() + " is there already; take another name, or remove it");
+    throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(errno));
+}
+
+NewFile::~NewFile() {
+    struct stat made {};
+    struct stat there {};
+    if (!kept_ && ::fstat(descriptor_, &made) == 0 && ::lstat(file_.c_str(), &there) == 0 && same_file(made, there))
+        ::unlink(file_.c_str());
+    ::close(descriptor_);
+}
+
+void NewFile::write(std::string_view content) {
+    const auto fail = [&] { throw IoError("cannot write " + file_.string() + ": " + std::generic_category().message(errno)); };
+    if (::ftruncate(descriptor_, 0) != 0) fail();
+    for (std::size_t at = 0; at < content.size();) {
+        const ssize_t put = ::pwrite(descriptor_, content.data() + at, content.size() - at, static_cast<off_t>(at));
+        if (put < 0 && errno == EINTR) continue;
+        if (put <= 0) fail();
+        at += static_cast<std::size_t>(put);
+    }
+}
+
 void write_file(const fs::path& file, std::string_view content) {
     OutputFile output(file);
     output.write(content);

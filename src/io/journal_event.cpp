@@ -4,6 +4,7 @@
 #include "json_values.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/fingerprint.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/io/json.hpp"
 #include "servetune/trial/journal.hpp"
 
@@ -33,7 +34,7 @@ std::string JournalEvent::name() const {
 
 std::string JournalEvent::environment() const {
     if (event != "started") return "";
-    const auto object = nlohmann::json::parse(body, nullptr, false);
+    const auto object = shallow_json<nlohmann::json>(body);
     const auto named = object.is_object() ? object.find("environment") : object.end();
     return named != object.end() && named->is_string() ? named->get<std::string>() : "";
 }
@@ -41,7 +42,7 @@ std::string JournalEvent::environment() const {
 void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& environments) const {
     try {
         if (event == "asked") {
-            const auto object = nlohmann::json::parse(body);
+            const auto object = nlohmann::json::parse(body, RefuseDeep());
             Trial asked{trial, configuration_from_json(object.at("configuration").dump()), object.at("workload").get<std::string>(),
                         std::stoull(object.at("seed").get<std::string>()), object.at("why").get<std::string>()};
             asked.asked_at = at;
@@ -60,7 +61,9 @@ void JournalEvent::apply(std::vector<Trial>& trials, const KeptEnvironments& env
             const auto kept = environments.find(environment());
             trials[trial].environment = kept != environments.end() ? kept->second : nullptr;
         } else {
-            trials[trial].outcome = outcome_from_json(body);
+            const ToldOutcome told = outcome_from_json(body);
+            check_told(trials, trial, told);
+            trials[trial].outcome = told;
             trials[trial].told_at = at;
         }
     } catch (const std::exception& error) {

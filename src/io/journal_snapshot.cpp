@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "journal_snapshot.hpp"
 
+#include "own_folder.hpp"
+
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,31 +54,18 @@ JournalStamps stamps_of(const fs::path& file) {
 /// A copy in a folder of its own, which goes with it.
 class CopiedJournal {
 public:
-    explicit CopiedJournal(const fs::path& file) {
-        std::string pattern = (fs::temp_directory_path() / "servetune-journal-XXXXXX").string();
-        if (::mkdtemp(pattern.data()) == nullptr)
-            throw IoError("cannot read journal " + file.string() + " from a copy: cannot make the folder " + pattern + ": " +
-                          std::generic_category().message(errno));
-        folder_ = pattern;
+    explicit CopiedJournal(const fs::path& file) : folder_(fs::temp_directory_path() / "servetune-journal-") {
         for (const char* suffix : {"", "-wal"}) {
             std::error_code error;
-            fs::copy_file(beside(file, suffix), beside(folder_ / "study.db", suffix), error);
-            if (!error) continue;
-            remove();
-            throw IoError("cannot copy " + beside(file, suffix).string() + " to " + folder_.string() + ": " + error.message());
+            fs::copy_file(beside(file, suffix), beside(this->file(), suffix), error);
+            if (error)
+                throw IoError("cannot copy " + beside(file, suffix).string() + " to " + folder_.path().string() + ": " + error.message());
         }
     }
-    ~CopiedJournal() { remove(); }
-    CopiedJournal(const CopiedJournal&) = delete;
-    CopiedJournal& operator=(const CopiedJournal&) = delete;
-    [[nodiscard]] fs::path file() const { return folder_ / "study.db"; }
+    [[nodiscard]] fs::path file() const { return folder_.path() / "study.db"; }
 
 private:
-    void remove() const {
-        std::error_code ignored;
-        fs::remove_all(folder_, ignored);
-    }
-    fs::path folder_;
+    OwnFolder folder_;
 };
 
 using ReadJournal = std::function<void(SqliteConnection&)>;

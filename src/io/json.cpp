@@ -3,7 +3,9 @@
 
 #include "json_values.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <utility>
 
@@ -36,7 +38,7 @@ std::string json_of(const Configuration& configuration) {
 }
 
 Configuration configuration_from_json(std::string_view json) {
-    const auto object = nlohmann::json::parse(json, nullptr, false);
+    const auto object = shallow_json<nlohmann::json>(json);
     if (!object.is_object()) throw ParseError("a configuration is a JSON object, got '" + std::string(json.substr(0, 60)) + "'");
     std::vector<Configuration::Entry> entries;
     for (const auto& [name, value] : object.items()) {
@@ -65,9 +67,22 @@ std::string json_of(const Outcome& outcome) {
     return result.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
+namespace {
+
+/// A mean is told with the number of its runs: a wrong one would make any figure certain.
+std::size_t replicates_in(const nlohmann::json& value, const std::string& metric) {
+    constexpr std::uint64_t most = 1'000'000;
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < 1 || value.get<std::uint64_t>() > most)
+        throw ParseError("metric '" + metric + "': replicates from 1 to " + std::to_string(most) + " wanted, got " +
+                         value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    return value.get<std::size_t>();
+}
+
+}  // namespace
+
 Outcome outcome_from_json(std::string_view json) {
     try {
-        const auto object = nlohmann::json::parse(json);
+        const auto object = nlohmann::json::parse(json, RefuseDeep());
         if (object.contains("failure")) {
             const auto kind = named_in(failure_kinds, object.at("failure").get<std::string>());
             Failure result{kind.value_or(FailureKind::other), object.at("message").get<std::string>(), object.at("log").get<std::string>()};
@@ -79,7 +94,7 @@ Outcome outcome_from_json(std::string_view json) {
             Metric& into = result.metrics[name];
             into.value = metric.at("value").get<double>();
             if (metric.contains("standard_error")) into.standard_error = metric.at("standard_error").get<double>();
-            if (metric.contains("replicates")) into.replicates = metric.at("replicates").get<std::size_t>();
+            if (metric.contains("replicates")) into.replicates = replicates_in(metric.at("replicates"), name);
         }
         const auto verdict = named_in(verdicts, object.at("verdict").get<std::string>());
         if (!verdict) throw ParseError("unknown verdict in an outcome");

@@ -5,9 +5,14 @@
 
 #include <sqlite3.h>
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <string>
+#include <thread>
+#include <utility>
 
 namespace servetune {
 
@@ -31,7 +36,9 @@ public:
             sqlite3_close_v2(handle_);
             throw IoError(kind_ + " " + named_.string() + ": " + why);
         }
-        sqlite3_busy_timeout(handle_, 5000);
+        sqlite3_busy_handler(handle_, &SqliteConnection::on_busy, this);
+        sqlite3_limit(handle_, SQLITE_LIMIT_LENGTH, most_bytes);
+        patience_ = writes ? longest_wait : std::chrono::seconds(5);
     }
     ~SqliteConnection() { sqlite3_close_v2(handle_); }
     SqliteConnection(const SqliteConnection&) = delete;
@@ -81,6 +88,15 @@ public:
         int bound_ = 0;
     };
 
+    /// What is told, once for each wait, when another process holds the lock for longer than `silent_wait`.
+    void on_wait(std::function<void(const std::string&)> say) { say_ = std::move(say); }
+    /// Rows that the last statement changed itself.
+    [[nodiscard]] int changed() const { return sqlite3_changes(handle_); }
+
+    /// What was measured is worth more than a while of waiting: somebody may have left a shell open.
+    static constexpr std::chrono::seconds longest_wait{600};
+    static constexpr std::chrono::milliseconds silent_wait{500};
+
     void run(const std::string& sql) { check(sqlite3_exec(handle_, sql.c_str(), nullptr, nullptr, nullptr)); }
     std::uint64_t number(const char* sql) {
         Statement statement(*this, sql);
@@ -93,7 +109,26 @@ public:
 
 private:
     void check(int code) const {
-        if (code != SQLITE_OK) throw IoError(kind_ + " " + named_.string() + ": " + sqlite3_errmsg(handle_));
+        if (code == SQLITE_OK) return;
+        const bool held = (code & 0xFF) == SQLITE_BUSY;
+        throw IoError(kind_ + " " + named_.string() + ": " + sqlite3_errmsg(handle_) +
+                      (held ? "; another process held its lock for " + std::to_string(patience_.count()) +
+                                  " s (a shell with an open transaction?): `fuser` with the file's name says which"
+                            : ""));
+    }
+    /// 0: give up.
+    static int on_busy(void* connection, int before) {
+        auto& self = *static_cast<SqliteConnection*>(connection);
+        const auto now = std::chrono::steady_clock::now();
+        if (before == 0) self.busy_since_ = now;
+        if (before == 0) self.said_ = false;
+        const auto waited = now - self.busy_since_;
+        if (waited > self.patience_) return 0;
+        if (waited > silent_wait && self.say_ && !std::exchange(self.said_, true))
+            self.say_(self.kind_ + " " + self.named_.string() + ": another process holds its lock; waiting for up to " +
+                      std::to_string(self.patience_.count()) + " s");
+        std::this_thread::sleep_for(std::chrono::milliseconds(std::min(1 << std::min(before, 6), 50)));
+        return 1;
     }
     /// As a URI, in which three characters have a meaning of their own.
     static std::string address(const std::filesystem::path& file, Access access) {
@@ -105,6 +140,11 @@ private:
 
     std::filesystem::path named_;
     std::string kind_;
+    static constexpr int most_bytes = 64 << 20;  ///< of a text; the longest that is kept has some hundred KiB
+    std::chrono::seconds patience_{};
+    std::chrono::steady_clock::time_point busy_since_{};
+    bool said_ = false;
+    std::function<void(const std::string&)> say_{};
     sqlite3* handle_ = nullptr;
 };
 

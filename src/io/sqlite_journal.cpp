@@ -3,8 +3,11 @@
 
 #include "journal_definition.hpp"
 #include "journal_event.hpp"
+#include "journal_schema.hpp"
 #include "journal_snapshot.hpp"
+#include "own_folder.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/present.hpp"
 #include "sqlite_connection.hpp"
 #include "study_lock.hpp"
 
@@ -23,52 +26,13 @@ namespace {
 namespace fs = std::filesystem;
 using Statement = SqliteConnection::Statement;
 
-// "servetun" read as ASCII would not fit 32 bits; these four letters mark the file in its header.
-constexpr int application_id = 0x53545545;  // "STUE"
 constexpr int first_with_checksums = 3;
-
-constexpr const char* journal_tables = R"(
-CREATE TABLE study (name TEXT NOT NULL, created_by TEXT NOT NULL);
-CREATE TABLE definitions (fingerprint TEXT NOT NULL, path TEXT NOT NULL, text TEXT NOT NULL, PRIMARY KEY (fingerprint, path));
-CREATE TABLE events (
-  sequence INTEGER PRIMARY KEY,
-  trial INTEGER NOT NULL,
-  event TEXT NOT NULL CHECK (event IN ('asked', 'started', 'told')),
-  at REAL NOT NULL,
-  body TEXT NOT NULL,
-  study_fingerprint TEXT NOT NULL,
-  tool_version TEXT NOT NULL,
-  checksum TEXT NOT NULL);
-CREATE UNIQUE INDEX once ON events (trial, event) WHERE event IN ('asked', 'told');
-)";
-
-constexpr const char* view = R"(
-CREATE VIEW trials AS
-  SELECT a.trial AS id, json_extract(a.body, '$.configuration') AS configuration, json_extract(a.body, '$.workload') AS workload,
-         json_extract(a.body, '$.seed') AS seed, json_extract(a.body, '$.why') AS why, json_extract(t.body, '$.metrics') AS metrics,
-         json_extract(t.body, '$.verdict') AS verdict, json_extract(t.body, '$.findings') AS findings,
-         json_extract(t.body, '$.failure') AS failure, json_extract(t.body, '$.message') AS message, a.at AS asked_at,
-         (SELECT max(at) FROM events s WHERE s.trial = a.trial AND s.event = 'started') AS started_at, t.at AS told_at
-  FROM events a LEFT JOIN events t ON t.trial = a.trial AND t.event = 'told' WHERE a.event = 'asked';
-)";
 
 /// Which file a path leads to; nothing: to none.
 std::optional<std::array<std::uint64_t, 2>> inode_of(const fs::path& file) {
     struct stat there {};
     if (::stat(file.c_str(), &there) != 0) return std::nullopt;
     return std::array<std::uint64_t, 2>{there.st_dev, there.st_ino};
-}
-
-/// The schema version, 0 for an empty file. Throws IoError for what is no journal, or a newer one.
-int schema_version_of(SqliteConnection& connection, const fs::path& file) {
-    if (connection.number("SELECT count(*) FROM sqlite_master") == 0) return 0;
-    if (static_cast<int>(connection.number("PRAGMA application_id")) != application_id)
-        throw IoError("journal " + file.string() + ": this is an SQLite file, but not a journal of servetune");
-    const auto version = static_cast<int>(connection.number("PRAGMA user_version"));
-    if (version > SqliteJournal::schema_version)
-        throw IoError("journal " + file.string() + " has schema version " + std::to_string(version) + ", this program knows up to " +
-                      std::to_string(SqliteJournal::schema_version) + "; use the newer program that wrote it");
-    return version;
 }
 
 /// Calls `visit` with each event; earlier versions have no checksums, those are empty.
@@ -108,14 +72,16 @@ Fingerprint StudyIdentity::fingerprint() const { return fingerprint_of_definitio
 /// What was read of a journal's file; with a connection and a lock where it is written.
 class SqliteJournal::Database {
 public:
-    explicit Database(fs::path file) : file_(std::move(file)) {}
+    /// `named`: the file of the messages, where another one is made in its place.
+    explicit Database(fs::path file, fs::path named = {}) : file_(std::move(file)), named_(named.empty() ? file_ : std::move(named)) {}
 
     /// For writing. The folder is there.
-    void open(const StudyIdentity& identity, bool accept_changes) {
+    void open(const StudyIdentity& identity, bool accept_changes, std::function<void(const std::string&)> say) {
         lock_ = std::make_unique<StudyLock>(file_.parent_path());
         if (inode_of(file_)) check_journal_file(file_);
         connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
-        version_ = schema_version_of(*connection_, file_);
+        connection_->on_wait(std::move(say));
+        version_ = checked_journal_version(*connection_, file_);
         connection_->run("PRAGMA journal_mode = WAL");
         connection_->run("PRAGMA synchronous = FULL");  // a told trial survives a power cut, not only the death of the process
         if (version_ == 0) create(identity);
@@ -129,11 +95,12 @@ public:
         own_definition_ = identity.definition;
         const auto files = own_files();
         for (std::size_t i = 0; i < files.size(); ++i) inodes_[i] = inode_of(files[i]);
+        schema_cookie_ = connection_->number(schema_cookie);
     }
 
     void read() {
         read_snapshot(file_, [&](SqliteConnection& connection) {
-            version_ = schema_version_of(connection, file_);
+            version_ = checked_journal_version(connection, file_);
             if (version_ == 0) throw IoError("journal " + file_.string() + " is empty");
             load(connection);
         });
@@ -143,6 +110,10 @@ public:
     void append(std::uint64_t trial, const char* event, double at, const std::string& body) {
         if (const std::string why = displaced(); !why.empty()) throw IoError(why);
         lock_->keep();
+        if (const std::uint64_t now = connection_->number(schema_cookie); now != schema_cookie_) {
+            check_own_journal(*connection_, file_);
+            schema_cookie_ = now;
+        }
         insert({last_sequence_ + 1, trial, event, at, body, fingerprint_, tool_version_});
         definition_ = own_definition_;
     }
@@ -189,8 +160,8 @@ private:
 
     void make_tables() {
         connection_->run(journal_tables);
-        connection_->run(view);
-        connection_->run("PRAGMA application_id = " + std::to_string(application_id));
+        connection_->run(journal_view);
+        connection_->run("PRAGMA application_id = " + std::to_string(journal_application_id));
         connection_->run("PRAGMA user_version = " + std::to_string(schema_version));
         version_ = schema_version;
     }
@@ -211,7 +182,7 @@ private:
         SqliteTransaction transaction(*connection_);
         if (version_ < 2) {  // 2: the view has seed and findings
             connection_->run("DROP VIEW trials");
-            connection_->run(view);
+            connection_->run(journal_view);
         }
         if (version_ < first_with_checksums) add_checksums();
         connection_->run("PRAGMA user_version = " + std::to_string(schema_version));
@@ -243,8 +214,14 @@ private:
 
     void compare_definition(const StudyIdentity& identity, bool accept_changes) {
         const std::string last = last_fingerprint(*connection_);
-        if (last == identity.fingerprint().text()) return;
-        const std::string changes = changes_between(definition_named(*connection_, last), identity.definition);
+        const Definition before = definition_named(*connection_, last);
+        const bool lost = before.empty() && !identity.definition.empty();  // `rescue` left it out
+        if (last == identity.fingerprint().text() && !lost) return;
+        if (lost && last != identity.fingerprint().text() && !accept_changes)
+            throw UsageError("what the study was when " + file_.string() +
+                             " was written is lost, so it is not known whether it has changed\ngo on with --accept-changes (trials that "
+                             "still fit count), or choose another --directory");
+        const std::string changes = lost ? "" : changes_between(before, identity.definition);
         if (!accept_changes && !changes.empty())
             throw UsageError("the study has changed since " + file_.string() + " was written:" + changes +
                              "\ngo on with --accept-changes (trials that still fit count), or choose another --directory");
@@ -267,6 +244,7 @@ private:
             .bind(event.tool_version)
             .bind(event.right_checksum())
             .step();
+        if (connection_->changed() != 1) throw IoError("journal " + file_.string() + ": " + event.name() + " was not recorded");
         last_sequence_ = event.sequence;
     }
 
@@ -306,9 +284,12 @@ private:
     }
 
     fs::path file_;
+    fs::path named_;
     std::unique_ptr<StudyLock> lock_{};
-    std::unique_ptr<SqliteConnection> connection_{};  ///< closed before the lock is given back
+    std::unique_ptr<SqliteConnection> connection_{};                       ///< closed before the lock is given back
+    static constexpr const char* schema_cookie = "PRAGMA schema_version";  ///< another one: somebody made or dropped something
     int version_ = 0;
+    std::uint64_t schema_cookie_ = 0;
     std::uint64_t last_sequence_ = 0;
     std::string fingerprint_{};
     std::string tool_version_{};
@@ -340,27 +321,28 @@ std::vector<std::string> SqliteJournal::Database::make_from(SqliteConnection& so
     const std::string structure = stopped_by.empty() ? source.text("PRAGMA quick_check(1)") : "ok";
     if (structure != "ok") stopped_by = structure;
 
-    for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-        std::error_code error;
-        fs::remove(file_.string() + suffix, error);
-        if (error) throw IoError("cannot remove the earlier " + file_.string() + suffix + ": " + error.message());
-    }
     trials_.clear();
     last_sequence_ = 0;
-    connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, file_);
+    connection_ = std::make_unique<SqliteConnection>(file_, SqliteConnection::Access::write, named_);
     SqliteTransaction transaction(*connection_);  // no write-ahead log: this one file is whole when it is committed
     make_tables();
     if (study) Statement(*connection_, "INSERT INTO study VALUES (?, ?)").bind((*study)[0]).bind((*study)[1]).step();
-    for (const auto& [fingerprint, path, text] : definitions)
-        Statement(*connection_, "INSERT INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
 
-    std::map<std::string, Definition> environments;  // and definitions, which no event names
-    for (const auto& [fingerprint, path, text] : definitions) environments[fingerprint][path] = text;
+    std::map<std::string, Definition> named;  // definitions and environments
+    for (const auto& [fingerprint, path, text] : definitions) named[fingerprint][path] = text;
     const auto is_whole = [&](const std::string& fingerprint) {
-        const auto found = environments.find(fingerprint);
-        return found != environments.end() && fingerprint_of_definition(found->second).text() == fingerprint;
+        const auto found = named.find(fingerprint);
+        return found != named.end() && fingerprint_of_definition(found->second).text() == fingerprint;
     };
     std::vector<std::string> left_out;
+    for (const std::string& foreign : foreign_in_journal(source)) left_out.push_back(foreign + ", which servetune did not make");
+    for (const auto& [fingerprint, definition] : named)
+        if (!is_whole(fingerprint))
+            left_out.push_back("the definition or environment " + fingerprint + ": it does not match its fingerprint");
+    for (const auto& [fingerprint, path, text] : definitions)
+        if (is_whole(fingerprint))
+            Statement(*connection_, "INSERT INTO definitions VALUES (?, ?, ?)").bind(fingerprint).bind(path).bind(text).step();
+
     std::map<std::uint64_t, std::uint64_t> numbers;  // of the trials, which stay without a gap
     for (JournalEvent& event : events) {
         const std::string name = event.name();
@@ -398,12 +380,13 @@ SqliteJournal::SqliteJournal(SqliteJournal&&) noexcept = default;
 SqliteJournal& SqliteJournal::operator=(SqliteJournal&&) noexcept = default;
 SqliteJournal::~SqliteJournal() = default;
 
-SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& identity, bool accept_changes) {
+SqliteJournal SqliteJournal::open(const fs::path& folder, const StudyIdentity& identity, bool accept_changes,
+                                  std::function<void(const std::string&)> say) {
     std::error_code error;
     fs::create_directories(folder, error);
     if (error) throw IoError("cannot make the study's folder " + folder.string() + ": " + error.message());
     auto database = std::make_unique<Database>(folder / "study.db");
-    database->open(identity, accept_changes);
+    database->open(identity, accept_changes, std::move(say));
     return SqliteJournal(std::move(database));
 }
 
@@ -416,7 +399,7 @@ std::map<std::string, std::string> SqliteJournal::definition_of(const fs::path& 
     const fs::path file = file_of(folder_or_file);
     Definition result;
     read_snapshot(file, [&](SqliteConnection& connection) {
-        if (schema_version_of(connection, file) == 0) throw IoError("journal " + file.string() + " is empty");
+        if (checked_journal_version(connection, file) == 0) throw IoError("journal " + file.string() + " is empty");
         const std::string fingerprint = last_fingerprint(connection);
         result = definition_named(connection, fingerprint);
         if (!result.empty() && fingerprint_of_definition(result).text() != fingerprint)
@@ -435,12 +418,20 @@ RescuedJournal SqliteJournal::rescue(const fs::path& folder) {
     const fs::path damaged = folder / "study.db";
     RescuedJournal result;
     result.file = folder / "study.rescued.db";
+    check_rescued_place(result.file);
+    std::optional<OwnFolder> place;
     read_snapshot(damaged, [&](SqliteConnection& connection) {
-        Database fresh(result.file);
+        const int version = journal_version(connection, damaged);
+        if (version == 0 || !has_real_tables(connection))
+            throw IoError("journal " + damaged.string() + ": its tables are not those of a journal, so nothing of it can be rescued");
+        Database fresh(place.emplace(folder / "study.rescued-").path() / "study.db", result.file);
         result.stopped_by.clear();
-        result.left_out = fresh.make_from(connection, schema_version_of(connection, damaged), result.stopped_by);
+        result.left_out = fresh.make_from(connection, version, result.stopped_by);
         result.trials = std::move(fresh.trials_);
     });
+    std::error_code error;
+    fs::rename(present(place).path() / "study.db", result.file, error);
+    if (error) throw IoError("cannot write " + result.file.string() + ": " + error.message());
     return result;
 }
 
@@ -487,6 +478,7 @@ std::string SqliteJournal::study_name() const { return database_->name_; }
 std::map<std::string, std::string> SqliteJournal::definition() const { return database_->definition_; }
 
 std::string SqliteJournal::changes_in(const std::map<std::string, std::string>& definition) const {
+    if (database_->definition_.empty() && !definition.empty()) return "\n  what it was is lost: its definition was damaged";
     return changes_between(database_->definition_, definition);
 }
 

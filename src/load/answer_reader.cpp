@@ -16,8 +16,19 @@ namespace {
 namespace dom = simdjson::dom;
 using namespace std::string_view_literals;
 
-constexpr std::size_t most_body_bytes = 256U << 20U;
 constexpr std::size_t most_error_bytes = 2048;
+constexpr std::size_t most_name_bytes = 100;  ///< of a finish reason, of a field
+
+// How long an answer may be, by the tokens that were asked for. An event is a token; some servers send a few without
+// text beside them, or one for each of several answers. An event has some hundred bytes, with the most probable tokens
+// some thousand; before it a server may repeat the prompt.
+constexpr std::size_t most_asked = 65536;  ///< taken for "as many as the model likes"
+constexpr std::size_t events_of_a_token = 16;
+constexpr std::size_t other_events = 1024;
+constexpr std::size_t bytes_of_a_token = 64U << 10U;
+constexpr std::size_t other_bytes = 4U << 20U;
+constexpr std::size_t most_whole_bytes = 64U << 20U;  ///< of an event, or of an answer that comes whole
+std::size_t tokens_at_most(std::int64_t asked) { return asked > 0 ? static_cast<std::size_t>(asked) : most_asked; }
 
 /// Fields that hold the text of an answer, in OpenAI's interface and in those made like it. A chunk carries tokens when
 /// one of them holds text: the chunk that only names the role does not.
@@ -82,6 +93,15 @@ bool has_text(const dom::element& value) {
 
 }  // namespace
 
+AnswerReader::AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected, dom::parser& parser)
+    : record_(record),
+      asked_tokens_(asked_tokens),
+      expected_(expected),
+      parser_(parser),
+      most_bytes_(other_bytes + bytes_of_a_token * tokens_at_most(asked_tokens)),
+      most_events_(other_events + events_of_a_token * tokens_at_most(asked_tokens)),
+      events_(std::min(most_bytes_, most_whole_bytes)) {}
+
 void AnswerReader::begin(int status, std::string_view content_type) {
     record_.http_status = status;
     is_stream_ = status == 200 && content_type.starts_with("text/event-stream");
@@ -92,19 +112,40 @@ void AnswerReader::begin(int status, std::string_view content_type) {
 bool AnswerReader::feed(std::string_view bytes, double now, bool same_read) {
     now_ = now;
     if (!same_read) chunk_in_read_ = false;
+    if (goes_on_for_ever(bytes.size())) return false;
     if (failed_) return record_.http_status != 200;
     if (!is_stream_) {
-        const std::size_t most = record_.http_status == 200 ? most_body_bytes : 16 * most_error_bytes;
+        const std::size_t most = record_.http_status == 200 ? std::min(most_bytes_, most_whole_bytes) : 16 * most_error_bytes;
         body_.append(bytes.substr(0, most - std::min(most, body_.size())));
-        if (record_.http_status == 200 && body_.size() == most) fail(RequestEnd::malformed, "an answer of more than 256 MiB");
+        if (bytes.find_first_not_of(" \t\r\n") != std::string_view::npos) moved_at_ = now;
+        if (record_.http_status == 200 && body_.size() == most)
+            fail(RequestEnd::malformed, "an answer of more than " + std::to_string(most >> 20U) + " MiB");
         return !failed_;
     }
-    if (!events_.feed(bytes, [&](std::string_view data) { read_event(data); })) fail(RequestEnd::malformed, "an event of more than 64 MiB");
+    if (!events_.feed(bytes, [&](std::string_view data) { read_event(data); }))
+        fail(RequestEnd::malformed, "an event of more than " + std::to_string(std::min(most_bytes_, most_whole_bytes) >> 20U) + " MiB");
     return !failed_;
+}
+
+/// Whether it has become longer than any answer to so many tokens; then it has failed.
+bool AnswerReader::goes_on_for_ever(std::size_t bytes) {
+    bytes_ += bytes;
+    if (bytes_ <= most_bytes_ && count_ <= most_events_) return false;
+    if (record_.http_status != 200) read_body();  // what it says is more than that it does not end
+    const std::string asked =
+        asked_tokens_ > 0 ? std::to_string(asked_tokens_) + " tokens were asked for" : "no number of tokens was asked for";
+    fail(RequestEnd::malformed, "the answer does not end: " + std::to_string(count_) + " events and " + std::to_string(bytes_ >> 20U) +
+                                    " MiB have come, and " + asked);
+    return true;
 }
 
 void AnswerReader::read_event(std::string_view data) {
     if (failed_ || done_at_) return;
+    moved_at_ = now_;
+    if (++count_ > most_events_) {
+        (void)goes_on_for_ever(0);
+        return;
+    }
     if (data == "[DONE]") {
         done_at_ = now_;
         return;
@@ -153,7 +194,8 @@ void AnswerReader::read_finish_reason(const dom::object& choice) {
     dom::object object;
     if (choice["finish_reason"].get_object().get(object) == simdjson::SUCCESS) reason = string_in(object, "type");
     if (reason.empty()) return;
-    if (record_.finish_reason.empty() || finish_of(record_.finish_reason) != Finish::broken_off) record_.finish_reason = reason;
+    if (record_.finish_reason.empty() || finish_of(record_.finish_reason) != Finish::broken_off)
+        record_.finish_reason = reason.substr(0, most_name_bytes);
 }
 
 bool AnswerReader::read_choice(const dom::object& choice) {
@@ -177,7 +219,7 @@ void AnswerReader::note_unread(const dom::object& fields) {
         if (is_one_of(answer_fields, name) || is_one_of(reasoning_fields, name) || is_one_of(other_fields, name)) continue;
         if (is_one_of(fields_without_text, name) || !has_text(value)) continue;
         ++unread_chunks_;
-        record_.unread_field = name;
+        record_.unread_field = name.substr(0, most_name_bytes);
         return;
     }
 }

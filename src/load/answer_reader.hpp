@@ -28,8 +28,7 @@ public:
     };
 
     /// `parser` is shared by the answers that one thread reads.
-    AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected, simdjson::dom::parser& parser)
-        : record_(record), asked_tokens_(asked_tokens), expected_(expected), parser_(parser) {}
+    AnswerReader(RequestRecord& record, std::int64_t asked_tokens, Expected expected, simdjson::dom::parser& parser);
 
     /// The status and content type are known; comes before the first `feed`.
     void begin(int status, std::string_view content_type);
@@ -43,6 +42,9 @@ public:
     [[nodiscard]] bool complete() const { return done_at_.has_value(); }
     /// When it came.
     [[nodiscard]] std::optional<double> done_at() const { return done_at_; }
+    /// When the last event came, or the last bytes of an answer without events. Comments, and blanks before an answer,
+    /// only keep a connection alive. 0: nothing came.
+    [[nodiscard]] double moved_at() const { return moved_at_; }
     [[nodiscard]] const std::string& text() const { return text_; }
     /// The same with the reasoning and all else; kept where `Expected::estimate` asks for it.
     [[nodiscard]] const std::string& all_text() const { return all_text_; }
@@ -60,6 +62,7 @@ private:
     void read_usage(const simdjson::dom::object& usage);
     void read_body();
     void judge();
+    [[nodiscard]] bool goes_on_for_ever(std::size_t bytes);
     [[nodiscard]] std::int64_t hidden_tokens() const;
     void fail(RequestEnd end, std::string_view error);
 
@@ -67,6 +70,10 @@ private:
     std::int64_t asked_tokens_;
     Expected expected_;
     simdjson::dom::parser& parser_;
+    const std::size_t most_bytes_;   ///< of an answer to so many tokens
+    const std::size_t most_events_;  ///< the same
+    std::size_t bytes_ = 0;
+    std::size_t count_ = 0;  ///< of events
     SseParser events_;
     std::string body_;                                                 ///< of an answer that is no stream of events
     std::string text_;                                                 ///< what a later turn repeats
@@ -80,6 +87,7 @@ private:
     std::optional<double> done_at_{};  ///< when `[DONE]` came
     bool chunk_in_read_ = false;
     double now_ = 0;
+    double moved_at_ = 0;
 };
 
 }  // namespace servetune

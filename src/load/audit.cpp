@@ -5,6 +5,7 @@
 #include "audit_rate.hpp"
 #include "audit_text.hpp"
 #include "audit_tolerances.hpp"
+#include "load_clock.hpp"
 #include "servetune/base/number_text.hpp"
 #include "servetune/base/present.hpp"
 #include "servetune/perf/roofline.hpp"
@@ -209,7 +210,8 @@ private:
         if (!in_flight) return skip("little", "no mean latency");
         const double slack = L_ ? rounding(*L_) + rounding(D_) : 0;
         if (*in_flight * (1 - slack) > *cap * cap_tolerance)
-            find(Verdict::suspect, "little", formula + " = " + figure_shown(*in_flight), "cap = " + figure_shown(*cap),
+            find(*in_flight * (1 - slack) > *cap * in_flight_unsound ? Verdict::unsound : Verdict::suspect, "little",
+                 formula + " = " + figure_shown(*in_flight), "cap = " + figure_shown(*cap),
                  "more requests in flight than allowed (Little's law): latency, duration or the cap is printed wrong");
         else if (c_.closed_loop && n_ >= cap_rounds * *cap && *in_flight < *cap * (cap_used - slack))
             find(Verdict::suspect, "little", formula + " = " + figure_shown(*in_flight), "cap = " + figure_shown(*cap),
@@ -304,13 +306,18 @@ private:
 
     void client() {
         const ClientHealth& health = r_.client;
-        if (!health.loop_lag_p99 && !health.coalesced_share && !health.processor_share && !health.send_lag_p99)
+        if (!health.loop_lag_p99 && !health.loop_lag_max && !health.coalesced_share && !health.processor_share && !health.send_lag_p99)
             return skip("client", "the tool does not say how well it kept up");
         const double longest = G_ && *G_ > 0 ? std::min(lag_longest, lag_of_gap * *G_) : lag_longest;
         if (health.loop_lag_p99 && *health.loop_lag_p99 > longest)
-            find(Verdict::suspect, "client", "loop lag p99 = " + milliseconds_shown(*health.loop_lag_p99),
-                 "at most " + milliseconds_shown(longest),
+            find(*health.loop_lag_p99 > lag_unsound ? Verdict::unsound : Verdict::suspect, "client",
+                 "loop lag p99 = " + milliseconds_shown(*health.loop_lag_p99), "at most " + milliseconds_shown(longest),
                  "client-limited: the load generator's own loop was late, so its latencies are its own");
+        if (health.loop_lag_max && *health.loop_lag_max > client_stops_at)
+            find(*health.loop_lag_max > window_unsound * D_ ? Verdict::unsound : Verdict::suspect, "client_stopped",
+                 "the load generator stood still for " + figure_shown(*health.loop_lag_max) + " s of " + figure_shown(D_) + " s",
+                 "at most " + figure_shown(client_stops_at) + " s at a time",
+                 "the program was stopped (Ctrl-Z), or its machine or container slept: nothing was sent or read meanwhile");
         if (health.coalesced_share && *health.coalesced_share > coalesced_most)
             find(Verdict::suspect, "client", share_text(*health.coalesced_share) + " of the chunks came in one read with another",
                  "at most " + share_text(coalesced_most), "client-limited: tokens waited for the client, or the network groups them");

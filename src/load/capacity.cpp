@@ -325,6 +325,10 @@ std::variant<Capacity, Failure> find_capacity(const Workload& workload, std::siz
         at_level.arrival = search.at(*level);
         if (const std::size_t sent = search.requests_at(*level); sent < requests) at_level.requests = static_cast<std::int64_t>(sent);
         auto measured = measure(at_level);
+        if (const auto* once = std::get_if<LoadPoint>(&measured); once != nullptr && once->validity.disturbed()) {
+            if (said) said(level_text(*level) + ": measured once more, it was disturbed");
+            measured = measure(at_level);
+        }
         if (auto* failure = std::get_if<Failure>(&measured)) return std::move(*failure);
         auto& point = std::get<LoadPoint>(measured);
         point.level = *level;
@@ -358,6 +362,9 @@ Measurement measurement_of(const Capacity& capacity, const Arrival& arrival) {
         const double low = capacity.low.value_or(capacity.level);
         load.standard_error = (capacity.high.value_or(capacity.level) - low) / 4;  // half of the half: as two standard errors
     }
+    for (const LoadPoint& point : capacity.points)  // each of them decided where the next one was
+        for (const Finding& finding : point.validity.findings)
+            if (&point != &shown && is_disturbance(finding)) add(result.validity, {Verdict::suspect, {finding}});
     if (capacity.end != Capacity::End::found)
         add(result.validity, {Verdict::suspect, {{"capacity", "", "", capacity.text(load_unit(arrival))}}});
     return result;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/load/calibration.hpp"
 #include "text_stream.hpp"
@@ -63,9 +64,11 @@ void read_object(TextStream& stream, bool wanted, std::string& text) {
 
 Json parsed_line(const TextStream& stream, std::size_t line, const std::string& text) {
     try {
-        return Json::parse(text);
+        return Json::parse(text, RefuseDeep());
     } catch (const Json::exception& error) {
         stream.fail(line, std::string("not JSON: ") + error.what());
+    } catch (const ParseError& error) {
+        stream.fail(line, error.what());
     }
 }
 

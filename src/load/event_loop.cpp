@@ -15,7 +15,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <ctime>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -75,12 +74,6 @@ RequestEnd end_of(CURLcode code, bool request_was_sent) {
 
 }  // namespace
 
-double monotonic_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 /// A handle with its connection settings, used for one request after the other.
 struct EventLoop::Transfer {
     EventLoop* loop = nullptr;
@@ -94,6 +87,7 @@ struct EventLoop::Transfer {
     bool busy = false;
     bool ending = false;  ///< among `ending_`
     std::uint64_t last_read = 0;
+    double sent = 0;
     double last_byte = 0;  ///< the stamp of the last read
     std::array<char, CURL_ERROR_SIZE> error{};
 
@@ -186,7 +180,7 @@ int EventLoop::on_timer(CURLM*, long milliseconds, void* loop) {
 
 int EventLoop::on_request(void* transfer, char*, char*, int, int) {
     auto* self = static_cast<Transfer*>(transfer);
-    self->loop->task_.records[self->index].sent = self->last_byte = self->loop->now();
+    self->loop->task_.records[self->index].sent = self->sent = self->last_byte = self->loop->now();
     self->request_sent = true;
     return CURL_PREREQFUNC_OK;
 }
@@ -283,6 +277,7 @@ void EventLoop::run(double epoch) {
     curl_armed_ = never;
     epoch_ = epoch;
     const double began = processor_seconds_of_thread();
+    slept_before_ = slept_seconds();
     next_tick_ = monotonic_seconds() + tick_seconds;
     arm(tick_timer_.id(), next_tick_, tick_seconds);
     if (!due_.empty()) arm(schedule_timer_.id(), epoch_ + due_.top().at);
@@ -340,7 +335,7 @@ void EventLoop::start(std::size_t index, double scheduled) {
     transfer.index = index;
     transfer.answer_began = transfer.request_sent = false;
     transfer.last_read = 0;
-    transfer.last_byte = record.sent;
+    transfer.sent = transfer.last_byte = record.sent;
     transfer.error.front() = '\0';
     const std::string* body = &task_.bodies[index];
     if (request.follows) {
@@ -442,6 +437,10 @@ void EventLoop::tick() {
     std::uint64_t expirations = 0;
     if (::read(tick_timer_.id(), &expirations, sizeof expirations) <= 0) return;
     const double time = monotonic_seconds();
+    const double slept = slept_seconds();
+    const double stop = std::max(time - next_tick_, slept - std::exchange(slept_before_, slept));
+    longest_stop_ = std::max(longest_stop_, stop);
+    if (stop > client_stops_at) resumed_at_ = now();
     for (; expirations > 0; --expirations, next_tick_ += tick_seconds) {
         if (lag_count_++ % lag_stride_ == 0) lags_.push_back(static_cast<float>(std::max(0.0, time - next_tick_)));
         if (lags_.size() < most_lags) continue;
@@ -453,16 +452,17 @@ void EventLoop::tick() {
     if (lag_count_ % 64 == 0 || expirations > 32) abort_late();
 }
 
-/// Gives up on answers that take too long, as a whole or between two bytes.
+/// Gives up on answers that take too long; what came while this program was stopped has not been read yet.
 void EventLoop::abort_late() {
     const double time = now();
     for (const auto& transfer : transfers_) {
         if (!transfer->busy) continue;
-        const bool late = time - task_.records[transfer->index].sent > task_.options.request_timeout_seconds;
-        const bool stalled = time - transfer->last_byte > task_.options.stall_timeout_seconds;
+        const auto since = [&](double then) { return time - std::max(then, resumed_at_); };
+        const bool late = since(task_.records[transfer->index].sent) > task_.options.request_timeout_seconds;
+        const bool stalled = since(std::max(transfer->sent, transfer->answer().moved_at())) > task_.options.stall_timeout_seconds;
         if (!late && !stalled) continue;
         transfer->answer().end(time, late ? RequestEnd::timed_out : RequestEnd::stalled,
-                               late ? "no end of the answer in time" : "no byte of the answer for too long");
+                               late ? "no end of the answer in time" : "nothing of the answer for too long");
         finish(*transfer, CURLE_OPERATION_TIMEDOUT);
     }
 }

@@ -4,10 +4,12 @@
 #include "../base/descriptor.hpp"
 #include "answer_reader.hpp"
 #include "http.hpp"
+#include "load_clock.hpp"
 
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <queue>
@@ -17,9 +19,6 @@
 #include <vector>
 
 namespace servetune {
-
-/// CLOCK_MONOTONIC in seconds.
-double monotonic_seconds();
 
 /// What all loops of a run share.
 struct LoadTask {
@@ -57,6 +56,8 @@ public:
 
     /// Seconds that the loop came late to a tick of every millisecond.
     [[nodiscard]] const std::vector<float>& lags() const { return lags_; }
+    /// The longest of these, with the time that the machine slept.
+    [[nodiscard]] double longest_stop() const { return longest_stop_; }
     [[nodiscard]] double processor_seconds() const { return processor_seconds_; }
     [[nodiscard]] long connects() const { return connects_; }
     /// Connections that were dropped since their server did not end an answer after its `[DONE]`.
@@ -120,6 +121,9 @@ private:
     double next_tick_ = 0;
     std::vector<float> lags_;
     std::size_t lag_stride_ = 1, lag_count_ = 0;
+    double longest_stop_ = 0;
+    double slept_before_ = 0;
+    double resumed_at_ = -std::numeric_limits<double>::infinity();  ///< after the last stop
     double processor_seconds_ = 0;
     long connects_ = 0;
     std::size_t left_open_ = 0;

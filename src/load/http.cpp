@@ -2,6 +2,7 @@
 #include "http.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/base/printable.hpp"
 #include "servetune/base/url.hpp"
 #include "servetune/space/value.hpp"
@@ -27,7 +28,7 @@ void append_header(HeaderList& list, const std::string& line) {
 
 std::size_t write_to_string(char* bytes, std::size_t size, std::size_t count, void* into) {
     auto& text = *static_cast<std::string*>(into);
-    constexpr std::size_t most = 64U << 20U;
+    constexpr std::size_t most = 8U << 20U;  // of what is no load test: lists, counters, an answer of a few tokens
     if (text.size() + size * count > most) return 0;
     text.append(bytes, size * count);
     return size * count;
@@ -74,7 +75,7 @@ Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_s
 /// detail, or the beginning of what is there.
 std::string message_of_body(const std::string& body) {
     constexpr std::size_t most = 500;
-    const auto object = nlohmann::json::parse(body, nullptr, false);
+    const auto object = shallow_json<nlohmann::json>(body);
     if (object.is_object()) {
         const auto error = object.find("error");
         const auto& holder = error != object.end() && error->is_object() ? *error : object;

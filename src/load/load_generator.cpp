@@ -102,8 +102,10 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, con
     ClientHealth result;
     std::vector<double> lags;
     double busiest = 0;
+    double longest_stop = 0;
     long connects = 0;
     for (const auto& loop : loops) {
+        longest_stop = std::max(longest_stop, loop->longest_stop());
         lags.insert(lags.end(), loop->lags().begin(), loop->lags().end());
         busiest = std::max(busiest, loop->processor_seconds());
         connects += loop->connects();
@@ -112,7 +114,7 @@ ClientHealth health_of(const std::vector<std::unique_ptr<EventLoop>>& loops, con
     if (!lags.empty()) {
         result.loop_lag_p50 = percentile(lags, 0.5);
         result.loop_lag_p99 = percentile(lags, 0.99);
-        result.loop_lag_max = lags.back();
+        result.loop_lag_max = std::max(lags.back(), longest_stop);
     }
     std::vector<double> waits;
     double chunks = 0, coalesced = 0;

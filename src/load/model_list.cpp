@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "model_list.hpp"
+#include "servetune/base/nesting.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -16,7 +17,7 @@ ModelList ask_for_models(const Endpoint& endpoint, double timeout_seconds, const
     if (status == 404 || status == 405 || status == 501) result.state = State::no_such_path;
     if (status != 200) return result;
     result.state = State::not_a_list;
-    const auto object = nlohmann::json::parse(result.reply.body, nullptr, false);
+    const auto object = shallow_json<nlohmann::json>(result.reply.body);
     const auto data = object.is_object() ? object.find("data") : object.end();
     if (!object.is_object() || data == object.end() || !data->is_array()) return result;
     result.state = State::listed;

@@ -2,6 +2,7 @@
 #include "request_body.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -39,7 +40,7 @@ std::string request_body(const Endpoint& endpoint, const PlannedRequest& request
     if (endpoint.stream && endpoint.usage && takes_field(endpoint, "stream_options")) object["stream_options"] = {{"include_usage", true}};
     if (ignore_eos && takes_field(endpoint, "ignore_eos")) object["ignore_eos"] = true;
     if (!endpoint.extra_body.empty()) {
-        const auto extra = OrderedJson::parse(endpoint.extra_body, nullptr, false);
+        const auto extra = shallow_json<OrderedJson>(endpoint.extra_body);
         if (!extra.is_object())
             throw UsageError("the extra body of requests is a JSON object such as {\"temperature\": 0}, got '" + endpoint.extra_body + "'");
         object.update(extra);

@@ -2,6 +2,7 @@
 #include "servetune/machine/found_machine.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -54,7 +55,7 @@ std::string json_of(const FoundMachine& machine) {
 
 FoundMachine machine_from_json(std::string_view json) {
     try {
-        const auto object = MachineJson::parse(json);
+        const auto object = MachineJson::parse(json, RefuseDeep());
         FoundMachine machine;
         machine.devices.all = devices_from(object.at("all"));
         machine.devices.visible = devices_from(object.at("visible"));

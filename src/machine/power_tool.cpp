@@ -6,6 +6,7 @@
 #include "../process/run_command.hpp"
 #include "../process/start_program.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/space/value.hpp"
 
 #include <nlohmann/json.hpp>
@@ -37,7 +38,7 @@ Json json_in(const std::string& text) {
     const auto begin = std::min(text.find("\n{"), text.find("\n["));
     const bool at_once = !text.empty() && (text.front() == '{' || text.front() == '[');
     if (!at_once && begin == std::string::npos) return Json(Json::value_t::discarded);
-    return Json::parse(at_once ? text : text.substr(begin + 1), nullptr, false);
+    return shallow_json<Json>(std::string_view(text).substr(at_once ? 0 : begin + 1));
 }
 
 /// `VDD_IN 4319mW/4319mW`: now / on average since it runs.

@@ -20,6 +20,10 @@ constexpr std::size_t note_bytes = 80;  // "\n[servetune: ... bytes left out]\n"
 LogFile::LogFile(const std::filesystem::path& file, std::size_t most_bytes)
     : path_(file), head_most_(std::max<std::size_t>(most_bytes, 1024) / 2), ring_most_(head_most_ - note_bytes) {
     if (file.empty()) return;
+    std::error_code unknown;
+    if (std::filesystem::is_fifo(file, unknown) ||
+        (std::filesystem::is_symlink(std::filesystem::symlink_status(file, unknown)) && std::filesystem::is_regular_file(file, unknown)))
+        throw IoError("cannot write " + file.string() + ": it is a FIFO, or a link to a file of others; remove it");
     file_ = Descriptor(open(file.c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
     if (file_.id() < 0) throw IoError("cannot write " + file.string() + ": " + std::generic_category().message(errno));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/process/process.hpp"
 
+#include "../base/plain_file.hpp"
 #include "child_group.hpp"
 #include "fed_input.hpp"
 #include "kept_output.hpp"
@@ -22,7 +23,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <fstream>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -82,10 +82,7 @@ void write_files(const ProcessOptions& options) {
     for (const auto& [name, content] : options.files) {
         const fs::path file = options.folder / name;
         fs::create_directories(file.parent_path(), error);
-        std::ofstream stream(file, std::ios::binary);
-        stream << content;
-        stream.close();
-        if (!stream) throw IoError("cannot write " + file.string() + ": " + std::generic_category().message(errno));
+        write_plain_file(file, content);
     }
 }
 

@@ -17,6 +17,8 @@ constexpr double left_room = 88;
 constexpr double right_room = 14;
 constexpr double top_room = 34;  // with the title of the axis above it, which no narrow screen has room for beside it
 constexpr double bottom_room = 44;
+/// A range below this share of its values is none: it is the rounding of one figure.
+constexpr double hardly_any = 1e-9;
 
 std::string svg_head(std::string_view title, std::string_view description, double width, double height) {
     return fmt::format("<svg viewBox=\"0 0 {:.0f} {:.0f}\" role=\"img\" aria-label=\"{}. {}\">\n", width, height, html_text(title),
@@ -53,7 +55,8 @@ ChartAxis axis_for(std::string label, const std::vector<double>& values, bool fr
     axis.low = from_zero ? std::min(0.0, *low) : *low;
     axis.high = *high;
     double room = 0.05 * (axis.high - axis.low);
-    if (!(room > 0)) room = axis.high == 0 ? 1 : 0.05 * std::abs(axis.high);
+    if (!(room > 0.05 * hardly_any * std::max(std::abs(axis.low), std::abs(axis.high))))
+        room = axis.high == 0 ? 1 : 0.05 * std::abs(axis.high);
     axis.high += room;
     if (!from_zero) axis.low -= room;
     return axis;
@@ -61,18 +64,22 @@ ChartAxis axis_for(std::string label, const std::vector<double>& values, bool fr
 
 std::vector<double> round_ticks(double low, double high, std::size_t about, double least_step) {
     const double range = high - low;
-    if (!(range > 0) || !std::isfinite(range)) return {low, high};
+    if (!(range > hardly_any * std::max(std::abs(low), std::abs(high))) || !std::isfinite(range)) return {low, high};
     const double raw = range / static_cast<double>(std::max<std::size_t>(about, 2));
     const double power = std::pow(10, std::floor(std::log10(raw)));
     const double step = std::max(least_step, power * (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10));
     std::vector<double> result;
-    for (double n = std::ceil(low / step); n * step <= high + step * 1e-9; ++n) result.push_back(n * step);
+    const double first = std::ceil(low / step);
+    const std::size_t most = 4 * std::max<std::size_t>(about, 2);  // more than there can be
+    for (std::size_t i = 0; i < most; ++i)
+        if (const double tick = (first + static_cast<double>(i)) * step; tick <= high + step * 1e-9) result.push_back(tick);
     if (result.size() < 2) return {low, high};
     return result;
 }
 
 std::string tick_text(double value, double step) {
     const double scale = std::abs(value) >= 1e6 ? 1e6 : 1;
+    if (!(std::abs(step) > 0)) step = std::max(std::abs(value), 1.0) / 100;
     const int decimals = std::clamp(static_cast<int>(-std::floor(std::log10(std::abs(step) / scale) + 1e-9)), 0, 9);
     return fmt::format("{:.{}f}{}", value == 0 ? 0 : value / scale, decimals, scale > 1 ? " M" : "");
 }

@@ -31,8 +31,7 @@ std::string disturbance_of(const ReportView& view, const Configuration& configur
     for (const Trial* trial : standing->trials)
         if (const Measurement* measurement = trial->measurement(); measurement != nullptr && measurement->validity.disturbed())
             for (const Finding& finding : measurement->validity.findings)
-                if (std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end())
-                    return finding.id + (finding.left.empty() ? "" : ": " + finding.left);
+                if (is_disturbance(finding)) return finding.id + (finding.left.empty() ? "" : ": " + finding.left);
     return "";
 }
 

@@ -159,7 +159,7 @@ const drawTrade = () => {
   }
   const range = (values) => {
     let low = Math.min(...values), high = Math.max(...values);
-    const room = high > low ? 0.05 * (high - low) : Math.abs(high) * 0.05 || 1;
+    const room = high - low > 1e-9 * Math.max(Math.abs(low), Math.abs(high)) ? 0.05 * (high - low) : Math.abs(high) * 0.05 || 1;
     return [low - room, high + room];
   };
   const [left, right, top, bottom] = [88, 14, 34, 44];
@@ -170,7 +170,8 @@ const drawTrade = () => {
     const raw = (high - low) / 6, power = 10 ** Math.floor(Math.log10(raw));
     const step = power * (raw / power < 1.5 ? 1 : raw / power < 3.5 ? 2 : raw / power < 7.5 ? 5 : 10);
     const result = [];
-    for (let n = Math.ceil(low / step); n * step <= high; ++n) result.push([n * step, Math.max(0, -Math.floor(Math.log10(step) + 1e-9))]);
+    const digits = Math.min(9, Math.max(0, -Math.floor(Math.log10(step) + 1e-9)));
+    for (let i = 0, n = Math.ceil(low / step); i < 24 && (n + i) * step <= high; ++i) result.push([(n + i) * step, digits]);
     return result;
   };
   for (const [value, digits] of ticks(ys)) {

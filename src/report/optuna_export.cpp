@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "servetune/report/optuna_export.hpp"
 
+#include "../io/own_folder.hpp"
 #include "../io/sqlite_connection.hpp"
 #include "report_view.hpp"
 #include "servetune/base/printable.hpp"
@@ -249,24 +250,26 @@ private:
 }  // namespace
 
 void write_optuna_storage(const StudySetup& setup, std::span<const Trial> trials, const std::filesystem::path& file) {
-    std::error_code unknown;
-    if (std::filesystem::exists(std::filesystem::symlink_status(file, unknown)))
+    const auto is_there = [&] {
+        std::error_code unknown;
+        return std::filesystem::exists(std::filesystem::symlink_status(file, unknown));
+    };
+    const auto refuse = [&] {
         throw UsageError(file.string() + " is there already, and may hold other studies: take another file, or remove it");
-    std::filesystem::path part = file;
-    part += ".part";
-    std::filesystem::remove(part, unknown);  // of one that was interrupted
-    try {
-        SqliteConnection connection(part, SqliteConnection::Access::write, file, "storage");
+    };
+    if (is_there()) refuse();
+    const OwnFolder beside(file.string() + ".");
+    const std::filesystem::path whole = beside.path() / "storage";
+    {
+        SqliteConnection connection(whole, SqliteConnection::Access::write, file, "storage");
         connection.run("PRAGMA journal_mode = MEMORY");  // nobody sees the file before it is whole
         SqliteTransaction transaction(connection);
         OptunaStorage(setup, trials, connection).write();
         transaction.commit();
-    } catch (const Error&) {
-        std::filesystem::remove(part, unknown);
-        throw;
     }
+    if (is_there()) refuse();  // meanwhile
     std::error_code failed;
-    std::filesystem::rename(part, file, failed);
+    std::filesystem::rename(whole, file, failed);
     if (failed) throw IoError("cannot write " + file.string() + ": " + failed.message());
 }
 

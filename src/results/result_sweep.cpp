@@ -5,6 +5,7 @@
 #include "result_sweep.hpp"
 #include "result_formats.hpp"
 #include "servetune/base/error.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/space/value.hpp"
 #include "servetune/trial/outcome.hpp"
@@ -161,7 +162,7 @@ std::optional<Json> value_of_sweep_cell(std::string_view column, const std::stri
     if (cell == "False") return Json(false);
     if (cell.front() != '[' && cell.front() != '{') return Json(cell);
     if (cell.find_first_of("[{", 1) != std::string::npos) return std::nullopt;
-    Json list = Json::parse(cell, nullptr, false);
+    auto list = shallow_json<Json>(cell);
     return list.is_array() && std::all_of(list.begin(), list.end(), [](const Json& entry) { return entry.is_number(); })
                ? std::optional(std::move(list))
                : std::nullopt;  // texts, errors, lists of lists: no figure of a summary

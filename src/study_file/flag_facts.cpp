@@ -3,6 +3,7 @@
 
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
+#include "servetune/base/nesting.hpp"
 #include "servetune/engine/version.hpp"
 #include "servetune/io/files.hpp"
 
@@ -51,7 +52,7 @@ bool is_flag(const std::string& word) {
 
 FlagFacts FlagFacts::load(const fs::path& file) {
     try {
-        const Json object = Json::parse(read_file(file));
+        const Json object = Json::parse(read_file(file), RefuseDeep());
         FlagFacts result{object.at("engine"),
                          object.at("version"),
                          object.value("source", ""),

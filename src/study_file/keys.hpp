@@ -370,7 +370,7 @@ inline constexpr struct AttachKeys {
     Key served_model{"served_model", is::text, "the name that clients ask for (the study's model)"};
     Key api_key_env{"api_key_env", is::variable, "the environment's variable that holds the bearer token"};
     Key trial_within{"trial_within", is::positive_duration, "a longer trial has failed: hung (2h)"};
-    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
+    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any event of its answer for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
                 "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
     Key give_up{
@@ -427,7 +427,7 @@ inline constexpr struct DeployKeys {
     Key ready_within{"ready_within", is::positive_duration, "in place of the engine file's"};
     Key trial_within{"trial_within", is::positive_duration, "start to stop; a longer trial has failed: hung (2h)"};
     Key stop_within{"stop_within", is::duration, "for the engine to end by itself once it was told (20s)"};
-    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any byte for so long has failed (300s)"};
+    Key stall_timeout{"stall_timeout", is::positive_duration, "a request without any event of its answer for so long has failed (300s)"};
     Key warm_up{"warm_up", is::integer_in<0, 1'000'000>,
                 "requests before the first workload, at least; before each workload until the server is steady (16; 0: none)"};
     Key give_up{

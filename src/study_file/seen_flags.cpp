@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "seen_flags.hpp"
 
+#include "servetune/base/nesting.hpp"
 #include "servetune/engine/engine_value.hpp"
 #include "servetune/engine/version.hpp"
 
@@ -77,9 +78,8 @@ SeenFlags seen_flags(const Engine& engine, const Command& command, const std::st
             const bool is_switch = std::holds_alternative<BoolDomain>(sharing.front()->parameter.domain);
             shared.emplace_back(sharing, is_switch ? Value(!off) : value_of(argument()));
         } else if (group != engine.json_flags.end()) {
-            const auto shallow = [](int depth, nlohmann::json::parse_event_t, const nlohmann::json&) { return depth < 100; };
             const std::string text = argument();
-            const auto object = nlohmann::json::parse(text, shallow, false);
+            const auto object = shallow_json<nlohmann::json>(text);
             if (!object.is_object()) {
                 seen.unread.push_back(word);
                 continue;

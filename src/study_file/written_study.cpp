@@ -416,11 +416,11 @@ private:
 };
 
 /// Makes the first measured configuration with which the study can be set up its default.
-bool starts_from_measured(const StudyWriter& writer, WrittenStudy& written, const std::filesystem::path& file, const Catalogue& catalogue) {
+bool starts_from_measured(const StudyWriter& writer, WrittenStudy& written, NewFile& study, const Catalogue& catalogue) {
     for (const std::string& text : writer.with_measured_defaults()) {
-        write_file(file, text);
+        study.write(text);
         try {
-            (void)set_up(load_study(file, catalogue));
+            (void)set_up(load_study(study.path(), catalogue));
         } catch (const Error&) {
             continue;
         }
@@ -456,37 +456,32 @@ WrittenStudy write_study(const ResultSource& source, const StudyRequest& request
     };
     for (const PublishedResult& result : writer.labelled())
         if (!left(result)) placed.push_back(result);
-    write_file(file, written.yaml);
-    bool has_table = false;
+    NewFile study(file);  // it replaces nothing, and goes again where what is there does not replay
+    NewFile table(written.table);
+    study.write(written.yaml);
+    written.imported = import_for_study(placed, load_study(file, catalogue));
+    if (written.imported.rows == 0)
+        throw SpaceError("no result is a row of the study" +
+                         (written.imported.unplaced.empty() ? std::string() : ": " + written.imported.unplaced.front().reason));
+    const std::vector<Unplaced>& unplaced = written.imported.unplaced;
+    std::string why;
+    const bool none = std::all_of(writer.searched().blocks.begin(), writer.searched().blocks.end(), [&](std::size_t i) {
+        const auto found = std::find_if(unplaced.begin(), unplaced.end(),
+                                        [&](const Unplaced& one) { return one.result.index == source.results[i].index; });
+        if (found != unplaced.end()) why = found->reason;
+        return found != unplaced.end();
+    });
+    if (none) throw SpaceError("no result of workload " + writer.searched().name + " is a row of the study: " + why);
+    table.write(written.imported.csv);
     try {
-        written.imported = import_for_study(placed, load_study(file, catalogue));
-        if (written.imported.rows == 0)
-            throw SpaceError("no result is a row of the study" +
-                             (written.imported.unplaced.empty() ? std::string() : ": " + written.imported.unplaced.front().reason));
-        const std::vector<Unplaced>& unplaced = written.imported.unplaced;
-        std::string why;
-        const bool none = std::all_of(writer.searched().blocks.begin(), writer.searched().blocks.end(), [&](std::size_t i) {
-            const auto found = std::find_if(unplaced.begin(), unplaced.end(),
-                                            [&](const Unplaced& one) { return one.result.index == source.results[i].index; });
-            if (found != unplaced.end()) why = found->reason;
-            return found != unplaced.end();
-        });
-        if (none) throw SpaceError("no result of workload " + writer.searched().name + " is a row of the study: " + why);
-        write_file(written.table, written.imported.csv);
-        has_table = true;
-        try {
-            (void)set_up(load_study(file, catalogue));
-        } catch (const SpaceError&) {  // the engine's own default was not measured
-            if (!starts_from_measured(writer, written, file, catalogue)) throw;
-        }
-        const std::vector<std::string> excluded = excluded_by_rules(placed, written.imported, set_up(load_study(file, catalogue)));
-        written.remarks.insert(written.remarks.end(), excluded.begin(), excluded.end());
-    } catch (const Error&) {
-        std::error_code ignored;
-        std::filesystem::remove(file, ignored);
-        if (has_table) std::filesystem::remove(written.table, ignored);
-        throw;
+        (void)set_up(load_study(file, catalogue));
+    } catch (const SpaceError&) {  // the engine's own default was not measured
+        if (!starts_from_measured(writer, written, study, catalogue)) throw;
     }
+    const std::vector<std::string> excluded = excluded_by_rules(placed, written.imported, set_up(load_study(file, catalogue)));
+    written.remarks.insert(written.remarks.end(), excluded.begin(), excluded.end());
+    study.keep();
+    table.keep();
     written.imported.unplaced.insert(written.imported.unplaced.begin(), writer.left_out().begin(), writer.left_out().end());
     return written;
 }

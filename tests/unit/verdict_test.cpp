@@ -243,10 +243,10 @@ TEST_CASE("verdict: what rests on a disturbed machine is inconclusive") {
 TEST_CASE("verdict: the disturbances are what the machine's watch and its document name") {
     const std::string source = SERVETUNE_SOURCE;
     const std::set<std::string, std::less<>> known(disturbances.begin(), disturbances.end());
-    const std::string watch = read_file(source + "/src/machine/machine_watch.cpp");
+    const std::string watch = read_file(source + "/src/machine/machine_watch.cpp") + read_file(source + "/src/load/audit.cpp");
     const std::string document = read_file(source + "/docs/explanation/measuring.md");
-    static const std::regex id(R"rx("((?:gpu|cpu)_[a-z]+)",)rx");
-    static const std::regex row(R"rx(\n\| `((?:gpu|cpu)_[a-z]+)` \|)rx");
+    static const std::regex id(R"rx("((?:gpu|cpu|client)_[a-z]+)",)rx");
+    static const std::regex row(R"rx(\n\| `((?:gpu|cpu|client)_[a-z]+)` \|)rx");
     std::set<std::string, std::less<>> found;
     for (std::sregex_iterator at(watch.begin(), watch.end(), id), end; at != end; ++at) found.insert((*at)[1]);
     CHECK(found == known);

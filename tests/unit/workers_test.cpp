@@ -181,6 +181,44 @@ TEST_CASE("workers: a check that was interrupted is made again, and its figures 
     CHECK(again.machine.most_at_once == 3);
 }
 
+TEST_CASE("workers: a check that came to nothing spends no budget, however often") {
+    Parallel whole(3);
+    whole.run(4);
+    std::vector<Trial> trials = whole.journal.trials();
+    REQUIRE(trials.size() == 4);
+    for (std::size_t id = 1; id < 4; ++id) trials[id].outcome = {};  // killed in the check
+    for (std::uint64_t id = 4; id < 9; ++id) {                       // and twice more, the last time before the third was asked
+        trials.push_back(trials[1 + (id - 1) % 3]);
+        trials.back().id = id;
+    }
+    const auto measured_of = [](const Parallel& run) {  // what a configuration gave, or failed with
+        std::size_t count = 0;
+        for (const Trial& trial : run.study->trials())
+            count += trial.measurement() != nullptr || (trial.told() && teaches(trial.failure()->kind)) ? 1 : 0;
+        return count;
+    };
+    Parallel again(3);
+    take_over(again, trials);
+    CHECK(again.run(20).reason == StopReason::trials_spent);
+    CHECK(measured_of(again) == 20);
+    CHECK(again.study->told_in_search() == 20);
+    CHECK(search_history(again.problem, again.study->trials()).size() == 20);
+    CHECK(again.machine.most_at_once == 3);
+    Parallel fewer(2);  // the study goes on with fewer workers, or with one
+    take_over(fewer, trials);
+    CHECK(fewer.run(12).reason == StopReason::trials_spent);
+    CHECK(measured_of(fewer) == 12);
+    Parallel one(1);
+    take_over(one, trials);
+    CHECK(one.run(9).reason == StopReason::trials_spent);
+    CHECK(measured_of(one) == 9);
+    CHECK(one.parts[0]->measured == 8);
+    Parallel disturbed(3, [](int at_once) { return at_once > 1 ? 0.8 : 1.0; });  // figures of a check that do not count
+    CHECK(disturbed.run(12).reason == StopReason::trials_spent);
+    CHECK(measured_of(disturbed) == 12);
+    CHECK(disturbed.study->trials().size() == 15);
+}
+
 TEST_CASE("workers: without a check there is one trial at a time: too few trials, or a default that gives no figure") {
     Parallel few(4);
     CHECK(few.run(4).reason == StopReason::trials_spent);

@@ -67,6 +67,14 @@ std::string serving_json(int max_concurrency, double rate, const std::string& mo
            std::to_string(rate) + more + "}\n";
 }
 
+/// In the place of the study before it, which `write_study` would not replace.
+WrittenStudy written_anew(const ResultSource& source, const StudyRequest& request, const std::filesystem::path& file,
+                          const Catalogue& catalogue) {
+    std::filesystem::remove(file);
+    std::filesystem::remove(std::filesystem::path(file).replace_extension(".csv"));
+    return write_study(source, request, file, catalogue);
+}
+
 std::string cell(const MeasuredTable& table, std::size_t row, const std::string& name) {
     const auto at = std::find(table.parameters.begin(), table.parameters.end(), name) - table.parameters.begin();
     if (at == static_cast<std::ptrdiff_t>(table.parameters.size())) return "no column";
@@ -85,7 +93,7 @@ TEST_CASE("written study: numbers stand as the engine reads them, and equal ones
                              printed_block(1200, 512, 128);
     const TemporaryFolder folder;
     const auto file = folder.path() / "lengths.yaml";
-    const WrittenStudy written = write_study(source_of({{"a.md", text}}), request_for("in512_out128"), file, shipped_catalogue);
+    const WrittenStudy written = written_anew(source_of({{"a.md", text}}), request_for("in512_out128"), file, shipped_catalogue);
     INFO(written.yaml);
     CHECK(written.imported.rows == 3);
     CHECK(has(written.yaml, "max_num_batched_tokens: {choice: [8192, 16000], ordered: true}\n"));
@@ -98,7 +106,7 @@ TEST_CASE("written study: numbers stand as the engine reads them, and equal ones
 TEST_CASE("written study: a document becomes a study that replays its results") {
     const TemporaryFolder folder;
     const auto file = folder.path() / "tuning.yaml";
-    const WrittenStudy written = write_study(source_of({{"a.md", document}}), request_for("in512_out128"), file, shipped_catalogue);
+    const WrittenStudy written = written_anew(source_of({{"a.md", document}}), request_for("in512_out128"), file, shipped_catalogue);
     INFO(written.yaml);
     for (const Unplaced& one : written.imported.unplaced) UNSCOPED_INFO(one.result.index << ": " << one.reason);
     CHECK(written.table == folder.path() / "tuning.csv");
@@ -140,7 +148,7 @@ TEST_CASE("written study: several workloads are never mixed, the message says wh
     const auto file = folder.path() / "study.yaml";
     const ResultSource source = source_of({{"a.md", document}});
     const auto error = [&](const std::string& workload) {
-        return message_of<SpaceError>([&] { (void)write_study(source, request_for(workload), file, shipped_catalogue); });
+        return message_of<SpaceError>([&] { (void)written_anew(source, request_for(workload), file, shipped_catalogue); });
     };
     CHECK(has(error(""),
               "the results are of several workloads; say with --workload which is searched:\n"
@@ -148,7 +156,7 @@ TEST_CASE("written study: several workloads are never mixed, the message says wh
               "  in8192_out64: 1 result (8192 input tokens, 64 output tokens)"));
     CHECK(has(error("nothing"), "--workload nothing: no such workload; there are:\n  in512_out128"));
     CHECK_FALSE(std::filesystem::exists(file));
-    const WrittenStudy long_prompts = write_study(source, request_for("in8192_out64"), file, shipped_catalogue);
+    const WrittenStudy long_prompts = written_anew(source, request_for("in8192_out64"), file, shipped_catalogue);
     CHECK(has(long_prompts.yaml, "workloads:\n  - {workload: in8192_out64, "));
 }
 
@@ -160,7 +168,7 @@ TEST_CASE("written study: blocks under one label are of one workload, also one t
                              "- high load\n" + printed_block(1100, 512, 128);
     const TemporaryFolder folder;
     const WrittenStudy written =
-        write_study(source_of({{"a.md", text}}), request_for("high load"), folder.path() / "study.yaml", shipped_catalogue);
+        written_anew(source_of({{"a.md", text}}), request_for("high load"), folder.path() / "study.yaml", shipped_catalogue);
     CHECK(written.imported.rows == 5);
     CHECK(has(written.yaml, "workload: high_load"));
     CHECK(has(written.yaml, "printed_as: [high_load, \"high load\"]"));
@@ -181,7 +189,7 @@ TEST_CASE("written study: requests in flight that are known and differ keep work
                              "- low\n" + capped(1, 10);
     const TemporaryFolder folder;
     const auto error = message_of<SpaceError>([&] {
-        (void)write_study(source_of({{"a.md", text}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
+        (void)written_anew(source_of({{"a.md", text}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
     });
     INFO(error);
     CHECK(has(error, "medium: 2 results (512 input tokens, 128 output tokens, 16 in flight)"));
@@ -192,7 +200,7 @@ TEST_CASE("written study: what was not measured is no default, and what no resul
     const TemporaryFolder folder;
     const auto file = folder.path() / "study.yaml";
     const auto written = [&](const std::string& text) {
-        return write_study(source_of({{"a.md", text}}), request_for(""), file, shipped_catalogue).yaml;
+        return written_anew(source_of({{"a.md", text}}), request_for(""), file, shipped_catalogue).yaml;
     };
     const std::string two =
         written(command("vllm serve org/Model-8B -tp 8 --max-num-seqs 64 --unheard-of 1") + printed_block(1000, 512, 128) +
@@ -219,15 +227,15 @@ TEST_CASE("written study: files that do not say how the engine was started are t
     const auto file = folder.path() / "study.yaml";
     const ResultSource source = source_of({{"runs/a.json", serving_json(8, 6400)}, {"runs/b.json", serving_json(8, 7000)}});
     const auto error = [&](const std::vector<std::string>& facts) {
-        return message_of<SpaceError>([&] { (void)write_study(source, request_for("", facts), file, shipped_catalogue); });
+        return message_of<SpaceError>([&] { (void)written_anew(source, request_for("", facts), file, shipped_catalogue); });
     };
     CHECK(has(error({}), "no result says how its engine was started: the file does not say how the engine was started (--set engine="));
     CHECK(has(error({"engine=nothing"}), "--set engine=nothing: no such engine"));
     CHECK(has(error({"engine=vllm", "max_num_seq=5"}), "vllm has no such parameter; known: max_num_seqs"));
     CHECK(has(error({"=5"}), "NAME=VALUE or FILE:NAME=VALUE wanted"));
     const WrittenStudy written =
-        write_study(source, request_for("", {"engine=vllm", "hardware=h100-sxm", "b.json:max_num_seqs=64", "enable_prefix_caching=false"}),
-                    file, shipped_catalogue);
+        written_anew(source, request_for("", {"engine=vllm", "hardware=h100-sxm", "b.json:max_num_seqs=64", "enable_prefix_caching=false"}),
+                     file, shipped_catalogue);
     INFO(written.yaml);
     CHECK(written.imported.rows == 2);
     CHECK(has(written.yaml, "model: org/Model-8B\nhardware: h100-sxm\nengine: vllm\n"));
@@ -242,7 +250,7 @@ TEST_CASE("written study: files that do not say how the engine was started are t
 TEST_CASE("written study: settings of the server in the file are read: metadata, and what a server reports") {
     const TemporaryFolder folder;
     const auto written = [&](const std::string& a, const std::string& b) {
-        return write_study(source_of({{"a.json", a}, {"b.json", b}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
+        return written_anew(source_of({{"a.json", a}, {"b.json", b}}), request_for(""), folder.path() / "study.yaml", shipped_catalogue);
     };
     const WrittenStudy metadata = written(serving_json(8, 6400), serving_json(8, 7000, ", \"max_num_seqs\": \"64\""));
     CHECK(has(metadata.yaml, "engine: vllm\n"));
@@ -275,7 +283,7 @@ TEST_CASE("written study: lengths that the results do not tell are not made up, 
     uneven.replace(uneven.find("Total generated tokens: 12800"), 29, "Total generated tokens: 12850");
     const TemporaryFolder folder;
     const auto written = [&](const std::string& block) {
-        return write_study(
+        return written_anew(
             source_of({{"a.md", command("vllm serve org/Model-8B") + block + command("vllm serve org/Model-8B -tp 2") + block}}),
             request_for(""), folder.path() / "study.yaml", shipped_catalogue);
     };
@@ -296,16 +304,16 @@ TEST_CASE("written study: the version of a file counts for its results only") {
     const std::vector<std::string> engines{"a.json:engine=vllm", "b.json:engine=sglang", "a.json:max_num_seqs=64", "b.json:tp_size=2"};
     const auto versions = [&](std::vector<std::string> facts) {
         facts.insert(facts.begin(), engines.begin(), engines.end());
-        return write_study(source, request_for("", facts), file, shipped_catalogue).yaml;
+        return written_anew(source, request_for("", facts), file, shipped_catalogue).yaml;
     };
     CHECK(has(versions({"a.json:version=0.17.0", "b.json:version=0.5.9"}), "engine_versions: {vllm: 0.17.0, sglang: 0.5.9}\n"));
     CHECK(has(versions({"b.json:version=0.5.9"}), "engine_versions: {sglang: 0.5.9}\n"));
     CHECK(has(versions({"vllm.version=0.17.0"}), "engine_versions: {vllm: 0.17.0}\n"));
     const auto error = message_of<SpaceError>([&] {
-        (void)write_study(source,
-                          request_for("", {"engine=vllm", "a.json:max_num_seqs=64", "b.json:max_num_seqs=128", "a.json:version=0.17.0",
-                                           "b.json:version=0.24.0"}),
-                          file, shipped_catalogue);
+        (void)written_anew(source,
+                           request_for("", {"engine=vllm", "a.json:max_num_seqs=64", "b.json:max_num_seqs=128", "a.json:version=0.17.0",
+                                            "b.json:version=0.24.0"}),
+                           file, shipped_catalogue);
     });
     CHECK(has(error, "a study has one version of vllm, and its results are of 0.17.0 and 0.24.0"));
 }
@@ -315,8 +323,8 @@ TEST_CASE("written study: a count that no integer holds is refused, never anothe
     std::string huge = serving_json(8, 6400, ", \"random_input_len\": 1");
     huge.replace(huge.find("51200"), 5, "1e308");
     const auto error = message_of<SpaceError>([&] {
-        (void)write_study(source_of({{"a.json", huge}, {"b.json", huge}}), request_for("", {"engine=vllm", "a.json:max_num_seqs=64"}),
-                          folder.path() / "study.yaml", shipped_catalogue);
+        (void)written_anew(source_of({{"a.json", huge}, {"b.json", huge}}), request_for("", {"engine=vllm", "a.json:max_num_seqs=64"}),
+                           folder.path() / "study.yaml", shipped_catalogue);
     });
     INFO(error);
     CHECK(has(error, "no such number of requests or tokens: 1e+306"));
@@ -334,7 +342,7 @@ TEST_CASE("written study: a run of a sweep that failed is a failed row of its lo
                                    {"b.json", serving_json(8, 7000, ", \"max_num_seqs\": 128")},
                                    {"c.failure.json", failed(8)},
                                    {"d.failure.json", failed(99)}});
-    const WrittenStudy written = write_study(source, request_for(""), file, shipped_catalogue);
+    const WrittenStudy written = written_anew(source, request_for(""), file, shipped_catalogue);
     INFO(written.yaml);
     const MeasuredTable table = read_table(written.table);
     REQUIRE(table.rows.size() == 3);
@@ -350,11 +358,12 @@ TEST_CASE("written study: results of one configuration that differ too much are 
     const TemporaryFolder folder;
     const auto file = folder.path() / "study.yaml";
     const auto written = [&](double first, double second) {
-        return write_study(source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128) +
-                                                   command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(first, 512, 128) +
-                                                   "With the patch:\n" + printed_block(second, 512, 128) +
-                                                   command("vllm serve org/Model-8B --max-num-seqs 128") + printed_block(1300, 512, 128)}}),
-                           request_for(""), file, shipped_catalogue);
+        return written_anew(
+            source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128) +
+                                    command("vllm serve org/Model-8B --max-num-seqs 64") + printed_block(first, 512, 128) +
+                                    "With the patch:\n" + printed_block(second, 512, 128) +
+                                    command("vllm serve org/Model-8B --max-num-seqs 128") + printed_block(1300, 512, 128)}}),
+            request_for(""), file, shipped_catalogue);
     };
     CHECK(written(1000, 1160).imported.unplaced.empty());  // as published repeats do
     const WrittenStudy apart = written(1000, 2000);
@@ -374,10 +383,10 @@ TEST_CASE("written study: results of one configuration that differ too much are 
 TEST_CASE("written study: what a file calls repeats of one configuration differently is said") {
     const TemporaryFolder folder;
     const auto remarks_of = [&](const std::string& first, const std::string& second) {
-        return write_study(source_of({{"a.jsonl", serving_json(4, 640, first + ", \"max_num_seqs\": 64") +
-                                                      serving_json(4, 650, second + ", \"max_num_seqs\": 64") +
-                                                      serving_json(4, 700, first + ", \"max_num_seqs\": 128")}}),
-                           request_for("", {"engine=vllm"}), folder.path() / "study.yaml", shipped_catalogue)
+        return written_anew(source_of({{"a.jsonl", serving_json(4, 640, first + ", \"max_num_seqs\": 64") +
+                                                       serving_json(4, 650, second + ", \"max_num_seqs\": 64") +
+                                                       serving_json(4, 700, first + ", \"max_num_seqs\": 128")}}),
+                            request_for("", {"engine=vllm"}), folder.path() / "study.yaml", shipped_catalogue)
             .imported.remarks;
     };
     const auto told =
@@ -392,7 +401,7 @@ TEST_CASE("written study: where nothing of the searched workload is left, the me
     const auto file = folder.path() / "study.yaml";
     const std::string serve = command("vllm serve org/Model-8B");
     const auto error = message_of<SpaceError>([&] {
-        (void)write_study(
+        (void)written_anew(
             source_of({{"a.md", serve + printed_block(1000, 512, 128) + printed_block(3000, 512, 128) + printed_block(500, 4096, 128)}}),
             request_for("in512_out128"), file, shipped_catalogue);
     });
@@ -406,10 +415,10 @@ TEST_CASE("written study: what the engine sets by itself completes a command, wh
     const auto file = folder.path() / "study.yaml";
     const std::string launch = "python3 -m sglang.launch_server --model-path org/Model-8B --tp-size=8";
     const WrittenStudy written =
-        write_study(source_of({{"a.md", command(launch) + printed_block(1000, 512, 128) + command(launch + " --moe-a2a-backend=deepep") +
-                                            printed_block(2000, 512, 128) + command(launch + " --enable-dp-attention") +
-                                            printed_block(1010, 512, 128)}}),
-                    request_for(""), file, shipped_catalogue);
+        written_anew(source_of({{"a.md", command(launch) + printed_block(1000, 512, 128) + command(launch + " --moe-a2a-backend=deepep") +
+                                             printed_block(2000, 512, 128) + command(launch + " --enable-dp-attention") +
+                                             printed_block(1010, 512, 128)}}),
+                     request_for(""), file, shipped_catalogue);
     INFO(written.yaml);
     CHECK(has(written.yaml, "ep_size: {choice: [1, 8], ordered: true}"));
     const MeasuredTable table = read_table(written.table);
@@ -431,6 +440,6 @@ TEST_CASE("written study: the settings of a data set are no name of a workload")
     const TemporaryFolder folder;
     ResultSource source = source_of({{"a.md", command("vllm serve org/Model-8B") + printed_block(1000, 512, 128)}});
     source.results.at(0).dataset = R"({"kind": "synthetic_text", "delay": null})";
-    CHECK(has(write_study(source, request_for(""), folder.path() / "study.yaml", shipped_catalogue).yaml, "{workload: in512_out128, "));
+    CHECK(has(written_anew(source, request_for(""), folder.path() / "study.yaml", shipped_catalogue).yaml, "{workload: in512_out128, "));
     CHECK(text_of(Constraint(Allow{{}, {{}}, ""})) == "only the one configuration that there is");
 }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servetune {
@@ -22,7 +23,17 @@ struct RefuseDeep {
     }
 };
 
-/// The same, and throws ParseError where an object has a key twice: parsers take the first or the last of them, each
+/// The JSON in a text; `is_discarded` where it is none, or nests too deep.
+template <class Json>
+Json shallow_json(std::string_view text) {
+    try {
+        return Json::parse(text, RefuseDeep(), false);
+    } catch (const ParseError&) {
+        return Json(Json::value_t::discarded);
+    }
+}
+
+/// As RefuseDeep, and throws ParseError where an object has a key twice: parsers take the first or the last of them, each
 /// another one.
 class RefuseDeepAndTwice {
 public:

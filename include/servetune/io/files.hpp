@@ -47,6 +47,27 @@ private:
     bool regular_ = true;
 };
 
+/// A file that was not there before. It goes again with this object unless it is kept, and only where it still is the
+/// file that was made here.
+class NewFile {
+public:
+    /// Makes it, empty. Throws UsageError where something is at this path, a link that leads nowhere too; IoError.
+    explicit NewFile(std::filesystem::path file);
+    ~NewFile();
+    NewFile(const NewFile&) = delete;
+    NewFile& operator=(const NewFile&) = delete;
+
+    /// Writes the whole of it. Throws IoError.
+    void write(std::string_view content);
+    void keep() { kept_ = true; }
+    [[nodiscard]] const std::filesystem::path& path() const { return file_; }
+
+private:
+    std::filesystem::path file_;
+    int descriptor_ = -1;
+    bool kept_ = false;
+};
+
 /// Writes the whole of a file, as OutputFile does. Throws IoError.
 void write_file(const std::filesystem::path& file, std::string_view content);
 

@@ -61,7 +61,7 @@ struct LoadOptions {
     std::size_t loops = 1;                        ///< event loops, each a thread of its own; one carries about 50 000 chunks a second
     std::optional<std::size_t> most_in_flight{};  ///< open loop: further requests wait (and their wait is in `sent - scheduled`)
     double request_timeout_seconds = 3600;
-    double stall_timeout_seconds = 300;                   ///< without any byte of the answer
+    double stall_timeout_seconds = 300;                   ///< without any event of the answer; comments are none
     bool ignore_eos = false;                              ///< ask for exactly `output_tokens` (`RequestEnd::wrong_length`)
     bool warm_connections = true;                         ///< connect before the clock starts
     std::function<void(const LoadProgress&)> progress{};  ///< about twice a second, from a thread of the run

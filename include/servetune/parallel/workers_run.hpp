@@ -28,7 +28,7 @@ namespace servetune {
 /// once. Where the first worker then differs by more than noise (2.5 standard errors, and at least `min_gain`), the
 /// figures of the check are told as failures of the machine and the study goes on with one trial at a time. A worker
 /// that differs from the median of the others (3 standard errors) gets no further trial. A study that goes on finds
-/// both in its journal; a check that was interrupted is made again.
+/// both in its journal; a check that was interrupted is made again. What does not count spends no budget either.
 ///
 /// What looks best is confirmed by one worker, one trial at a time: its rounds compare measurements of one part of the
 /// machine.
@@ -90,7 +90,6 @@ private:
         Observer* next_;
     };
 
-    static constexpr const char* beside_words = "the default on all workers at once: do they disturb each other?";
     static constexpr const char* interrupted_words = "the check of the workers was interrupted, so this figure does not count";
 
     void say(const std::string& line) const {
@@ -152,7 +151,8 @@ private:
             return pool.size() > 1;
         }
         for (const Trial& trial : study_.trials())  // of a check that did not come to its end
-            if (trial.why == beside_words && !trial.told()) study_.tell(trial.id, Failure{FailureKind::infrastructure, interrupted_words});
+            if (trial.why == workers_check_words && !trial.told())
+                study_.tell(trial.id, Failure{FailureKind::infrastructure, interrupted_words});
         const std::size_t needed = study_.told_in_search() + evaluators_.size() + (study_.trials().empty() ? 1 : 0);
         if (study_.spent(budget_, steady_seconds() - began_) || needed > budget_.trials) {
             say("too few trials are left to check whether workers disturb each other: one trial at a time");
@@ -165,7 +165,7 @@ private:
             return false;
         }
         for (std::size_t worker = 0; worker < evaluators_.size(); ++worker)
-            send(pool, worker, study_.propose(problem_.space.default_configuration(), beside_words));
+            send(pool, worker, study_.propose(problem_.space.default_configuration(), std::string(workers_check_words)));
         std::vector<WorkerPool::Done> together(evaluators_.size());
         while (!pool.all_idle()) {
             WorkerPool::Done done = next_of(pool);
@@ -180,8 +180,8 @@ private:
     [[nodiscard]] std::vector<const Trial*> earlier_check() const {
         std::vector<const Trial*> result;
         for (const Trial& trial : study_.trials()) {
-            const bool counts =
-                trial.why == beside_words && trial.told() && (trial.failure() == nullptr || trial.failure()->message != interrupted_words);
+            const bool counts = trial.why == workers_check_words && trial.told() &&
+                                (trial.failure() == nullptr || trial.failure()->message != interrupted_words);
             if (!counts) continue;
             if (!result.empty() && result.back()->id + 1 != trial.id) result.clear();
             result.push_back(&trial);

@@ -66,11 +66,13 @@ public:
 };
 
 /// What a strategy sees of a journal: the trials of the search whose configurations the space (still) has. After a
-/// changed study was accepted a journal may hold others; they teach nothing.
+/// changed study was accepted a journal may hold others; they teach nothing. Nor does a check of the workers that came
+/// to nothing.
 inline std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
     std::vector<Trial> history;
-    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history),
-                 [&](const Trial& trial) { return trial.of_search() && problem.space.feasible(trial.configuration); });
+    std::copy_if(trials.begin(), trials.end(), std::back_inserter(history), [&](const Trial& trial) {
+        return trial.of_search() && !trial.of_void_check() && problem.space.feasible(trial.configuration);
+    });
     return history;
 }
 

@@ -124,7 +124,9 @@ private:
     [[nodiscard]] bool search_goes_on(const Budget& budget, double seconds, std::span<const Trial> history) const;
     AskResult next_to_confirm(const Budget& budget, double seconds, std::span<const Trial> history, const AskResult::Finished& searched);
     /// Whether the space (still) has the configuration of an open trial.
-    [[nodiscard]] bool in_space(std::uint64_t id) const { return problem_.space.feasible(trials_[id].configuration); }
+    [[nodiscard]] bool in_space(std::uint64_t id) const {
+        return !trials_[id].of_void_check() && problem_.space.feasible(trials_[id].configuration);
+    }
     void take_up_open_trials();
     void check_feasible(const Configuration& configuration, const std::string& who) const;  ///< throws SpaceError
     void tell_deadly(Observer* observer);

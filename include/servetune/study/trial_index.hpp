@@ -59,6 +59,7 @@ private:
         std::set<std::uint64_t> open{};
     };
     void count(const Trial& trial) {
+        if (trial.of_void_check()) return;
         if (trial.of_search()) ++told_in_search_;
         longest_seconds_ = std::max(longest_seconds_, trial.cost_seconds());
     }

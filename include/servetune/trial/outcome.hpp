@@ -46,18 +46,20 @@ struct Finding {
 };
 
 /// Findings that say: something else used or slowed the machine during the measurement. Such a figure is not the
-/// configuration's own. `MachineWatch` gives them; docs/explanation/measuring.md says what each looks at.
-inline constexpr std::array<std::string_view, 5> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost", "cpu_stolen", "cpu_shared"};
+/// configuration's own. `MachineWatch` gives them, the audit gives `client_stopped`; docs/explanation/measuring.md says
+/// what each looks at.
+inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost",
+                                                              "cpu_stolen",    "cpu_shared", "client_stopped"};
+
+[[nodiscard]] inline bool is_disturbance(const Finding& finding) {
+    return std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end();
+}
 
 struct Validity {
     Verdict verdict = Verdict::sound;
     std::vector<Finding> findings{};
 
-    [[nodiscard]] bool disturbed() const {
-        return std::any_of(findings.begin(), findings.end(), [](const Finding& finding) {
-            return std::find(disturbances.begin(), disturbances.end(), finding.id) != disturbances.end();
-        });
-    }
+    [[nodiscard]] bool disturbed() const { return std::any_of(findings.begin(), findings.end(), is_disturbance); }
 
     /// Whether its load test was ended early, as it was lost (`given_up`): the figure is approximate and no limit was
     /// judged.

@@ -11,6 +11,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 namespace servetune {
@@ -35,6 +36,9 @@ public:
 private:
     std::shared_ptr<const Outcome> outcome_{};
 };
+
+/// Why a trial is asked that checks whether several workers disturb each other (WorkersRun).
+inline constexpr std::string_view workers_check_words = "the default on all workers at once: do they disturb each other?";
 
 /// One evaluation of one configuration, from asked through started to told.
 struct Trial {
@@ -61,6 +65,9 @@ struct Trial {
     [[nodiscard]] bool of_search() const { return workload.empty(); }
     [[nodiscard]] const Measurement* measurement() const { return outcome ? std::get_if<Measurement>(&*outcome) : nullptr; }
     [[nodiscard]] const Failure* failure() const { return outcome ? std::get_if<Failure>(&*outcome) : nullptr; }
+    /// Whether it is of a check of the workers and has no figure, as where the check was interrupted: it spends no
+    /// budget, and no strategy sees it.
+    [[nodiscard]] bool of_void_check() const { return why == workers_check_words && measurement() == nullptr; }
     /// What the trial took, start to end; 0 while it is not told.
     [[nodiscard]] double cost_seconds() const { return told_at && started_at ? *told_at - *started_at : 0; }
 };
