@@ -25,8 +25,8 @@ std::string csv_line(const std::vector<std::string>& cells);
 /// Reads a table of measured configurations (docs: search_spaces/FORMAT.md, "Tables"). Columns left of `status` are
 /// parameters, but for `workload`, `repeat` and the descriptive `block`, `section`; columns right of it are metrics,
 /// but for `message` (of a failed row), `verdict`, `findings` (identities, blank separated) and the descriptive
-/// `arguments`, `note`. `status` is `ok` or a kind of failure. An empty cell is an inactive parameter or an absent metric. Throws
-/// IoError, or ParseError with file and line.
+/// `arguments`, `note`. `status` is `ok` or a kind of failure. An empty cell is an inactive parameter or an absent
+/// metric. Throws IoError, or ParseError with file and line.
 MeasuredTable read_table(const std::filesystem::path& file);
 MeasuredTable parse_table(std::string_view text, const std::string& name);
 
