@@ -43,7 +43,7 @@ namespace {
 using Statement = SqliteConnection::Statement;
 
 constexpr int first_with_this_view = 2;
-constexpr std::size_t longest_name = 60;
+constexpr std::size_t most_of_a_name = 60;
 
 /// Without blanks: SQLite keeps the text as it was written.
 std::string squeezed(std::string_view text) {
@@ -91,7 +91,7 @@ std::vector<std::string> foreign_in_journal(SqliteConnection& connection) {
         if (!has_this_view && kind == "view" && name == "trials") continue;                   // an older one, which nobody here reads
         const auto found = known.find({kind, name});
         if (found != known.end() && found->second.contains(squeezed(rows.text(2)))) continue;
-        result.push_back((found == known.end() ? "the " : "another ") + kind + " '" + name.substr(0, longest_name) + "'");
+        result.push_back((found == known.end() ? "the " : "another ") + kind + " '" + name.substr(0, most_of_a_name) + "'");
     }
     return result;
 }
