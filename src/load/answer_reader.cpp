@@ -26,7 +26,7 @@ constexpr std::size_t most_asked = 65536;  ///< taken for "as many as the model 
 constexpr std::size_t events_of_a_token = 16;
 constexpr std::size_t other_events = 1024;
 constexpr std::size_t bytes_of_a_token = 64U << 10U;
-constexpr std::size_t other_bytes = 4U << 20U;
+constexpr std::size_t other_bytes = 16U << 20U;
 constexpr std::size_t most_whole_bytes = 64U << 20U;  ///< of an event, or of an answer that comes whole
 std::size_t tokens_at_most(std::int64_t asked) { return asked > 0 ? static_cast<std::size_t>(asked) : most_asked; }
 
