@@ -84,7 +84,7 @@ void many_open_trials() {
     std::set<std::string> different;
     for (int i = 0; i < 30; ++i)
         if (const auto trial = study.ask()) different.insert(trial->configuration.text());
-    expect(different.size() == 30, "30 asks without a tell are 30 configurations, not " + std::to_string(different.size()));
+    expect(different.size() == 30, text("30 asks without a tell are 30 configurations, not ", different.size()));
 }
 
 struct FullDisk : MemoryJournal {

@@ -2,9 +2,18 @@
 #pragma once
 
 #include <cstdio>
+#include <sstream>
 #include <string>
 
 inline int wrong = 0;  ///< what `main` returns
+
+/// The parts, one after the other. (g++ 12 takes a sum of texts for overlapping ones at -O3: GCC bug 105651.)
+template <class... Parts>
+std::string text(const Parts&... parts) {
+    std::ostringstream out;
+    (out << ... << parts);
+    return out.str();
+}
 
 /// Says what does not hold.
 inline void expect(bool holds, const std::string& what) {

@@ -51,24 +51,24 @@ int status_of_child(const std::filesystem::path& folder) {
 }  // namespace
 
 int main() {
-    const std::filesystem::path folder = std::filesystem::temp_directory_path() / ("servetune-poison-" + std::to_string(::getpid()));
+    const std::filesystem::path folder = std::filesystem::temp_directory_path() / text("servetune-poison-", ::getpid());
     int deaths = 0;
     int status = death;
     while (status == death && deaths < 30) {
         status = status_of_child(folder);
         deaths += status == death ? 1 : 0;
     }
-    expect(status == 0, "the study comes to its end, not to " + std::to_string(status) + " after " + std::to_string(deaths) + " deaths");
+    expect(status == 0, text("the study comes to its end, not to ", status, " after ", deaths, " deaths"));
     const std::vector<Trial> trials = SqliteJournal::read(folder).trials();
     int deadly = 0;
     for (const Trial& trial : trials) {
         const bool kills = trial.configuration.number("x") > deadly_above;
         deadly += kills ? 1 : 0;
-        expect(kills == (trial.failure() != nullptr), "trial " + std::to_string(trial.id));
+        expect(kills == (trial.failure() != nullptr), text("trial ", trial.id));
         expect(!kills || (trial.failure() != nullptr && trial.failure()->kind == FailureKind::other), "the kind of a deadly trial");
     }
-    expect(trials.size() > 13, "all 13 configurations and the confirmation, not " + std::to_string(trials.size()) + " trials");
-    expect(deadly == 4 && deaths == 8, std::to_string(deadly) + " deadly trials, " + std::to_string(deaths) + " deaths");
+    expect(trials.size() > 13, text("all 13 configurations and the confirmation, not ", trials.size(), " trials"));
+    expect(deadly == 4 && deaths == 8, text(deadly, " deadly trials, ", deaths, " deaths"));
     std::filesystem::remove_all(folder);
     return wrong;
 }

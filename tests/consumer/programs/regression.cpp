@@ -21,7 +21,7 @@ using Point = std::vector<double>;
 
 EncodedPoint encoded(const LevelGeometry& geometry, const Point& x) {
     std::vector<Configuration::Entry> entries;
-    for (std::size_t d = 0; d < x.size(); ++d) entries.emplace_back("x" + std::to_string(d), x[d]);
+    for (std::size_t d = 0; d < x.size(); ++d) entries.emplace_back(text("x", d), x[d]);
     return geometry.encode(Configuration(std::move(entries)));
 }
 
@@ -44,7 +44,7 @@ double covariance(const KernelParameters& kernel, const Point& a, const Point& b
 
 void check(std::size_t dimensions, Eigen::Index n, bool additive) {
     std::vector<Parameter> parameters;
-    for (std::size_t d = 0; d < dimensions; ++d) parameters.push_back(Parameter::real("x" + std::to_string(d), 0, 1));
+    for (std::size_t d = 0; d < dimensions; ++d) parameters.push_back(Parameter::real(text("x", d), 0, 1));
     const LevelGeometry geometry(SearchSpace(std::move(parameters)));
     Rng rng(5);
     const auto drawn = [&] {
@@ -93,7 +93,7 @@ void check(std::size_t dimensions, Eigen::Index n, bool additive) {
         off = std::max(off, std::abs(c.dot(inverse * data.values) - predicted[t].mean));
         off = std::max(off, std::abs(covariance(process.kernel(), to[t], to[t]) - c.dot(inverse * c) - predicted[t].variance));
     }
-    expect(off < 1e-6, std::to_string(dimensions) + " dimensions, " + std::to_string(n) + " points: off by " + std::to_string(off));
+    expect(off < 1e-6, text(dimensions, " dimensions, ", n, " points: off by ", off));
 }
 
 }  // namespace

@@ -12,7 +12,7 @@ using namespace servetune;
 
 int main() {
     std::vector<Parameter> flags;
-    for (int i = 0; i < 70; ++i) flags.push_back(Parameter::boolean("b" + std::to_string(i)));
+    for (int i = 0; i < 70; ++i) flags.push_back(Parameter::boolean(text("b", i)));
     const SearchSpace space(std::move(flags));
     const FeasibleSet feasible(space);
     constexpr int draws = 2000;
@@ -24,7 +24,6 @@ int main() {
     }
     const double five_errors = 5 * std::sqrt(draws * 0.25);
     for (std::size_t k = 0; k < on.size(); ++k)
-        expect(std::abs(on[k] - draws / 2.0) < five_errors,
-               space.parameters()[k].name + " is true in " + std::to_string(on[k]) + " of " + std::to_string(draws));
+        expect(std::abs(on[k] - draws / 2.0) < five_errors, text(space.parameters()[k].name, " is true in ", on[k], " of ", draws));
     return wrong;
 }

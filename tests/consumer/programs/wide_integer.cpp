@@ -34,13 +34,13 @@ int main() {
     Study study(problem, strategy, journal);
     for (int i = 0; i < 8; ++i) {
         const auto trial = study.ask();
-        expect(problem.space.feasible(trial->configuration), trial->configuration.text() + " breaks a rule");
+        expect(problem.space.feasible(trial->configuration), text(trial->configuration.text(), " breaks a rule"));
         const double rate = std::pow(std::min(trial->configuration.number("threads"), 48.0), 0.6) *
                             std::pow(trial->configuration.number("buffer_mib"), 0.12);
         study.tell(trial->id, Measurement{{{"rate", {rate}}}});
     }
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
     // One second in a release; twenty minutes where every level is looked at.
-    expect(seconds < 60, "the problem and eight asks take " + std::to_string(seconds) + " s");
+    expect(seconds < 60, text("the problem and eight asks take ", seconds, " s"));
     return wrong;
 }
