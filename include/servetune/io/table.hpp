@@ -16,7 +16,8 @@ struct CsvRow {
     std::size_t line = 0;
 };
 /// Quoted cells may hold commas, quotes ("") and line ends; CRLF, a byte order mark and a missing last line end are
-/// fine. A `'` that csv_line put in front is taken off. Throws ParseError `name:line:` for an unclosed quote and for what is not UTF-8.
+/// fine. A `'` that csv_line put in front is taken off. Throws ParseError `name:line:` for an unclosed quote and for
+/// what is not UTF-8.
 std::vector<CsvRow> parse_csv(std::string_view text, const std::string& name);
 /// One row with its line end; quoted where needed. What a spreadsheet would take for a formula gets a `'` in front.
 std::string csv_line(const std::vector<std::string>& cells);
