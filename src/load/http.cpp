@@ -26,10 +26,12 @@ void append_header(HeaderList& list, const std::string& line) {
     list.reset(longer);
 }
 
+/// Of what is no load test: lists, counters, an answer of a few tokens.
+constexpr std::size_t most_reply_bytes = 8U << 20U;
+
 std::size_t write_to_string(char* bytes, std::size_t size, std::size_t count, void* into) {
     auto& text = *static_cast<std::string*>(into);
-    constexpr std::size_t most = 8U << 20U;  // of what is no load test: lists, counters, an answer of a few tokens
-    if (text.size() + size * count > most) return 0;
+    if (text.size() + size * count > most_reply_bytes) return 0;
     text.append(bytes, size * count);
     return size * count;
 }
@@ -62,6 +64,7 @@ Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_s
     const CURLcode code = give_up ? perform_until(easy.get(), give_up) : curl_easy_perform(easy.get());
     const Redactor secrets = secrets_of(endpoint);
     if (code != CURLE_OK) reply.error = secrets(transfer_error_text(easy.get(), code, words.data()));
+    if (code == CURLE_WRITE_ERROR) reply.error = "its answer has more than " + std::to_string(most_reply_bytes >> 20U) + " MiB";
     curl_easy_setopt(easy.get(), CURLOPT_ERRORBUFFER, nullptr);
     curl_easy_getinfo(easy.get(), CURLINFO_RESPONSE_CODE, &reply.status);
     const char* redirect = nullptr;
