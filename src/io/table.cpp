@@ -94,7 +94,8 @@ MeasuredTable parse_table(std::string_view text, const std::string& name) {
 
     MeasuredTable table{name, {}, {}};
     for (std::size_t i = 0; i < status; ++i)
-        if (header[i] != "workload" && header[i] != repeat_column && !among(described_left, header[i])) table.parameters.push_back(header[i]);
+        if (header[i] != "workload" && header[i] != repeat_column && !among(described_left, header[i]))
+            table.parameters.push_back(header[i]);
     for (std::size_t r = 1; r < rows.size(); ++r) {
         const auto place = name + ":" + std::to_string(rows[r].line) + ": ";
         const std::vector<std::string>& cells = rows[r].cells;
