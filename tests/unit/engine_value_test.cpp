@@ -66,13 +66,15 @@ TEST_CASE("values: a study writes numbers as the engine reads them, and equal on
     CHECK(command_in(value_study("sglang", "space: {context_length: 32K}\n")) ==
           "python3 -m sglang.launch_server --model-path org/m --context-length=32768");
     // In a rule of the study, too.
-    const StudyFile rule =
-        value_study("vllm",
-                    "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\n"
-                    "constraints: [{forbid: {max_model_len: 16k, max_num_seqs: 8}}, {forbid: {max_model_len: 8K, max_num_seqs: 16}}]\n");
+    const StudyFile rule = value_study("vllm",
+                                       "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\n"
+                                       "constraints: [{forbid: {max_model_len: 8K, max_num_seqs: 16}}]\n");
     const SearchSpace space = searched_in(rule);
     CHECK_FALSE(space.feasible(space.completed({{"max_model_len", as_whole_value(8192)}, {"max_num_seqs", as_whole_value(16)}})));
     CHECK(space.feasible(space.completed({{"max_model_len", as_whole_value(16'384)}, {"max_num_seqs", as_whole_value(8)}})));
+    CHECK(has(
+        value_refusal("vllm", "space: {max_model_len: [8K, 16K], max_num_seqs: [8, 16]}\nconstraints: [{forbid: {max_model_len: 16k}}]\n"),
+        "names max_model_len=16000, but 'max_model_len' is one of 8192, 16384, or engine"));
     // Where the engine takes plain numbers only, and where a suffix takes no decimals.
     CHECK(has(value_refusal("vllm", "space: {max_num_seqs: [8K, 16]}\n"), "vllm does not take 8K for 'max_num_seqs'"));
     CHECK(has(value_refusal("vllm", "space: {max_model_len: 8.5K}\n"), "vllm does not take 8.5K for 'max_model_len'"));

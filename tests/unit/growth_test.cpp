@@ -22,7 +22,7 @@ SearchSpace space_with_rows(std::size_t rows) {
                                       Parameter::integer("guesses", 1, 6).when("method", {"ngram"}), Parameter::integer("seqs", 1, 12),
                                       Parameter::choice("backend", {"a", "b", "c"}).or_unset(), Parameter::boolean("eager")};
     Rng rng(3);
-    Allow allow{{"backend", "guesses", "method", "seqs"}, {}, "measured"};
+    Allow allow{{"backend", "guesses", "method", "seqs"}, {}, "measured", true};
     while (allow.rows.size() < rows) {
         const bool ngram = rng.index(2) == 1;
         const Value backend = parameters[3].level(rng.index(4));

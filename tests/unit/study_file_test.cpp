@@ -73,7 +73,7 @@ TEST_CASE("a study may be called after its engine or its workload: neither it no
     CHECK(has(message_of<Error>([&] { (void)load_study(folder.path() / "neighbour.yaml", catalogue); }), "the command has no {model}"));
 }
 
-TEST_CASE("a study's rule that names a value which nothing has is refused; one that the study leaves out is harmless") {
+TEST_CASE("a study's rule that names a value which nothing has is refused, one that the study leaves out is harmless") {
     const auto with_rule = [](const std::string& rule) {
         return study_error("others: default\n", "others: search\nconstraints: [" + rule + "]\n");
     };

@@ -50,6 +50,7 @@ SearchSpace random_wide_space(Rng& rng, bool two) {
     if (rng.index(3) == 0) constraints.emplace_back(Forbid{{{"w", {low + 50, low + 60}}, {"c", {"x", "z"}}}});
     if (rng.index(5) == 0)
         constraints.emplace_back(Allow{{"c", "w"}, {{"x", low + 3}, {"x", low + 90}, {"y", low + 90}, {"z", low + 91}, {"z", Unset{}}}});
+    for (Constraint& constraint : constraints) std::visit([](auto& rule) { rule.of_larger_space = true; }, constraint);
     return SearchSpace(std::move(parameters), std::move(constraints));
 }
 

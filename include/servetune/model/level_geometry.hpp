@@ -34,9 +34,9 @@ struct EncodedPoint {
 ///
 /// - Listed numbers and ordered choices: T[a, b] = (0.5 (u_a - u_b)^2 + 0.5 (r_a - r_b)^2)^0.75, u the position on the
 ///   scale (logarithmic where the domain is, and for lists of positive numbers that span a factor of 4 or more), r the
-///   rank among the levels, both in [0, 1]; of integers on a logarithmic scale r is u. A squared Euclidean distance to a power below 1 is a squared Euclidean
-///   distance again (Schoenberg 1938). It sets neighbours on a long scale farther apart: measured tables are rougher
-///   than the squares would have them.
+///   rank among the levels, both in [0, 1]; of integers on a logarithmic scale r is u. A squared Euclidean distance
+///   to a power below 1 is a squared Euclidean distance again (Schoenberg 1938). It sets neighbours on a long scale
+///   farther apart: measured tables are rougher than the squares would have them.
 /// - Reals, and integers of more than 1024 levels: (u_a - u_b)^2.
 /// - Others: 1 between two different values.
 /// - `Unset`, where it is known what the engine then does: at that value, lifted by `unset_lift` on an axis of its own.

@@ -37,7 +37,7 @@ struct Expression::Possible {
     friend bool operator==(const Possible&, const Possible&) = default;
 };
 
-// --------------------------------------------------------------------------------------------------------------- states
+// ------------------------------------------------------------------------------------------------------------- states
 
 template <class StateOf>
 bool Expression::all_decided(std::size_t at, const StateOf& state_of) const {
@@ -74,7 +74,7 @@ void Expression::append_state(std::size_t at, const StateOf& state_of, std::vect
     for (const char byte : text) words.push_back(static_cast<unsigned char>(byte));
 }
 
-// -------------------------------------------------------------------------------------------------------------- changes
+// ------------------------------------------------------------------------------------------------------------ changes
 
 inline bool Expression::mentions(std::size_t at, std::size_t name) const {
     const Node& node = nodes_[at];

@@ -54,7 +54,8 @@ public:
     explicit FeasibleSet(SearchSpace&& space, std::size_t most_states = 2'000'000)
         : FeasibleSet(std::make_shared<const SearchSpace>(std::move(space)), most_states) {}
 
-    /// How many feasible configurations there are; exact up to 2^53, infinite from 2^1024 on. Continuous parameters count as one level.
+    /// How many feasible configurations there are; exact up to 2^53, infinite from 2^1024 on. Continuous parameters
+    /// count as one level.
     [[nodiscard]] double size() const { return size_; }
     /// Whether `size()` says it all: no continuous parameter.
     [[nodiscard]] bool finite() const { return finite_; }

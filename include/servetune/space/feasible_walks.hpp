@@ -15,7 +15,7 @@ inline Configuration FeasibleSet::made(const Prefix& prefix) const {
     return Configuration(std::move(entries));
 }
 
-// ------------------------------------------------------------------------------------------------------------- in order
+// ----------------------------------------------------------------------------------------------------------- in order
 
 inline FeasibleSet::Prefix FeasibleSet::walk(double index) const {
     Prefix prefix = empty_prefix();
@@ -87,7 +87,7 @@ void FeasibleSet::for_each(const Visit& visit) const {
     visit_below(prefix, 0, visit);
 }
 
-// ------------------------------------------------------------------------------------------------------------ by chance
+// ---------------------------------------------------------------------------------------------------------- by chance
 
 /// The choice in whose part of [0, 1) the number lies. Parts are as large as what can be drawn below.
 inline FeasibleSet::Chosen FeasibleSet::choose(Prefix& prefix, std::size_t depth, std::uint32_t choices, double number) const {

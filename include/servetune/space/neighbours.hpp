@@ -74,7 +74,8 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
 
 /// The levels one step away from `level` of a parameter, ascending: the next lower and higher one when it is ordered,
 /// every other one otherwise; of an integer on a logarithmic scale or of more than 1024 levels those a tenth and a
-/// hundredth of its scale lower and higher, at least one level; for `Unset` those beside it (`levels_beside_unset`), which have it beside them.
+/// hundredth of its scale lower and higher, at least one level; for `Unset` those beside it (`levels_beside_unset`),
+/// which have it beside them.
 inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t level) {
     const std::size_t count = parameter.level_count();
     if (parameter.offers_unset && level == 0) return levels_beside_unset(parameter);

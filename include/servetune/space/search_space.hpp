@@ -20,8 +20,7 @@ namespace servetune {
 
 /// What can be tuned: parameters, when each of them is active, and which combinations are allowed.
 ///
-///     const SearchSpace space({Parameter::choice("attention_backend", {"fa3", "flashinfer", "triton"}),
-///                              Parameter::integer("max_num_seqs", 16, 4096, Scale::log2).with_default(256),
+///     const SearchSpace space({Parameter::integer("max_num_seqs", 16, 4096, Scale::log2).with_default(256),
 ///                              Parameter::integer("max_num_batched_tokens", 1024, 65536, Scale::log2)},
 ///                             {require("max_num_batched_tokens >= max_num_seqs")});
 ///

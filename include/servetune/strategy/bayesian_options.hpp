@@ -53,8 +53,8 @@ struct CandidateOptions {
 };
 
 struct BayesianOptions {
-    /// Of the budget: the start is a share of it, and the search ends before it (`search_trials`). Nothing: those of the
-    /// study (`Problem::trials`), or 30 where it has none.
+    /// Of the budget: the start is a share of it, and the search ends before it (`search_trials`). Nothing: those of
+    /// the study (`Problem::trials`), or 30 where it has none.
     std::optional<std::size_t> trials{};
     double least_chance = 0.15;      ///< to work; below, only where nothing else is left
     double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one

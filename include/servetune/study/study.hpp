@@ -90,19 +90,17 @@ public:
     /// Evaluates until what looks best is confirmed, the budget is spent or `stop` is set; then the report workloads,
     /// as far as the budget's time allows: where it ends them, that is the run's reason. An exception of the evaluator,
     /// the strategy, the journal or the recommendation ends the run with StopReason::error, and so does a budget that
-    /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open. Nothing is measured again
-    /// where the evaluator says that this tells nothing new.
+    /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
-    /// What `run` does first, and whoever measures in another way, with what: takes up the open trials, heeds whether the
-    /// evaluator's replicates inform, and tells as failed what killed its process twice.
+    /// What `run` does first: takes up the open trials, heeds whether the evaluator's replicates inform, and tells as
+    /// failed what killed its process twice.
     void prepare(const Evaluator& evaluator, Observer* observer);
     [[nodiscard]] const Problem& problem() const { return problem_; }
 
     /// Why no further trial may be started within this budget, `seconds` after the run's begin; nothing: one may.
     [[nodiscard]] std::optional<StopReason> spent(const Budget& budget, double seconds) const;
-    /// Trials of the search that were handed out here and are not told.
-    [[nodiscard]] std::size_t in_hand() const;
+    [[nodiscard]] std::size_t in_hand() const;  ///< trials of the search that were handed out here and are not told
     [[nodiscard]] std::size_t told_in_search() const { return index_.told_in_search(); }
     /// The oldest trial of the search with this configuration that is not told; nothing: there is none.
     [[nodiscard]] std::optional<std::uint64_t> open_trial(const Configuration& configuration) const {

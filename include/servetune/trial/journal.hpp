@@ -16,9 +16,9 @@ namespace servetune {
 /// Where trials are kept. Each call is one durable step: when it returns, the event survives the death of the process.
 ///
 /// A trial is asked once, started any number of times (a started trial whose process died is started again), each time
-/// perhaps interrupted, told once, with finite numbers and no negative standard error. Anything else throws UsageError and keeps nothing: what a
-/// journal has taken, it can read again. Implementations: `MemoryJournal` below, `SqliteJournal`
-/// (io/sqlite_journal.hpp); all run tests/contract/journal_contract.hpp.
+/// perhaps interrupted, told once, with finite numbers and no negative standard error. Anything else throws
+/// UsageError and keeps nothing: what a journal has taken, it can read again. Implementations: `MemoryJournal` below,
+/// `SqliteJournal` (io/sqlite_journal.hpp); all run tests/contract/journal_contract.hpp.
 class Journal {
 public:
     virtual ~Journal() = default;
