@@ -297,7 +297,7 @@ TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a 
     std::vector<Evaluator*> evaluators;
     for (const auto& part : parallel.parts) evaluators.push_back(part.get());
     Study study(problem, parallel.strategy, parallel.journal);
-    const Summary summary = WorkersRun(study, evaluators, Budget{.trials = 20}).run();
+    const Summary summary = WorkersRun(study, evaluators, Budget{.trials = 40}).run();
     CHECK(summary.recommendation.conclusion == Conclusion::recommended);
     const std::vector<Trial>& trials = study.trials();
     const auto first = std::find_if(trials.begin(), trials.end(), confirms);
