@@ -296,7 +296,7 @@ TEST_CASE("workers: what looks best is confirmed by one of them, one trial at a 
     Problem problem(TuningTask::space(), {metric}, {});
     std::vector<Evaluator*> evaluators;
     for (const auto& part : parallel.parts) evaluators.push_back(part.get());
-    Study study(problem, parallel.strategy, parallel.journal);
+    Study study(problem, parallel.strategy, parallel.journal, {.seed = 6});
     const Summary summary = WorkersRun(study, evaluators, Budget{.trials = 40}).run();
     CHECK(summary.recommendation.conclusion == Conclusion::recommended);
     const std::vector<Trial>& trials = study.trials();
