@@ -204,7 +204,8 @@ TEST_CASE("optuna: an export replaces nothing, and says what it cannot write") {
     CHECK(has(there.err, "there.db is there already"));
     const Ran none = autotune({"export", "study.yaml", "--format", "optuna", "--output", "no/such/folder.db"}, folder.path());
     CHECK(none.code != 0);
-    CHECK(has(none.err, "storage no/such/folder.db: unable to open"));
+    CHECK(has(none.err, "no/such/folder.db"));
+    CHECK(has(none.err, "No such file or directory"));
     CHECK(autotune({"export", "study.yaml", "--format", "optuna", "--output", "o.db"}, folder.path()).code == 0);
     CHECK_FALSE(fs::exists(folder.path() / "o.db.part"));
 }

@@ -36,7 +36,8 @@ inline std::vector<std::size_t> spread_levels(const Parameter& parameter, std::s
 /// step of one would be nothing.
 inline bool steps_on_its_scale(const Parameter& parameter) {
     constexpr std::size_t most_levels = 1024;
-    return parameter.by_ratio() || (std::holds_alternative<IntegerDomain>(parameter.domain) && parameter.level_count() > most_levels);
+    const std::size_t numbers = parameter.level_count() - (parameter.offers_unset ? 1 : 0);
+    return parameter.by_ratio() || (std::holds_alternative<IntegerDomain>(parameter.domain) && numbers > most_levels);
 }
 
 /// The levels beside `Unset`, ascending: the value that the engine uses by itself, where that is known; else all, of an
