@@ -65,7 +65,7 @@ TEST_CASE("variable names: a study that gives another one is refused with its fi
                   {study_with_name("odd: {env: " + quoted + ", choice: [a, b], default: a}", "{deploy: {watch: off}}"), 9}}) {
                 if (name.size() % 4 != 0 && !has(study, "{deploy: {watch: off, environment:")) continue;  // a quarter of them there
                 const std::string why =
-                    message_of<ParseError>([&] { (void)load_study(folder.write("study.yaml", study), shipped_catalogue); });
+                    message_of<ParseError>([&, &text = study] { (void)load_study(folder.write("study.yaml", text), shipped_catalogue); });
                 INFO(study << why);
                 accepted += has(why, "study.yaml:" + std::to_string(line) + ":") && has(why, "'" + name + "'") ? 0 : 1;
             }
