@@ -143,7 +143,7 @@ bool names_load_test(const Yaml& written) {
 void read_what_is_searched(const Yaml& root, const Catalogue& catalogue, bool outside, const MachineSource& machine, AllErrors& errors,
                            StudyFile& study) {
     const bool known = errors.in([&] { study.measuring = read_measuring(spelled_out_evaluator(root.at(keys::study.evaluator)), outside); });
-    if (!known) study.measuring = DeployChoice{};  // only to read the rest: the study is refused
+    if (!known) study.measuring.emplace<DeployChoice>();  // only to read the rest: the study is refused
     if (known && machine.kept) study.kept = machine.kept(study);
     errors.in([&] { read_machine(root, catalogue, machine, study); });
     if (known && kind_of(study).why_not != nullptr)
