@@ -80,8 +80,8 @@ std::vector<double> round_ticks(double low, double high, std::size_t about, doub
 std::string tick_text(double value, double step) {
     const double scale = std::abs(value) >= 1e6 ? 1e6 : 1;
     if (!(std::abs(step) > 0)) step = std::max(std::abs(value), 1.0) / 100;
-    const int decimals = std::clamp(static_cast<int>(-std::floor(std::log10(std::abs(step) / scale) + 1e-9)), 0, 9);
-    return fmt::format("{:.{}f}{}", value == 0 ? 0 : value / scale, decimals, scale > 1 ? " M" : "");
+    const double decimals = std::clamp(-std::floor(std::log10(std::abs(step) / scale) + 1e-9), 0.0, 9.0);
+    return fmt::format("{:.{}f}{}", value == 0 ? 0 : value / scale, static_cast<int>(decimals), scale > 1 ? " M" : "");
 }
 
 Chart::Chart(std::string title, std::string description, ChartAxis x, ChartAxis y, double width, double height)
