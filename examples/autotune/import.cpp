@@ -50,10 +50,6 @@ void put_unread(const std::vector<PublishedResult>& results) {
     }
 }
 
-}  // namespace
-
-namespace {
-
 /// The names under which engines have parameters, as a column may be called.
 std::set<std::string> names_of_parameters(const std::vector<Engine>& engines) {
     std::set<std::string> names;
@@ -74,18 +70,14 @@ void write_replayed_study(const PlainTable& plain, const std::filesystem::path& 
     std::filesystem::path table = file.parent_path() / (file.stem().string() + ".csv");
     std::error_code unknown;
     if (std::filesystem::equivalent(table, source, unknown)) table.replace_extension(".table.csv");
-    for (const std::filesystem::path& place : {file, table})
-        if (std::filesystem::symlink_status(place, unknown).type() != std::filesystem::file_type::not_found)
-            throw IoError(place.string() + " is there already; give --write-study another name, or move it away");
     const std::string study = study_of(plain, file.stem().string(), table.filename().string());
-    write_file(table, plain.csv);
-    try {
-        write_file(file, study);
-        (void)set_up(load_study(file, catalogue));  // what is left behind can be run
-    } catch (...) {
-        for (const std::filesystem::path& made : {file, table}) std::filesystem::remove(made, unknown);
-        throw;
-    }
+    NewFile new_study(file);
+    NewFile new_table(table);
+    new_table.write(plain.csv);
+    new_study.write(study);
+    (void)set_up(load_study(file, catalogue));  // what is left behind can be run
+    new_study.keep();
+    new_table.keep();
     put(stderr, "  {} and {} are written: autotune run {}\n", file.string(), table.string(), file.string());
 }
 

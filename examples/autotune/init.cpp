@@ -304,7 +304,8 @@ int init(const InitArguments& arguments) {
     const bool has_preset = quick_knows(catalogue, answers.engine);
     const std::string spread_by = parameter_of(catalogue.engine(answers.engine), "tensor_parallel_size");
     const auto checked = [&] {
-        // Beside the study, whose relative paths it has: what was there stays until the new one is known to be right.
+        // Beside the study, whose relative paths it has: what was there stays until the new one is
+        // known to be right.
         NewFile draft(output.parent_path() / ("." + output.stem().string() + "." + std::to_string(::getpid()) + ".yaml"));
         try {
             const std::size_t layout = devices_needed(answers, found, arguments, catalogue, has_preset, spread_by, draft);

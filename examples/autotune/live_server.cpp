@@ -237,8 +237,8 @@ void LiveServer::Connection::handle() {
     if (request.method() != http::verb::get && !head_only_)
         return refused(405, "this page can only be read: GET and HEAD", "Allow: GET, HEAD\r\n");
     const auto length = parser_->content_length();
-    // RFC 9112, section 6.1: what follows a coding that is not known is no request, and `chunked` is known as the last
-    // one only.
+    // RFC 9112, section 6.1: what follows a coding that is not known is no request, and `chunked`
+    // is known as the last one only.
     if (request.count(http::field::transfer_encoding) > 0 || (length && *length > 0))
         return refused(400, "a request for this page has no body");
     const std::string host = host_in(view_of(request[http::field::host]));
@@ -248,7 +248,8 @@ void LiveServer::Connection::handle() {
     const std::string_view target = view_of(request.target());
     if (!target.starts_with('/')) return refused(400, "this is no path");
     const std::string path(target.substr(0, target.find('?')));
-    // As a place to go to it would be another host: //evil.example, and browsers read a backslash as a slash.
+    // As a place to go to it would be another host: //evil.example, and browsers read a backslash
+    // as a slash.
     if (path.starts_with("//") || path.find('\\') != std::string::npos) return refused(400, "this is no path");
     const std::string_view query = path.size() < target.size() ? target.substr(path.size() + 1) : std::string_view();
     if (const std::string& token = state->options.token; !token.empty()) {

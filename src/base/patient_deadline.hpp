@@ -5,8 +5,8 @@
 
 namespace servetune {
 
-/// A point in time that somebody looks at again and again, and that moves while nobody does: a process that was stopped
-/// (Ctrl-Z) or a machine that slept says nothing of what was waited for.
+/// A point in time that somebody looks at again and again, and that moves while nobody does: a
+/// process that was stopped (Ctrl-Z) or a machine that slept says nothing of what was waited for.
 class PatientDeadline {
 public:
     using Clock = std::chrono::steady_clock;

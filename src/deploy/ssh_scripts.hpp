@@ -27,14 +27,16 @@ for tool in $tools; do command -v "$tool" > /dev/null || echo "servetune: $tool"
 echo "servetune. all"
 )sh";
 
-/// Starts the engine in a session of its own, without a standard input, in a new folder that is removed at its end.
-/// Standard input brings lines, then an empty line, then beats: `sLABEL` of the study, `nNAME` of the launch,
-/// `uSECONDS` that may pass without a beat, `pSECONDS` of patience with an engine that was told to end, `wWORD` of the
-/// command, `eNAME=VALUE` of its environment, `fNAME` begins a file, `lLINE` of it, `cTEXT` continues a word or a value
-/// that has line feeds; `e` comes before `w`. Without a beat in time, or at the end of standard input, the session gets
-/// TERM and, after the patience, KILL. The engine's exit codes 254 and 255 become 253. The engine's environment is set
-/// in the subshell that becomes the engine and nowhere else: it changes nothing of what this script itself does. Its
-/// own variables begin with `st_`, and no engine's do (`wrong_with_variable`).
+/// Starts the engine in a session of its own, without a standard input, in a new folder that is
+/// removed at its end. Standard input brings lines, then an empty line, then beats: `sLABEL` of the
+/// study, `nNAME` of the launch, `uSECONDS` that may pass without a beat, `pSECONDS` of patience
+/// with an engine that was told to end, `wWORD` of the command, `eNAME=VALUE` of its environment,
+/// `fNAME` begins a file, `lLINE` of it, `cTEXT` continues a word or a value that has line feeds;
+/// `e` comes before `w`. Without a beat in time, or at the end of standard input, the session gets
+/// TERM and, after the patience, KILL. The engine's exit codes 254 and 255 become 253. The engine's
+/// environment is set in the subshell that becomes the engine and nowhere else: it changes nothing
+/// of what this script itself does. Its own variables begin with `st_`, and no engine's do
+/// (`wrong_with_variable`).
 inline constexpr std::string_view start_script = R"sh(
 trap : HUP PIPE
 st_setsid=$(command -v setsid); st_timeout=$(command -v timeout); st_head=$(command -v head)

@@ -9,14 +9,14 @@
 
 namespace servetune {
 
-// What a journal's file is made of (docs/reference/journal-format.md). "servetun" read as ASCII would not fit 32 bits;
-// these four letters mark the file in its header.
+// What a journal's file is made of (docs/reference/journal-format.md). "servetun" read as ASCII
+// would not fit 32 bits; these four letters mark the file in its header.
 inline constexpr int journal_application_id = 0x53545545;  // "STUE"
 extern const char* const journal_tables;
 extern const char* const journal_view;
 
-/// What is in a journal's file and was not made by this program, or was changed: `the trigger 't'`. What others put
-/// there may undo what is recorded, or have no end. Evaluates nothing of it.
+/// What is in a journal's file and was not made by this program, or was changed: `the trigger 't'`.
+/// What others put there may undo what is recorded, or have no end. Evaluates nothing of it.
 std::vector<std::string> foreign_in_journal(SqliteConnection& connection);
 
 /// Throws IoError where there is such a thing.

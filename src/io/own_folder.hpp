@@ -13,7 +13,8 @@
 
 namespace servetune {
 
-/// A new folder, which goes again with all that is in it: all of it was made by whoever has the folder.
+/// A new folder, which goes again with all that is in it: all of it was made by whoever has the
+/// folder.
 class OwnFolder {
 public:
     /// `beginning` followed by six letters. Throws IoError.

@@ -88,12 +88,14 @@ public:
         int bound_ = 0;
     };
 
-    /// What is told, once for each wait, when another process holds the lock for longer than `silent_wait`.
+    /// What is told, once for each wait, when another process holds the lock for longer than
+    /// `silent_wait`.
     void on_wait(std::function<void(const std::string&)> say) { say_ = std::move(say); }
     /// Rows that the last statement changed itself.
     [[nodiscard]] int changed() const { return sqlite3_changes(handle_); }
 
-    /// What was measured is worth more than a while of waiting: somebody may have left a shell open.
+    /// What was measured is worth more than a while of waiting: somebody may have left a shell
+    /// open.
     static constexpr std::chrono::seconds longest_wait{600};
     static constexpr std::chrono::milliseconds silent_wait{500};
 

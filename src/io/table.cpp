@@ -16,8 +16,8 @@ namespace servetune {
 
 namespace {
 
-/// Whether a spreadsheet takes the cell for a formula, once `'` in front of it is gone: it begins with = + - @, a tab
-/// or a line end, goes on, and is no number (OWASP, "CSV Injection").
+/// Whether a spreadsheet takes the cell for a formula, once `'` in front of it is gone: it begins
+/// with = + - @, a tab or a line end, goes on, and is no number (OWASP, "CSV Injection").
 bool looks_like_formula(std::string_view cell) {
     const std::size_t begin = std::min(cell.find_first_not_of('\''), cell.size());
     const std::string_view rest = cell.substr(begin);

@@ -19,9 +19,10 @@ using namespace std::string_view_literals;
 constexpr std::size_t most_error_bytes = 2048;
 constexpr std::size_t most_name_bytes = 100;  ///< of a finish reason, of a field
 
-// How long an answer may be, by the tokens that were asked for. An event is a token; some servers send a few without
-// text beside them, or one for each of several answers. An event has some hundred bytes, with the most probable tokens
-// some thousand; before it a server may repeat the prompt.
+// How long an answer may be, by the tokens that were asked for. An event is a token; some servers
+// send a few without text beside them, or one for each of several answers. An event has some
+// hundred bytes, with the most probable tokens some thousand; before it a server may repeat the
+// prompt.
 constexpr std::size_t most_asked = 65536;  ///< taken for "as many as the model likes"
 constexpr std::size_t events_of_a_token = 16;
 constexpr std::size_t other_events = 1024;

@@ -42,8 +42,8 @@ public:
     [[nodiscard]] bool complete() const { return done_at_.has_value(); }
     /// When it came.
     [[nodiscard]] std::optional<double> done_at() const { return done_at_; }
-    /// When the last event came, or the last bytes of an answer without events. Comments, and blanks before an answer,
-    /// only keep a connection alive. 0: nothing came.
+    /// When the last event came, or the last bytes of an answer without events. Comments, and
+    /// blanks before an answer, only keep a connection alive. 0: nothing came.
     [[nodiscard]] double moved_at() const { return moved_at_; }
     [[nodiscard]] const std::string& text() const { return text_; }
     /// The same with the reasoning and all else; kept where `Expected::estimate` asks for it.

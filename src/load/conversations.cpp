@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
+#include "json_line.hpp"
 #include "servetune/base/error.hpp"
-#include "servetune/base/nesting.hpp"
 #include "servetune/base/rng.hpp"
 #include "servetune/load/calibration.hpp"
 #include "text_stream.hpp"
@@ -60,16 +60,6 @@ void read_object(TextStream& stream, bool wanted, std::string& text) {
             if (++depth > most_depth) stream.fail(start, "brackets at most " + std::to_string(most_depth) + " deep wanted");
         } else if (c == '}' || c == ']') --depth;
     } while (depth > 0);
-}
-
-Json parsed_line(const TextStream& stream, std::size_t line, const std::string& text) {
-    try {
-        return Json::parse(text, RefuseDeep());
-    } catch (const Json::exception& error) {
-        stream.fail(line, std::string("not JSON: ") + error.what());
-    } catch (const ParseError& error) {
-        stream.fail(line, error.what());
-    }
 }
 
 void check_kept(const TextStream& stream, std::size_t line, std::size_t bytes) {
@@ -172,7 +162,7 @@ FilePrompts read_conversations(const std::string& file, const Dataset& dataset, 
         const bool wanted = sample.wants(key);
         read_object(stream, wanted, text);
         if (!wanted) continue;  // there are enough with smaller keys
-        Json object = parsed_line(stream, line, text);
+        Json object = json_of_line(stream, line, text);
         auto turns = first_turns(stream, line, object);
         if (!turns) continue;
         const double prompt = estimated_tokens(turns->first) * scale;
@@ -202,7 +192,7 @@ FilePrompts read_prompts(const std::string& file, std::size_t most, double scale
     for (std::size_t line = stream.line_number(); result.prompts.size() < most && stream.line(text, most_conversation_bytes);
          line = stream.line_number()) {
         if (text.find_first_not_of(" \t") == std::string::npos) continue;
-        const Json object = parsed_line(stream, line, text);
+        const Json object = json_of_line(stream, line, text);
         FilePrompt prompt;
         prompt.text = prompt_text(stream, line, object);
         if (prompt.text.empty()) stream.fail(line, "a prompt that is not empty wanted");

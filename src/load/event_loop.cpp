@@ -452,7 +452,8 @@ void EventLoop::tick() {
     if (lag_count_ % 64 == 0 || expirations > 32) abort_late();
 }
 
-/// Gives up on answers that take too long; what came while this program was stopped has not been read yet.
+/// Gives up on answers that take too long; what came while this program was stopped has not been
+/// read yet.
 void EventLoop::abort_late() {
     const double time = now();
     for (const auto& transfer : transfers_) {

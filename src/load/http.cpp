@@ -74,8 +74,8 @@ Reply perform(const Endpoint& endpoint, const EasyHandle& easy, double timeout_s
     return reply;
 }
 
-/// The server's message, in one line, so that nothing of it looks like a line of ours: OpenAI's error object, FastAPI's
-/// detail, or the beginning of what is there.
+/// The server's message, in one line, so that nothing of it looks like a line of ours: OpenAI's
+/// error object, FastAPI's detail, or the beginning of what is there.
 std::string message_of_body(const std::string& body) {
     constexpr std::size_t most = 500;
     const auto object = shallow_json<nlohmann::json>(body);

@@ -22,7 +22,8 @@ double percentile(std::span<const double> sorted, double q) {
 
 std::optional<Ranks> percentile_ranks(std::size_t n, double q) {
     if (n == 0 || !(q > 0 && q < 1)) return std::nullopt;
-    // How many of n lie below the quantile is binomial: X(l) <= x_q <= X(h) unless it is below l or at least h.
+    // How many of n lie below the quantile is binomial: X(l) <= x_q <= X(h) unless it is below l or
+    // at least h.
     const boost::math::binomial below(static_cast<double>(n), q);
     const auto at_most = [&](std::size_t k) { return boost::math::cdf(below, static_cast<double>(k)); };
     const auto at_least = [&](std::size_t k) { return boost::math::cdf(boost::math::complement(below, static_cast<double>(k - 1))); };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data_files.hpp"
+#include "json_line.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/base/nearest.hpp"
-#include "servetune/base/nesting.hpp"
 #include "text_stream.hpp"
 
 #include <nlohmann/json.hpp>
@@ -183,14 +183,7 @@ private:
 std::string text_of_cell(const Json& value) { return value.is_structured() ? value.type_name() : value.dump(); }
 
 RawRow json_row(const TextStream& stream, std::size_t line, const std::string& text) {
-    Json object;
-    try {
-        object = Json::parse(text, RefuseDeep());
-    } catch (const Json::exception& error) {
-        stream.fail(line, std::string("not JSON: ") + error.what());
-    } catch (const ParseError& error) {
-        stream.fail(line, error.what());
-    }
+    Json object = json_of_line(stream, line, text);
     if (!object.is_object()) stream.fail(line, "an object wanted, got " + std::string(object.type_name()));
     const auto has = [&](std::string_view name) { return object.contains(std::string(name)); };
     const auto plain = [&](std::string_view name) {

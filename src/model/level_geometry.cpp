@@ -120,8 +120,8 @@ void LevelGeometry::embed_categories(Dimension& dimension) const {
         }
     }
     rows.push_back({vertex("inactive"), 0});
-    // Vertices of a simplex, sqrt(0.5) along an axis each, with the lift on one more axis. Coordinates
-    // would take as many axes as there are levels.
+    // Vertices of a simplex, sqrt(0.5) along an axis each, with the lift on one more axis.
+    // Coordinates would take as many axes as there are levels.
     const auto levels = static_cast<Eigen::Index>(rows.size());
     const double along = std::sqrt(0.5);
     const double between_vertices = along * along + along * along;

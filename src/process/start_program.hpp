@@ -12,7 +12,8 @@ namespace servetune {
 /// Empty if there is none.
 std::filesystem::path find_program(const std::string& name, const std::string& path = "");
 
-/// This process's own variables, NAME=value, without those whose names say that they hold a secret (`names_secret`).
+/// This process's own variables, NAME=value, without those whose names say that they hold a secret
+/// (`names_secret`).
 std::vector<std::string> inherited_environment();
 
 /// What a child becomes.

@@ -34,7 +34,8 @@ std::string variable_of(const Redactor::Piece& secret) {
     return is_variable_name(name) ? name : "";
 }
 
-/// Which parts of a word are secrets is known from where they stand: `${NAME}` that a study means literally stays text.
+/// Which parts of a word are secrets is known from where they stand: `${NAME}` that a study means
+/// literally stays text.
 Word word_pieces(const std::string& text, const Redactor& secrets) {
     Word result;
     for (const Redactor::Piece& piece : secrets.pieces(text)) {
@@ -71,7 +72,8 @@ struct ServingParts {
     std::vector<std::string> to_change{};  ///< what a person may have to replace or add, a line each
 };
 
-/// RFC 1035, as a Service of Kubernetes wants it: at most 63 of a-z, 0-9 and '-', a letter first, no '-' at the end.
+/// RFC 1035, as a Service of Kubernetes wants it: at most 63 of a-z, 0-9 and '-', a letter first,
+/// no '-' at the end.
 std::string dns_name(const std::string& text) {
     std::string result;
     for (const char c : text) {
@@ -92,7 +94,8 @@ void refuse_bytes(const Word& word, std::string_view refused, std::string_view f
             throw UsageError(fmt::format("a word of the command has a character that a {} cannot hold", format));
 }
 
-/// A line of comment in any of the formats: nothing in it ends it, and it does not go on in the next one.
+/// A line of comment in any of the formats: nothing in it ends it, and it does not go on in the
+/// next one.
 std::string comment(std::string_view text) {
     std::string line = "# " + printable_line(text);
     if (line.ends_with('\\')) line += ' ';
@@ -116,8 +119,9 @@ std::string shell_word(const Word& word) {
     return result.empty() ? "''" : result;
 }
 
-/// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers": quotes and backslashes are escaped, `%` is doubled.
-/// `dollars`: so is `$`, as a command line wants it (systemd.service(5)) and Environment= does not (systemd.exec(5)).
+/// systemd.syntax(7), "Quoting", and systemd.unit(5), "Specifiers": quotes and backslashes are
+/// escaped, `%` is doubled. `dollars`: so is `$`, as a command line wants it (systemd.service(5))
+/// and Environment= does not (systemd.exec(5)).
 std::string unit_quoted(const Word& word, bool dollars) {
     refuse_bytes(word, "\n\r", "systemd unit");
     std::string result = "\"";
@@ -133,7 +137,8 @@ std::string unit_quoted(const Word& word, bool dollars) {
 }
 std::string unit_word(const Word& word) { return unit_quoted(word, true); }
 
-/// The first word of ExecStart=: what it may begin with changes how it is run, and no variable is put in.
+/// The first word of ExecStart=: what it may begin with changes how it is run, and no variable is
+/// put in.
 std::string unit_program(const Word& word) {
     const std::string path = word.size() == 1 && !word.front().variable ? word.front().text : "";
     if (path.empty() || std::string_view("@-:+!").find(path.front()) != std::string_view::npos || path.find('$') != std::string::npos)
@@ -148,8 +153,9 @@ std::string quoted_yaml(const std::string& text) {
     return yaml_quoted(text);
 }
 
-/// The text with every `$` doubled, so that it is no variable (compose: "Interpolation"; Kubernetes reads `$$` as `$`
-/// in commands, arguments and variables alike: "Define Dependent Environment Variables").
+/// The text with every `$` doubled, so that it is no variable (compose: "Interpolation"; Kubernetes
+/// reads `$$` as `$` in commands, arguments and variables alike: "Define Dependent Environment
+/// Variables").
 std::string with_doubled_dollars(const std::string& text) {
     std::string result;
     for (const char c : text) result += c == '$' ? std::string("$$") : std::string(1, c);

@@ -26,7 +26,8 @@ bool goes_on_with(std::string_view text, std::string_view lower_case) {
            });
 }
 
-/// Whether what stands at `at` would be acted on. GitHub makes links of `://` and `www.` without any brackets.
+/// Whether what stands at `at` would be acted on. GitHub makes links of `://` and `www.` without
+/// any brackets.
 bool acts(std::string_view text, std::size_t at) {
     const char c = text[at];
     const std::string_view rest = text.substr(at);
@@ -52,8 +53,8 @@ bool acts(std::string_view text, std::size_t at) {
     return (c == '-' || c == '+') && rest.size() > 1 && (rest[1] == ' ' || rest[1] == '-');
 }
 
-/// Whether GitHub makes a link of what stands around this `@`: an address of mail (`a@b.c`), or a person (`@name`). It
-/// looks for them in the text that is left when backslashes are gone.
+/// Whether GitHub makes a link of what stands around this `@`: an address of mail (`a@b.c`), or a
+/// person (`@name`). It looks for them in the text that is left when backslashes are gone.
 bool makes_link(std::string_view text, std::size_t at) {
     const auto letter = [&](std::size_t i) { return i < text.size() && std::isalnum(static_cast<unsigned char>(text[i])) != 0; };
     if (text[at] != '@') return false;

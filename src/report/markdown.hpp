@@ -6,9 +6,9 @@
 
 namespace servetune {
 
-/// Text of others in a paragraph, a list or a table of Markdown, in one line, as plain text: no HTML, no link, no code,
-/// no cell of a table ends in it. What CommonMark and GitHub would act on stands behind a backslash, or a comment
-/// parts it; neither is shown.
+/// Text of others in a paragraph, a list or a table of Markdown, in one line, as plain text: no
+/// HTML, no link, no code, no cell of a table ends in it. What CommonMark and GitHub would act on
+/// stands behind a backslash, or a comment parts it; neither is shown.
 std::string markdown_text(std::string_view text);
 
 /// Text of others as code inside a line; it may stand in a table.

@@ -18,7 +18,8 @@ struct Markup {
     std::string text;
 };
 
-/// What a page shows of an argument: numbers and words of this source as they are, any other text as text.
+/// What a page shows of an argument: numbers and words of this source as they are, any other text
+/// as text.
 template <class Argument>
 using Shown = std::conditional_t<std::is_arithmetic_v<Argument>, Argument,
                                  std::conditional_t<std::is_convertible_v<const Argument&, const char*>, const char*, std::string>>;
@@ -28,7 +29,8 @@ class MarkdownPage {
 protected:
     explicit MarkdownPage(const ReportView& view) : view_(view), file_(view.setup.file), result_(view.recommendation) {}
 
-    // A text is of others (names, logs, answers of servers) and is shown as plain text, wherever it came from.
+    // A text is of others (names, logs, answers of servers) and is shown as plain text, wherever it
+    // came from.
     [[nodiscard]] std::string shown(const std::string& text) const { return markdown_text(file_.secrets(text)); }
     [[nodiscard]] std::string shown(std::string_view text) const { return markdown_text(file_.secrets(text)); }
     [[nodiscard]] static const char* shown(const char* literal) { return literal; }

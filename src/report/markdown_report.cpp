@@ -59,6 +59,11 @@ private:
         return value ? plain_figure_text(metric, *value) : "-";
     }
     [[nodiscard]] std::string stated(std::optional<double> gain) const { return gain ? stated_text(*gain, view_.standings.scale()) : "-"; }
+    /// Of a row of a table; `over_default`: the base is the default.
+    [[nodiscard]] std::string gain_of(const Standing& standing, std::optional<double> base, bool over_default) const {
+        const auto mean = mean_of(standing);
+        return over_default ? stated(view_.gain_in_table(standing.configuration, mean, base)) : gain_text(mean, base);
+    }
     [[nodiscard]] std::string gain_text(std::optional<double> candidate, std::optional<double> base) const {
         const FigureScale& scale = view_.standings.scale();
         const auto gain = stated_gain(problem_.objective.leading(), scale, candidate.value_or(0), base.value_or(0));
@@ -220,9 +225,7 @@ private:
     }
     void result_row(const Standing* standing, const std::string& name, std::optional<double> base, const std::string& verdict,
                     bool over_default = false) {
-        const std::string gain = standing == nullptr ? "-"
-                                 : over_default      ? stated(view_.gain_in_table(standing->configuration, mean_of(*standing), base))
-                                                     : gain_text(mean_of(*standing), base);
+        const std::string gain = standing == nullptr ? "-" : gain_of(*standing, base, over_default);
         const Metrics means = standing == nullptr ? Metrics{} : view_.means(standing->configuration);
         std::string limited;
         for (const Limit& limit : problem_.objective.limits)
@@ -293,9 +296,7 @@ private:
             out_ += '\n';
             const auto printed = file_.printed.find(step.stage->name);
             options.push_back({step.stage->name, best == nullptr ? "-" : objective_of(*best) + (best->passes() ? "" : " (refused)"),
-                               best == nullptr ? "-"
-                               : over_default  ? stated(view_.gain_in_table(best->configuration, mean_of(*best), base_value))
-                                               : gain_text(mean_of(*best), base_value),
+                               best == nullptr ? "-" : gain_of(*best, base_value, over_default),
                                printed == file_.printed.end() ? "" : printed->second});
         }
         line("## Summary of options\n");

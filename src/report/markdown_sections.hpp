@@ -7,10 +7,12 @@
 
 namespace servetune {
 
-/// The unsound measurements one by one, the suspect ones by what was found. Empty: the audit found nothing.
+/// The unsound measurements one by one, the suspect ones by what was found. Empty: the audit found
+/// nothing.
 std::string audit_section(const ReportView& view);
 
-/// What the cost model said before any trial, and once it was fitted to what was measured. Empty: it said nothing.
+/// What the cost model said before any trial, and once it was fitted to what was measured. Empty:
+/// it said nothing.
 std::string predicted_section(const ReportView& view);
 
 }  // namespace servetune

@@ -39,15 +39,15 @@ struct ReportView {
     /// Every metric of a configuration as the mean of its measurements: of those that are believed, where there are
     /// any.
     [[nodiscard]] Metrics means(const Configuration& configuration, std::string_view workload = "") const;
-    /// The same by the measurements that the gain of the recommended configuration is from: where it is by rounds after
-    /// the search, those of the rounds.
+    /// The same by the measurements that the gain of the recommended configuration is from: where
+    /// it is by rounds after the search, those of the rounds.
     [[nodiscard]] Metrics judged_means(const Configuration& configuration) const;
     /// Whether the recommended configuration's gain is by rounds.
     [[nodiscard]] bool gain_is_by_rounds() const {
         return recommendation.default_passes && setup.problem->is_confirmed() && recommendation.gain.has_interval();
     }
-    /// The gain over the default in a table, as it is stated: of the recommended configuration that of the conclusion,
-    /// of another one by the figures beside it.
+    /// The gain over the default in a table, as it is stated: of the recommended configuration that
+    /// of the conclusion, of another one by the figures beside it.
     [[nodiscard]] std::optional<double> gain_in_table(const Configuration& configuration, std::optional<double> figure,
                                                       std::optional<double> of_default) const;
     [[nodiscard]] double cost_seconds() const {

@@ -33,8 +33,8 @@ struct OddQuotes {
     }
 };
 
-/// Takes a comment off the end of a line that another one is joined to. `from`: where the part begins
-/// that was joined to it last, `before`: the marks of what stands before that.
+/// Takes a comment off the end of a line that another one is joined to. `from`: where the part
+/// begins that was joined to it last, `before`: the marks of what stands before that.
 void remove_comment(std::string& line, std::size_t from = 0, OddQuotes before = {}) {
     const auto in_part = std::string_view(line).substr(from).rfind(" #");
     if (in_part == std::string_view::npos || line.find_first_of("'\"", from + in_part) != std::string::npos) return;

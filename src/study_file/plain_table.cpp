@@ -66,6 +66,12 @@ Names words_in_name(std::string_view name) {
     return words;
 }
 
+/// Of `tok/s`, `requests per second`.
+bool names_rate(const Names& words) {
+    constexpr std::array<std::string_view, 3> seconds{"s", "sec", "second"};
+    return words.size() > 2 && words[words.size() - 2] == "per" && std::find(seconds.begin(), seconds.end(), words.back()) != seconds.end();
+}
+
 /// The metric of load tests that a name stands for; empty: none.
 std::string metric_called(const std::string& name) {
     const std::string metric = metric_of_word(lower_case(name));
@@ -87,9 +93,7 @@ bool names_figure(const std::string& name) {
                                                        "budget", "threshold", "maximum", "minimum"};
     const Names words = words_in_name(name);
     if (any_of_words(words, settings)) return false;
-    const bool per_second =
-        words.size() > 2 && words[words.size() - 2] == "per" && (words.back() == "s" || words.back() == "sec" || words.back() == "second");
-    return per_second || !metric_called(name).empty() || any_of_words(words, figures);
+    return names_rate(words) || !metric_called(name).empty() || any_of_words(words, figures);
 }
 
 /// A column that counts rows: those that differ in it alone are repeats.
@@ -112,10 +116,8 @@ std::optional<Direction> direction_of(const std::string& name) {
                                                     "goodput",    "bandwidth", "iops",     "flops",  "gflops", "tflops", "mfu", "speedup",
                                                     "gain",       "profit",    "revenue",  "reward", "f1",     "auc"};
     const Names words = words_in_name(name);
-    const bool rate = std::find(words.begin(), words.end(), "per") != words.end() && !words.empty() &&
-                      (words.back() == "s" || words.back() == "sec" || words.back() == "second");
-    const bool is_more = rate || any_of_words(words, more);
-    const bool is_less = !rate && any_of_words(words, less);
+    const bool is_more = names_rate(words) || any_of_words(words, more);
+    const bool is_less = !names_rate(words) && any_of_words(words, less);
     if (is_more == is_less) return std::nullopt;
     return is_more ? Direction::maximize : Direction::minimize;
 }
@@ -128,9 +130,9 @@ bool is_missing(const std::string& cell) {
 
 /// Names that have a meaning of their own in a table, or in a study.
 bool is_reserved(std::string_view name) {
-    constexpr std::array<std::string_view, 10> names{"workload", "repeat",  "block",    "section",   "status",
-                                                     "message",  "verdict", "findings", "arguments", "note"};
-    return name == "engine" || std::find(names.begin(), names.end(), name) != names.end();
+    constexpr std::array<std::string_view, 11> names{"engine",  "workload", "repeat",   "block",     "section", "status",
+                                                     "message", "verdict",  "findings", "arguments", "note"};
+    return std::find(names.begin(), names.end(), name) != names.end();
 }
 
 /// A name that rules, options and reports can use.
@@ -205,7 +207,8 @@ private:
         goal_said_ = said.has_value();
     }
 
-    /// A number as a person or a program wrote it; with semicolons between cells it may have a decimal comma.
+    /// A number as a person or a program wrote it; with semicolons between cells it may have a
+    /// decimal comma.
     [[nodiscard]] std::optional<double> number_in(std::string cell) const {
         if (cell.starts_with('+')) cell.erase(0, 1);
         if (separator_ == ';' && std::count(cell.begin(), cell.end(), ',') == 1 && cell.find('.') == std::string::npos)
@@ -285,7 +288,8 @@ private:
         return request_.known_parameters.contains(name);
     }
 
-    /// Numbers behind the objective, and numbers as they come of a clock: no few that return, in no order.
+    /// Numbers behind the objective, and numbers as they come of a clock: no few that return, in no
+    /// order.
     [[nodiscard]] bool may_be_figure(std::size_t c, bool parameters_on_the_left) const {
         const Content& content = contents_[c];
         if (!content.numbers || is_known_parameter(header()[c])) return false;
@@ -318,7 +322,8 @@ private:
         return content.whole ? std::to_string(static_cast<std::int64_t>(number)) : text_of(number);
     }
 
-    /// The figure in a cell; nothing where there is none. A text that begins as a number is a mistake.
+    /// The figure in a cell; nothing where there is none. A text that begins as a number is a
+    /// mistake.
     [[nodiscard]] std::optional<double> figure_in(std::size_t row, std::size_t column) const {
         const std::string& cell = rows_[row].cells[column];
         if (const auto number = number_in(cell)) return number;
@@ -432,7 +437,8 @@ private:
     Names renamed_;
 };
 
-/// A cell in a list of YAML: numbers, true, false and `engine` as they are, other texts so that they stay texts.
+/// A cell in a list of YAML: numbers, true, false and `engine` as they are, other texts so that
+/// they stay texts.
 std::string yaml_cell(const std::string& cell) { return std::holds_alternative<std::string>(value_of(cell)) ? yaml_text(cell) : cell; }
 
 }  // namespace

@@ -84,7 +84,8 @@ std::vector<KnowledgeChoice> read_knowledge(const Yaml& node) {
     return result;
 }
 
-/// What a file may leave out whose study somebody else measures, or that replays a space of its own.
+/// What a file may leave out whose study somebody else measures, or that replays a space of its
+/// own.
 Yaml completed(const Yaml& root, const fs::path& file) {
     return Yaml::parse("study: \"-\"\nmodel: \"\"\nworkloads: []\nevaluator: {}\n", file.string()).overlaid(root, keys::study.space);
 }

@@ -2,12 +2,7 @@
 # Installs this build into a fresh prefix (once for all flags), builds the programs of tests/consumer/programs against it
 # with -DCXX and -DFLAGS, and runs them.
 set(prefix "${FOLDER}/prefix")
-function(run)
-  execute_process(COMMAND ${ARGV} RESULT_VARIABLE code OUTPUT_VARIABLE out ERROR_VARIABLE out)
-  if(NOT code EQUAL 0)
-    message(FATAL_ERROR "${ARGV} failed (${code}):\n${out}")
-  endif()
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/run.cmake")
 if(NOT KEEP_PREFIX)
   file(REMOVE_RECURSE "${FOLDER}")
   run("${CMAKE_COMMAND}" --install "${BUILD}" --prefix "${prefix}")

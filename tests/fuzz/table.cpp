@@ -33,7 +33,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
                 for (const auto& [name, metric] : measurement->metrics) must_hold(std::isfinite(metric.value), "a metric is finite");
         }
     });
-    // Its own columns as objectives: what is made of a person's table can be read, and so can the study.
+    // Its own columns as objectives: what is made of a person's table can be read, and so can the
+    // study.
     std::vector<std::string> columns{"score"};
     (void)accepted([&] {
         const std::vector<CsvRow> rows = parse_csv(text, "t.csv");

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Every output of the program at places where something else is: a file of the user, a FIFO, a link, a device.
+// SPDX-License-Identifier: Apache-2.0 Every output of the program at places where something else
+// is: a file of the user, a FIFO, a link, a device.
 #include "support/autotune.hpp"
 #include "support/test.hpp"
 

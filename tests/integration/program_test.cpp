@@ -270,7 +270,8 @@ TEST_CASE("import: a person's own table becomes a study in one command, and its 
     const Ran found = autotune({"run", "tune.yaml", "--quiet"}, folder.path());
     CHECK(found.code == 0);
     CHECK(has(found.out, "# backend=y threads=2\n"));
-    // What is there is neither replaced nor removed, also where the study would be called like the table.
+    // What is there is neither replaced nor removed, also where the study would be called like the
+    // table.
     const Ran again = autotune(words, folder.path());
     CHECK(again.code == 2);
     CHECK(has(again.err, "tune.yaml is there already"));

@@ -34,7 +34,8 @@ void stop_a_while() {
 
 TEST_CASE("a load test that is stopped for a while says so, and blames no server") {
     const StreamServer server({.behaviour = parse_behaviour("first=0.01,gap=0.005")});
-    // Longer than the time after which an answer has stalled: what came meanwhile lies in the sockets.
+    // Longer than the time after which an answer has stalled: what came meanwhile lies in the
+    // sockets.
     const std::string said = in_child([&] {
         LoadTest test{.endpoint = {server.url(), "m"}};
         test.workload.name = "w";

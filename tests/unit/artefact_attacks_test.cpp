@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Text of a study that tries to become a directive, a variable or another word in a file that starts an engine.
+// SPDX-License-Identifier: Apache-2.0 Text of a study that tries to become a directive, a variable
+// or another word in a file that starts an engine.
 #include "support/process.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"
@@ -66,7 +66,8 @@ std::string words_from_script(const TemporaryFolder& folder, const std::string& 
     return served.out();
 }
 
-/// What is written as a text of YAML and read by its reader. `$` means something to ours, not to YAML.
+/// What is written as a text of YAML and read by its reader. `$` means something to ours, not to
+/// YAML.
 std::string read_as_yaml(std::string text) {
     std::replace(text.begin(), text.end(), '$', '~');
     std::string value = Yaml::parse("key: " + text + "\n", "t").entry(std::string("key"))->text();
@@ -74,7 +75,8 @@ std::string read_as_yaml(std::string text) {
     return value;
 }
 
-/// What Kubernetes makes of a word without variables (Define Dependent Environment Variables): `$$` is `$`.
+/// What Kubernetes makes of a word without variables (Define Dependent Environment Variables): `$$`
+/// is `$`.
 std::string read_by_kubernetes(const std::string& text) {
     std::string result;
     for (std::size_t i = 0; i < text.size(); ++i) {
@@ -210,7 +212,8 @@ TEST_CASE("artefact attacks: a word that YAML cannot hold as it is, is escaped")
                                   "\xEF\xBF\xBE", "\xEF\xBF\xBF", "\b", "\x01", "\t", "\n", "\xF0\x9F\x98\x80", "\"", "\\"}) {
         const std::string quoted = yaml_quoted("a" + odd + "b");
         INFO(quoted);
-        // Only characters that YAML calls printable (PyYAML and libyaml refuse others), and no line end of YAML 1.1.
+        // Only characters that YAML calls printable (PyYAML and libyaml refuse others), and no line
+        // end of YAML 1.1.
         CHECK(std::none_of(quoted.begin(), quoted.end(), [](unsigned char c) { return c < 0x20 || c == 0x7F; }));
         for (const char* refused :
              {"\xC2\x80", "\xC2\x85", "\xC2\x9B", "\xE2\x80\xA8", "\xE2\x80\xA9", "\xEF\xBB\xBF", "\xEF\xBF\xBE", "\xEF\xBF\xBF"})

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A trial that kills the process which measures it, and what is no death: a stop, an error, an orderly end.
+// SPDX-License-Identifier: Apache-2.0 A trial that kills the process which measures it, and what is
+// no death: a stop, an error, an orderly end.
 #include "support/temporary_folder.hpp"
 #include "support/test.hpp"
 

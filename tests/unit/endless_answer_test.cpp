@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Answers without an end, and JSON that nests without one: what a server may take of this program has a bound.
+// SPDX-License-Identifier: Apache-2.0 Answers without an end, and JSON that nests without one: what
+// a server may take of this program has a bound.
 #include "support/test.hpp"
 
 #include "answer_reader.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Draws from the whole space of each engine that ships: every level of every parameter as often as it should be.
+// SPDX-License-Identifier: Apache-2.0 Draws from the whole space of each engine that ships: every
+// level of every parameter as often as it should be.
 #include "support/shipped.hpp"
 #include "support/test.hpp"
 
@@ -40,7 +40,8 @@ double probability(const std::vector<double>& counts, const std::vector<double>&
     return 0.5 * std::erfc(z / std::sqrt(2));
 }
 
-/// `ruled`: also the parameters that rules tie to others. Each of their levels costs a count of the whole space.
+/// `ruled`: also the parameters that rules tie to others. Each of their levels costs a count of the
+/// whole space.
 void check_draws(bool ruled) {
     double tests = 0;
     double least = 1;

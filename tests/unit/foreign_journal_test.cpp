@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A journal in which others have put something, whose definition is damaged, or which another process has locked.
+// SPDX-License-Identifier: Apache-2.0 A journal in which others have put something, whose
+// definition is damaged, or which another process has locked.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// Whoever reads a file of others does work in proportion to its size: twice the input takes about twice the time. Each
-// attack has siblings. The time is that of this thread's processor, of inputs that the quadratic way reads for minutes.
+// SPDX-License-Identifier: Apache-2.0 Whoever reads a file of others does work in proportion to its
+// size: twice the input takes about twice the time. Each attack has siblings. The time is that of
+// this thread's processor, of inputs that the quadratic way reads for minutes.
 #include "servetune/base/error.hpp"
 #include "servetune/io/table.hpp"
 #include "servetune/io/yaml.hpp"
@@ -44,8 +44,8 @@ double thread_seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-/// How many times longer a text of four times the size takes: 4 where the work is linear, 16 where it is quadratic. The
-/// shortest of several runs each, for others use the machine too.
+/// How many times longer a text of four times the size takes: 4 where the work is linear, 16 where
+/// it is quadratic. The shortest of several runs each, for others use the machine too.
 template <class Read>
 double growth(const Read& read, const std::function<std::string(std::size_t)>& text, std::size_t size) {
     const auto shortest = [&](std::size_t count) {

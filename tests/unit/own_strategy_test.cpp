@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// What a study does for a strategy and an evaluator of somebody else: it refuses what cannot be measured, passes on its
-// seed and budget, and measures nothing again where that tells nothing new.
+// SPDX-License-Identifier: Apache-2.0 What a study does for a strategy and an evaluator of somebody
+// else: it refuses what cannot be measured, passes on its seed and budget, and measures nothing
+// again where that tells nothing new.
 #include "support/test.hpp"
 
 #include "servetune/base/error.hpp"
@@ -19,7 +19,8 @@
 using namespace servetune;
 using namespace servetune::test;
 
-// A study has a problem of its own, which a temporary may give; a set of a temporary space would dangle.
+// A study has a problem of its own, which a temporary may give; a set of a temporary space would
+// dangle.
 static_assert(std::is_constructible_v<Study, Problem, const Random&, MemoryJournal&>);
 static_assert(!std::is_constructible_v<Study, const Problem&, Random, MemoryJournal&>);
 static_assert(std::is_constructible_v<Standings, std::span<const Trial>, Objective, Decision>);

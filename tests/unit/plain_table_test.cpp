@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A person's own table of configurations and figures: what each column is taken for, and which configuration wins.
+// SPDX-License-Identifier: Apache-2.0 A person's own table of configurations and figures: what each
+// column is taken for, and which configuration wins.
 #include "servetune/study_file/plain_table.hpp"
 #include "servetune/base/error.hpp"
 #include "servetune/io/sqlite_journal.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Secrets that a study does not name: in no child's environment, and in no text that we write, in whatever form.
+// SPDX-License-Identifier: Apache-2.0 Secrets that a study does not name: in no child's
+// environment, and in no text that we write, in whatever form.
 #include "support/process.hpp"
 #include "support/shipped.hpp"
 #include "support/test.hpp"

@@ -1,5 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A program that is stopped, or whose machine sleeps, measures nothing meanwhile: nobody is blamed for that time.
+// SPDX-License-Identifier: Apache-2.0 A program that is stopped, or whose machine sleeps, measures
+// nothing meanwhile: nobody is blamed for that time.
 #include "support/test.hpp"
 
 #include "base/patient_deadline.hpp"

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// Spaces of long integers under rules, of more configurations than a double counts, and of integers on logarithmic
-// scales.
+// SPDX-License-Identifier: Apache-2.0 Spaces of long integers under rules, of more configurations
+// than a double counts, and of integers on logarithmic scales.
 #include "support/brute_force.hpp"
 #include "support/test.hpp"
 
@@ -17,8 +16,8 @@ using namespace servetune::test;
 
 namespace {
 
-/// One or two integers of some 130 to 300 levels, two short parameters, one perhaps below a long one, and rules that do
-/// more than compare.
+/// One or two integers of some 130 to 300 levels, two short parameters, one perhaps below a long
+/// one, and rules that do more than compare.
 SearchSpace random_wide_space(Rng& rng, bool two) {
     std::vector<Parameter> parameters;
     const std::int64_t low = 1 + static_cast<std::int64_t>(rng.index(30));

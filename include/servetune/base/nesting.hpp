@@ -33,8 +33,8 @@ Json shallow_json(std::string_view text) {
     }
 }
 
-/// As RefuseDeep, and throws ParseError where an object has a key twice: parsers take the first or the last of them,
-/// each another one.
+/// As RefuseDeep, and throws ParseError where an object has a key twice: parsers take the first or
+/// the last of them, each another one.
 class RefuseDeepAndTwice {
 public:
     template <class Event, class Json>

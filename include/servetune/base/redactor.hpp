@@ -25,7 +25,8 @@ public:
 
     /// `shown`: what stands in the secret's place, in whatever form it comes (`secret_forms`).
     void add(const std::string& secret, const std::string& shown = "***") { add(secret, shown, true); }
-    /// One that is only known to this machine: `with_fingerprints` leaves it as it is, since it is not the study's.
+    /// One that is only known to this machine: `with_fingerprints` leaves it as it is, since it is
+    /// not the study's.
     void add_unnamed(const std::string& secret, const std::string& shown) { add(secret, shown, false); }
     void add(const Redactor& others) {
         for (const Secret& secret : others.secrets_) insert(secret);

@@ -23,9 +23,9 @@ inline std::string base64(std::string_view bytes) {
     return result;
 }
 
-/// How a secret may stand in a text: as it is (the first), in a quoted word of a shell, in JSON with and without
-/// characters beyond ASCII, percent-encoded (RFC 3986), in hexadecimal digits, and in base64, of its own or in the
-/// middle of other bytes, in both alphabets. None stands twice.
+/// How a secret may stand in a text: as it is (the first), in a quoted word of a shell, in JSON
+/// with and without characters beyond ASCII, percent-encoded (RFC 3986), in hexadecimal digits, and
+/// in base64, of its own or in the middle of other bytes, in both alphabets. None stands twice.
 inline std::vector<std::string> secret_forms(const std::string& secret) {
     std::vector<std::string> result;
     const auto add = [&](const std::string& form) {

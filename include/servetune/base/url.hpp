@@ -26,8 +26,8 @@ inline std::string without_user_info(std::string_view url) {
     return std::string(url.substr(0, begin)).append(url.substr(begin + user.size() + 1));
 }
 
-/// Adds the password of a URL to the secrets: as it is written, without its `%40`, and as a header has it,
-/// which a server may send back.
+/// Adds the password of a URL to the secrets: as it is written, without its `%40`, and as a header
+/// has it, which a server may send back.
 inline void add_user_info(Redactor& secrets, std::string_view url) {
     const std::string_view user = user_info_of(url);
     if (user.empty()) return;

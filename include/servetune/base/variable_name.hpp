@@ -8,15 +8,17 @@
 
 namespace servetune {
 
-/// Whether `text` is a name that every shell, container and service manager takes for an environment variable:
-/// [A-Za-z_][A-Za-z0-9_]*. Any other one would be cut, be another variable, or be a command in a script.
+/// Whether `text` is a name that every shell, container and service manager takes for an
+/// environment variable: [A-Za-z_][A-Za-z0-9_]*. Any other one would be cut, be another variable,
+/// or be a command in a script.
 constexpr bool is_variable_name(std::string_view text) {
     const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
     return !text.empty() && letter(text.front()) &&
            std::all_of(text.begin(), text.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
 }
 
-/// The names of variables that our own scripts use begin with it: nothing that they start may be given such a one.
+/// The names of variables that our own scripts use begin with it: nothing that they start may be
+/// given such a one.
 inline constexpr std::string_view own_variables = "st_";
 
 /// What is wrong with a name for a variable that a study sets; empty: nothing.
@@ -29,9 +31,9 @@ inline std::string wrong_with_variable(const std::string& name) {
     return "";
 }
 
-/// Whether a variable holds a secret by its name: a part of it is KEY, TOKEN, SECRET, PASSWORD or the like. Not where
-/// the name says that a secret is elsewhere (`..._FILE`, `..._SOCK`), and not of PWD (the working directory) and PKEY
-/// (a partition of an InfiniBand network).
+/// Whether a variable holds a secret by its name: a part of it is KEY, TOKEN, SECRET, PASSWORD or
+/// the like. Not where the name says that a secret is elsewhere (`..._FILE`, `..._SOCK`), and not
+/// of PWD (the working directory) and PKEY (a partition of an InfiniBand network).
 inline bool names_secret(std::string_view variable) {
     constexpr std::array<std::string_view, 8> endings{"KEY",    "TOKEN",      "SECRET",     "PASSWORD",
                                                       "PASSWD", "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};

@@ -6,8 +6,8 @@
 
 namespace servetune {
 
-/// A number of at least 0 that may be far beyond the range of a double (five hundred parameters of a thousand levels
-/// are 1e1500 configurations), with a double's 53 bits.
+/// A number of at least 0 that may be far beyond the range of a double (five hundred parameters of
+/// a thousand levels are 1e1500 configurations), with a double's 53 bits.
 class WideNumber {
 public:
     WideNumber() = default;

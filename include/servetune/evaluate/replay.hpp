@@ -38,13 +38,14 @@ struct MeasuredTable {
 
 /// Answers from a table instead of a GPU.
 ///
-/// A row answers for a configuration when it agrees with it in every parameter that the table has: the same value (an
-/// empty cell: inactive). Rows with the same parameters and workload are one measurement when their outcomes are equal
-/// (printed twice), unless the table numbers its repeats, and replicates when they are not: the answer is then their
-/// mean with its standard error and their number, or the failure if one failed. A configuration without a row is
-/// Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a row is multiplied,
-/// and every time divided, by one log-normal factor of that spread, a function of configuration, workload, seed and
-/// replicate.
+/// A row answers for a configuration when it agrees with it in every parameter that the table has:
+/// the same value (an empty cell: inactive). Rows with the same parameters and workload are one
+/// measurement when their outcomes are equal (printed twice), unless the table numbers its repeats,
+/// and replicates when they are not: the answer is then their mean with its standard error and
+/// their number, or the failure if one failed. A configuration without a row is
+/// Failure{not_in_table}, a row of a failed trial is that Failure. With `noise_cv` every rate of a
+/// row is multiplied, and every time divided, by one log-normal factor of that spread, a function
+/// of configuration, workload, seed and replicate.
 class ReplayEvaluator : public Evaluator {
 public:
     struct Options {
@@ -131,7 +132,8 @@ inline ReplayEvaluator::ReplayEvaluator(const MeasuredTable& table, const Search
     std::map<std::pair<Key, std::vector<double>>, std::vector<std::size_t>> with_figures;
     for (const MeasuredTable::Row& row : table.rows) {
         Key key{row.workload, parsed(table, row, space)};
-        // Equal outcomes have equal figures, so only those are compared: a table may have many rows of a configuration.
+        // Equal outcomes have equal figures, so only those are compared: a table may have many rows
+        // of a configuration.
         std::vector<std::size_t>& alike = with_figures[{key, figures_of(row.outcome)}];
         std::vector<Outcome>& outcomes = known_[std::move(key)];
         const auto same = [&](std::size_t other) { return outcomes[other] == row.outcome; };

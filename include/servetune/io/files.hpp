@@ -47,11 +47,12 @@ private:
     bool regular_ = true;
 };
 
-/// A file that was not there before. It goes again with this object unless it is kept, and only where it still is the
-/// file that was made here.
+/// A file that was not there before. It goes again with this object unless it is kept, and only
+/// where it still is the file that was made here.
 class NewFile {
 public:
-    /// Makes it, empty. Throws UsageError where something is at this path, a link that leads nowhere too; IoError.
+    /// Makes it, empty. Throws UsageError where something is at this path, a link that leads
+    /// nowhere too; IoError.
     explicit NewFile(std::filesystem::path file);
     ~NewFile();
     NewFile(const NewFile&) = delete;

@@ -59,7 +59,8 @@ void read_as(const KeyType& type, const Yaml& node, std::vector<Read>& into) {
     for (const Yaml& item : node.items()) read_as(element_of(chosen, KeyType::Form::list), item, into.emplace_back());
 }
 
-/// Throws ParseError where a text, or the name in a mapping of what stands at `node`, is none of this type.
+/// Throws ParseError where a text, or the name in a mapping of what stands at `node`, is none of
+/// this type.
 void check_text(const KeyType& type, const std::string& text, const Yaml& node);
 
 /// A mapping with free names.

@@ -30,9 +30,10 @@ private:
     CollectSecrets* around_;
 };
 
-/// The values of this process's environment variables whose names say that they hold a secret (`names_secret`), where
-/// they have 8 characters or more and are no number, and the passwords of URLs in any variable. The study need not name
-/// them, and what it starts may have found them elsewhere.
+/// The values of this process's environment variables whose names say that they hold a secret
+/// (`names_secret`), where they have 8 characters or more and are no number, and the passwords of
+/// URLs in any variable. The study need not name them, and what it starts may have found them
+/// elsewhere.
 Redactor secrets_of_environment();
 
 /// What `run` gives; an error of ours that it throws is thrown without the secrets.

@@ -46,11 +46,12 @@ struct RescuedJournal {
 /// error, never another figure. Not thread safe.
 class SqliteJournal : public Journal {
 public:
-    /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError: an unwritable
-    /// folder, another process at work, a file that is no journal, is damaged, or is of a newer schema. Throws
-    /// UsageError when the journal belongs to a different definition, saying what changed, unless `accept_changes`,
-    /// which records the new one. Each call that records something throws IoError when the journal's files have been
-    /// removed, moved or replaced since, or hold what this class did not make (a trigger, a view). Where another
+    /// Opens for writing; makes the folder and the journal when they are not there. Throws IoError:
+    /// an unwritable folder, another process at work, a file that is no journal, is damaged, or is
+    /// of a newer schema. Throws UsageError when the journal belongs to a different definition,
+    /// saying what changed, unless `accept_changes`, which records the new one. Each call that
+    /// records something throws IoError when the journal's files have been removed, moved or
+    /// replaced since, or hold what this class did not make (a trigger, a view). Where another
     /// process holds SQLite's lock each call waits for up to ten minutes; `say` gets a line then.
     static SqliteJournal open(const std::filesystem::path& folder, const StudyIdentity& identity, bool accept_changes = false,
                               std::function<void(const std::string&)> say = {});
@@ -62,11 +63,11 @@ public:
     /// The journal that `read` opens.
     static std::filesystem::path file_of(const std::filesystem::path& folder_or_file);
 
-    /// Copies what is whole in a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can take its place.
-    /// Events after a damaged page are lost, and a trial that a lost event told is measured again. A definition that
-    /// does not match its fingerprint, and what others put there, is left out. An earlier rescued journal is replaced
-    /// once the new one is whole. Throws IoError when not even the beginning can be read, or the new file cannot be
-    /// written.
+    /// Copies what is whole in a damaged `FOLDER/study.db` to `FOLDER/study.rescued.db`, which can
+    /// take its place. Events after a damaged page are lost, and a trial that a lost event told is
+    /// measured again. A definition that does not match its fingerprint, and what others put there,
+    /// is left out. An earlier rescued journal is replaced once the new one is whole. Throws
+    /// IoError when not even the beginning can be read, or the new file cannot be written.
     static RescuedJournal rescue(const std::filesystem::path& folder);
 
     SqliteJournal(SqliteJournal&&) noexcept;

@@ -19,9 +19,10 @@ namespace servetune {
 
 /// A node of a YAML file that knows where it stands: every complaint starts with `file:line:column: 'path':`.
 ///
-/// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set; `${NAME:-text}` gives a
-/// default; `$${` is a plain `${`), and messages show `${NAME}` in its place (io/secrets.hpp). Aliases are resolved; a
-/// file is one document of at most 1 MiB and expands to at most a million nodes, 32 MiB of text, 100 deep.
+/// Scalars have `${NAME}` replaced by the environment variable (an error when it is not set;
+/// `${NAME:-text}` gives a default; `$${` is a plain `${`), and messages show `${NAME}` in its
+/// place (io/secrets.hpp). Aliases are resolved; a file is one document of at most 1 MiB and
+/// expands to at most a million nodes, 32 MiB of text, 100 deep.
 class Yaml {
 public:
     enum class Kind { null, scalar, sequence, mapping };

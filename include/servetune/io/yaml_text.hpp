@@ -10,8 +10,8 @@ namespace servetune {
 /// is needed, `${` doubled. Bytes that are not UTF-8 become U+FFFD.
 std::string yaml_text(const std::string& text);
 
-/// The same in double quotes, `${` as it is: what YAML does not call printable and what YAML 1.1 takes for a line end
-/// (NEL, U+2028) is escaped.
+/// The same in double quotes, `${` as it is: what YAML does not call printable and what YAML 1.1
+/// takes for a line end (NEL, U+2028) is escaped.
 std::string yaml_quoted(const std::string& text);
 
 /// Whether a name is that of a YAML file and not of something that such a file is about.

@@ -50,9 +50,8 @@ struct AuditContext {
 /// gravest finding; a note alone leaves it sound, and a result without any identity that could be checked is unchecked.
 ///
 /// Definitions, tolerances, weights and their reasons: docs/explanation/measuring.md. Ids: window
-/// decomposition hidden_decode chunks little order peak complete lengths counts load_bound client client_stopped server
-/// physics sent_late rate. Never
-/// throws; O(1).
+/// decomposition hidden_decode chunks little order peak complete lengths counts load_bound client
+/// client_stopped server physics sent_late rate. Never throws; O(1).
 Validity audit(const BenchmarkResult& result, const AuditContext& context = {});
 
 /// Results of one workload that are to be compared: the id equal_work, one validity for each. The yardstick is the

@@ -24,19 +24,19 @@ namespace servetune {
 /// `Study::run` with several trials at once: one evaluator for each part of the machine, such as a GPU. All evaluators
 /// measure alike; trial ids, asks and the journal stay in the caller's thread, and the strategy sees trials under way.
 ///
-/// First it is checked that neighbours do not disturb each other: the default on the first worker alone, then on all at
-/// once. Where the first worker then differs by more than noise (2.5 standard errors, and at least `min_gain`), the
-/// figures of the check are told as failures of the machine and the study goes on with one trial at a time. A worker
-/// that differs from the median of the others (3 standard errors) gets no further trial. A study that goes on finds
-/// both in its journal; a check that was interrupted is made again. What does not count spends no budget either.
+/// First it is checked that neighbours do not disturb each other: the default on the first worker
+/// alone, then on all at once. Where the first worker then differs by more than noise (2.5 standard
+/// errors, and at least `min_gain`), the figures of the check are told as failures of the machine
+/// and the study goes on with one trial at a time. A worker that differs from the median of the
+/// others (3 standard errors) gets no further trial. A study that goes on finds both in its
+/// journal. An interrupted check is made again and spends no budget.
 ///
-/// What looks best is confirmed by one worker, one trial at a time: its rounds compare measurements of one part of the
-/// machine.
+/// What looks best is confirmed by one worker: its rounds compare one part of the machine.
 class WorkersRun {
 public:
     using Say = std::function<void(const std::string&)>;
 
-    /// All must outlive it. `evaluators`: at least one. `say`: gets lines for a person; may be empty.
+    /// All must outlive it. `evaluators`: at least one. `say`: gets lines for a person, or empty.
     WorkersRun(Study& study, std::span<Evaluator* const> evaluators, const Budget& budget, Observer* observer = nullptr, Say say = {})
         : study_(study), problem_(study.problem()), evaluators_(evaluators), budget_(budget), observer_(observer), say_(std::move(say)) {}
 

@@ -18,8 +18,8 @@ namespace servetune {
 /// What to start and where it writes.
 struct ProcessOptions {
     std::vector<std::string> argv{};  ///< the program, looked for in PATH, and its words; never a shell line
-    /// Added to this process's own, or replacing. Of its own those whose names say that they hold a secret are left out
-    /// (base/variable_name.hpp).
+    /// Added to this process's own, or replacing. Of its own those whose names say that they hold a
+    /// secret are left out (base/variable_name.hpp).
     std::map<std::string, std::string> environment{};
     std::map<std::string, std::string> files{};  ///< name -> content, written into `folder` before it starts; an absolute name as it is
     std::filesystem::path folder{};              ///< its working directory, made when it is not there

@@ -24,8 +24,9 @@ inline constexpr std::size_t largest_result_bytes = std::size_t{1} << 28;
 /// meaning: the inter-token latency of GenAI-Perf and AIPerf is our time per output token. What was not measured is
 /// absent, also where the tool writes 0; what is not finite or negative is no figure.
 ///
-/// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that is known), for
-/// content that is broken, unknown, without a result, larger than `largest_result_bytes`, or of over 20000 results.
+/// At least one result. Throws ParseError, which begins with `name` (`name:line:column:` where that
+/// is known), for content that is broken, unknown, without a result, larger than
+/// `largest_result_bytes`, or of over 20000 results.
 std::vector<PublishedResult> read_results(std::string_view content, const std::string& name, const std::vector<Engine>& engines);
 
 /// Whether a CSV file is a table that `read_results` reads: summary.csv of `vllm bench sweep`, AIPerf's

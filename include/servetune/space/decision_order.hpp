@@ -13,12 +13,13 @@ namespace servetune {
 
 /// The order in which `FeasibleSet` decides parameters, and which rules are open on the way.
 ///
-/// A rule (a constraint, or a parameter's conditions) is open while some of its parameters are decided and some are
-/// not. What has to be remembered of a half made configuration is the state of its open rules, so the order keeps few
-/// rules open: the next parameter is, among those whose parents are decided, the one that leaves the fewest open (ties:
-/// the order given). This is the usual greedy for decision diagrams and for bucket elimination ("min-width"; Dechter,
-/// Constraint Processing, 2003, chapter 4). An integer with runs of levels (level_runs.hpp) waits for the others of its
-/// rules: its runs are few once these are decided.
+/// A rule (a constraint, or a parameter's conditions) is open while some of its parameters are
+/// decided and some are not. What has to be remembered of a half made configuration is the state of
+/// its open rules, so the order keeps few rules open: the next parameter is, among those whose
+/// parents are decided, the one that leaves the fewest open (ties: the order given). This is the
+/// usual greedy for decision diagrams and for bucket elimination ("min-width"; Dechter, Constraint
+/// Processing, 2003, chapter 4). An integer with runs of levels (level_runs.hpp) waits for the
+/// others of its rules: its runs are few once these are decided.
 struct DecisionOrder {
     explicit DecisionOrder(const SearchSpace& space);
 

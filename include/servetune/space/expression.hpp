@@ -105,13 +105,15 @@ public:
         bool decided = false;
         const Value* value = nullptr;  ///< null: unknown
     };
-    /// What the rule has to remember of the decided names: the values of its largest parts that are certain. Half made
-    /// configurations with the same words have the same answer, whatever the undecided names become.
+    /// What the rule has to remember of the decided names: the values of its largest parts that are
+    /// certain. Half made configurations with the same words have the same answer, whatever the
+    /// undecided names become.
     template <class StateOf>
     void append_state(const StateOf& state_of, std::vector<std::uint32_t>& words) const;
-    /// Where along the numbers of `name` (an index), `number_at(first)` < ... < `number_at(last)`, the rule's state
-    /// changes, the others being as they are: each such place, in no order, some perhaps twice. Looks at intervals,
-    /// not at each number, unless the rule does more than compare; returns at how many.
+    /// Where along the numbers of `name` (an index), `number_at(first)` < ... < `number_at(last)`,
+    /// the rule's state changes, the others being as they are: each such place, in no order, some
+    /// perhaps twice. Looks at intervals, not at each number, unless the rule does more than
+    /// compare; returns at how many.
     template <class StateOf, class NumberAt>
     std::size_t append_changes(std::size_t name, const StateOf& state_of, std::uint32_t first, std::uint32_t last,
                                const NumberAt& number_at, std::vector<std::uint32_t>& changes) const;

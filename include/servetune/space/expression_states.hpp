@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What an expression remembers of a half made configuration, and where its answers change along one long scale.
+// What an expression remembers of a half made configuration, and where its answers change along one
+// long scale.
 
 #include "servetune/space/expression.hpp"
 

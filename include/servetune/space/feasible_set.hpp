@@ -26,20 +26,20 @@
 
 namespace servetune {
 
-/// The feasible configurations of a search space: how many there are, the i-th, all of them, and one drawn evenly.
+/// The feasible configurations of a search space: their number, the i-th, all, one drawn evenly.
 ///
 ///     feasible.for_each([&](const Configuration& configuration) { use(configuration); return true; });
 ///
-/// The parameters are decided one after the other (decision_order.hpp). Half made configurations after which every open
-/// rule is in the same state have the same completions; these are counted once and remembered (a decision diagram). So
-/// the cost follows the number of different states, not the size of the product, and neither `at` nor `sample` nor
-/// `for_each` ever walks into a dead end. A broken constraint cuts a branch as soon as its value is certain. Of long
-/// integers neighbouring levels that are the same to all rules are one branch (level_runs.hpp).
+/// The parameters are decided one after the other (decision_order.hpp). Half made configurations
+/// after which every open rule is in the same state have the same completions; these are counted
+/// once and remembered (a decision diagram). So the cost follows the number of different states,
+/// not the size of the product, and neither `at` nor `sample` nor `for_each` ever walks into a dead
+/// end. A broken constraint cuts a branch as soon as its value is certain. Of long integers
+/// neighbouring levels that are the same to all rules are one branch (level_runs.hpp).
 ///
-/// Draws are even: of configurations each is as likely as any other, but that an integer on a logarithmic scale weighs
-/// by ratios (Parameter::share_below). A continuous parameter counts as one level here; its real is then drawn evenly
-/// on its scale.
-/// A space that is not a temporary must outlive this object. Constant and safe to share between threads once made.
+/// Each configuration is as likely to be drawn as any other, but an integer on a logarithmic scale
+/// weighs by ratios (Parameter::share_below). A real counts as one level, and is drawn evenly on
+/// its scale. A space that is no temporary must outlive this object, which threads may share.
 class FeasibleSet {
 public:
     /// Counts. Throws SpaceError when there is none, with a smallest set of constraints that contradict each other, or
@@ -54,8 +54,8 @@ public:
     explicit FeasibleSet(SearchSpace&& space, std::size_t most_states = 2'000'000)
         : FeasibleSet(std::make_shared<const SearchSpace>(std::move(space)), most_states) {}
 
-    /// How many feasible configurations there are; exact up to 2^53, infinite from 2^1024 on. Continuous parameters
-    /// count as one level.
+    /// How many feasible configurations there are; exact up to 2^53, infinite from 2^1024 on.
+    /// Continuous parameters count as one level.
     [[nodiscard]] double size() const { return size_; }
     /// Whether `size()` says it all: no continuous parameter.
     [[nodiscard]] bool finite() const { return finite_; }
@@ -70,13 +70,13 @@ public:
     template <class Visit>
     void for_each(const Visit& visit) const;
 
-    /// The configuration at a point of [0, 1)^parameters: coordinate k chooses at the k-th decision in proportion to
-    /// what lies below each choice, and what it has beyond that is the place on the scale of a real. Uniform points
-    /// give even draws. Constraints on reals are not looked at. Throws UsageError for a wrong number of coordinates.
+    /// The configuration at a point of [0, 1)^parameters: coordinate k chooses at decision k in
+    /// proportion to what lies below each choice, and then places a real on its scale. Even points
+    /// give even draws; constraints on reals are not heeded. Throws UsageError for another size.
     [[nodiscard]] Configuration at_point(const std::vector<double>& point) const;
 
-    /// Drawn evenly, with one number for each decision; again while a constraint on reals is broken. Throws SpaceError
-    /// when `attempts` draws all break one.
+    /// Drawn evenly, with one number for each decision; again while a constraint on reals is
+    /// broken. Throws SpaceError when `attempts` draws all break one.
     [[nodiscard]] Configuration sample(Rng& rng, std::size_t attempts = 10'000) const;
 
 private:

@@ -89,7 +89,8 @@ void FeasibleSet::for_each(const Visit& visit) const {
 
 // ---------------------------------------------------------------------------------------------------------- by chance
 
-/// The choice in whose part of [0, 1) the number lies. Parts are as large as what can be drawn below.
+/// The choice in whose part of [0, 1) the number lies. Parts are as large as what can be drawn
+/// below.
 inline FeasibleSet::Chosen FeasibleSet::choose(Prefix& prefix, std::size_t depth, std::uint32_t choices, double number) const {
     const Parameter& parameter = space_.parameters()[order_.sequence[depth]];
     if (order_.is_free[depth]) {
@@ -122,7 +123,8 @@ inline FeasibleSet::Chosen FeasibleSet::choose(Prefix& prefix, std::size_t depth
     return last;
 }
 
-/// A configuration by a number of [0, 1) for each decision (`number_at(depth)`) that leaves a choice.
+/// A configuration by a number of [0, 1) for each decision (`number_at(depth)`) that leaves a
+/// choice.
 template <class NumberAt>
 FeasibleSet::Prefix FeasibleSet::drawn(const NumberAt& number_at) const {
     Prefix prefix = empty_prefix();

@@ -13,14 +13,15 @@
 
 namespace servetune {
 
-/// Whether an integer has so many levels that a decision diagram looks at runs of them, not at each.
+/// Whether an integer has so many levels that a decision diagram looks at runs of them, not at
+/// each.
 inline bool has_runs(const Parameter& parameter) {
     constexpr std::size_t tried_one_by_one = 128;
     return std::holds_alternative<IntegerDomain>(parameter.domain) && parameter.level_count() > tried_one_by_one;
 }
 
-/// Runs of neighbouring levels that are the same to all rules, given what is decided: where `buffer >= 4 * threads` and
-/// eight threads are decided, the buffers below 32 and those from 32 on.
+/// Runs of neighbouring levels that are the same to all rules, given what is decided: where `buffer
+/// >= 4 * threads` and eight threads are decided, the buffers below 32 and those from 32 on.
 class LevelRuns {
 public:
     explicit LevelRuns(const SearchSpace& space) : space_(space), fixed_(space.parameters().size()) {
@@ -47,8 +48,9 @@ public:
         for (std::vector<std::uint32_t>& places : fixed_) sort_once(places);
     }
 
-    /// The first level of each run, ascending, from level 0 on. `slot_of(index)` answers for the parameters of its
-    /// rules; `looked_at` grows by the intervals that were looked at. For parameters that have runs.
+    /// The first level of each run, ascending, from level 0 on. `slot_of(index)` answers for the
+    /// parameters of its rules; `looked_at` grows by the intervals that were looked at. For
+    /// parameters that have runs.
     template <class SlotOf>
     [[nodiscard]] std::vector<std::uint32_t> firsts(std::size_t parameter, const SlotOf& slot_of, std::size_t& looked_at) const {
         const Parameter& wide = space_.parameters()[parameter];
@@ -69,7 +71,8 @@ public:
         return result;
     }
 
-    /// A parameter as the expressions see it. A real stays undecided for good, and with it what depends on it.
+    /// A parameter as the expressions see it. A real stays undecided for good, and with it what
+    /// depends on it.
     template <class SlotOf>
     static Expression::NameState state_of(const SearchSpace& space, std::size_t parameter, const SlotOf& slot_of) {
         const Parameter& which = space.parameters()[parameter];

@@ -19,7 +19,8 @@ inline std::vector<std::size_t> evenly_spread(std::size_t count, std::size_t mos
     return result;
 }
 
-/// At most `most` levels of a parameter, at least 2, evenly spread on its scale, both ends among them.
+/// At most `most` levels of a parameter, at least 2, evenly spread on its scale, both ends among
+/// them.
 inline std::vector<std::size_t> spread_levels(const Parameter& parameter, std::size_t most) {
     const std::size_t count = parameter.level_count();
     if (!parameter.by_ratio() || count <= most) return evenly_spread(count, most);
@@ -32,8 +33,8 @@ inline std::vector<std::size_t> spread_levels(const Parameter& parameter, std::s
     return result;
 }
 
-/// Whether its steps are parts of its scale: an integer whose numbers differ by ratios, or one of so many levels that a
-/// step of one would be nothing.
+/// Whether its steps are parts of its scale: an integer whose numbers differ by ratios, or one of
+/// so many levels that a step of one would be nothing.
 inline bool steps_on_its_scale(const Parameter& parameter) {
     constexpr std::size_t most_levels = 1024;
     const std::size_t numbers = parameter.level_count() - (parameter.offers_unset ? 1 : 0);
@@ -73,10 +74,10 @@ inline std::vector<std::size_t> levels_beside_unset(const Parameter& parameter) 
     return result;
 }
 
-/// The levels one step away from `level` of a parameter, ascending: the next lower and higher one when it is ordered,
-/// every other one otherwise; of an integer on a logarithmic scale or of more than 1024 levels those a tenth and a
-/// hundredth of its scale lower and higher, at least one level; for `Unset` those beside it (`levels_beside_unset`),
-/// which have it beside them.
+/// The levels one step away from `level` of a parameter, ascending: the next lower and higher one
+/// when it is ordered, every other one otherwise; of an integer on a logarithmic scale or of more
+/// than 1024 levels those a tenth and a hundredth of its scale lower and higher, at least one
+/// level; for `Unset` those beside it (`levels_beside_unset`), which have it beside them.
 inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std::size_t level) {
     const std::size_t count = parameter.level_count();
     if (parameter.offers_unset && level == 0) return levels_beside_unset(parameter);
@@ -106,11 +107,12 @@ inline std::vector<std::size_t> adjacent_levels(const Parameter& parameter, std:
     return result;
 }
 
-/// The feasible configurations one step from `configuration`: one parameter moved to an adjacent level (a real: a tenth
-/// of its scale up or down). A step that makes parameters appear gives them their defaults, and a step that makes
-/// parameters vanish is one only when they are at their defaults: so `a` is a neighbour of `b` exactly when `b` is one
-/// of `a` (apart from reals and from integers that step on their scale: a step back is rounded, and ends at the ends of
-/// the scale). Sorted, none twice.
+/// The feasible configurations one step from `configuration`: one parameter moved to an adjacent
+/// level (a real: a tenth of its scale up or down). A step that makes parameters appear gives them
+/// their defaults, and a step that makes parameters vanish is one only when they are at their
+/// defaults: so `a` is a neighbour of `b` exactly when `b` is one of `a` (apart from reals and from
+/// integers that step on their scale: a step back is rounded, and ends at the ends of the scale).
+/// Sorted, none twice.
 inline std::vector<Configuration> neighbours(const SearchSpace& space, const Configuration& configuration) {
     constexpr double real_step = 0.1;
     std::vector<Configuration> result;

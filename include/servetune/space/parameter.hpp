@@ -15,8 +15,8 @@
 
 namespace servetune {
 
-/// How the numbers of a domain are spread. `log`: ratios count, not differences, where numbers are drawn, stepped and
-/// compared. `log2`: only low, 2 low, 4 low, ...
+/// How the numbers of a domain are spread. `log`: ratios count, not differences, where numbers are
+/// drawn, stepped and compared. `log2`: only low, 2 low, 4 low, ...
 enum class Scale { linear, log, log2 };
 
 struct BoolDomain {};
@@ -128,8 +128,9 @@ struct Parameter {
     [[nodiscard]] std::optional<std::size_t> level_of(const Value& value) const;
     [[nodiscard]] bool contains(const Value& value) const;
 
-    /// How much lies below level `i` of [0, level_count()], in levels: `i`. Only integers on a logarithmic scale weigh
-    /// by their ratios, each up to the geometric means with its neighbours, and all together as many as they are.
+    /// How much lies below level `i` of [0, level_count()], in levels: `i`. Only integers on a
+    /// logarithmic scale weigh by their ratios, each up to the geometric means with its neighbours,
+    /// and all together as many as they are.
     [[nodiscard]] double share_below(std::size_t i) const;
     /// The level in which a share of [0, level_count()) lies.
     [[nodiscard]] std::size_t level_at_share(double share) const;

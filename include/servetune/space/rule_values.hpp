@@ -12,8 +12,8 @@
 
 namespace servetune {
 
-/// Whether a parameter can have a value. `exactly`: of that type; else as expressions compare, where 512 is 512.0 and
-/// what the engine does without a flag counts.
+/// Whether a parameter can have a value. `exactly`: of that type; else as expressions compare,
+/// where 512 is 512.0 and what the engine does without a flag counts.
 inline bool can_have(const Parameter& parameter, const Value& value, bool exactly) {
     if (parameter.contains(value)) return true;
     if (exactly) return false;
@@ -45,7 +45,8 @@ inline bool of_larger_space(const Constraint& constraint) {
     return std::visit([](const auto& rule) { return rule.of_larger_space; }, constraint);
 }
 
-/// Says that a rule names a value which does not exist: without it the rule would silently say nothing.
+/// Says that a rule names a value which does not exist: without it the rule would silently say
+/// nothing.
 [[noreturn]] inline void refuse_value(const Constraint& constraint, const std::string& name, const Value& value,
                                       const std::string& domain) {
     throw SpaceError("constraint '" + text_of(constraint) + "' names " + name + "=" + text_of(value) + ", but '" + name + "' is " + domain);

@@ -17,9 +17,9 @@ namespace servetune {
 /// not the level, which is what keeps the decision diagram of `FeasibleSet` small (value interchangeability; Freuder,
 /// AAAI 1991).
 ///
-/// Classes are found by trying all combinations of the constraint's parameters, where these are at most
-/// `most_combinations` (a few milliseconds) and none of them is continuous or has runs (level_runs.hpp). Other
-/// constraints have no classes.
+/// Classes are found by trying all combinations of the constraint's parameters, where these are at
+/// most `most_combinations` (a few milliseconds) and none of them is continuous or has runs
+/// (level_runs.hpp). Other constraints have no classes.
 class ValueClasses {
 public:
     explicit ValueClasses(const SearchSpace& space, std::size_t most_combinations = 100'000) {
@@ -29,8 +29,8 @@ public:
 
     /// Whether constraint `which` has classes.
     [[nodiscard]] bool known(std::size_t which) const { return !classes_[which].empty(); }
-    /// The class of a level for the k-th parameter in the scope of constraint `which`, which has classes; no level:
-    /// inactive.
+    /// The class of a level for the k-th parameter in the scope of constraint `which`, which has
+    /// classes; no level: inactive.
     [[nodiscard]] std::uint32_t of(std::size_t which, std::size_t k, std::optional<std::uint32_t> level) const {
         return classes_[which][k][level ? *level + 1U : 0U];
     }

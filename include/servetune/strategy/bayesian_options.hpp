@@ -40,8 +40,9 @@ struct LearningOptions {
     FailureModel failures = FailureModel::classifier;
     bool additive = false;  ///< an additive part in the kernel of the objective
     HyperparameterSearch search{};
-    /// Of where the fits start, of what is drawn from the models, of the sample of candidates and of which of equals
-    /// comes first. Two seeds of one study ask differently where what is known leaves a choice. Nothing: the study's.
+    /// Of where the fits start, of what is drawn from the models, of the sample of candidates and
+    /// of which of equals comes first. Two seeds of one study ask differently where what is known
+    /// leaves a choice. Nothing: the study's.
     std::optional<std::uint64_t> seed{};
 };
 
@@ -53,8 +54,8 @@ struct CandidateOptions {
 };
 
 struct BayesianOptions {
-    /// Of the budget: the start is a share of it, and the search ends before it (`search_trials`). Nothing: those of
-    /// the study (`Problem::trials`), or 30 where it has none.
+    /// Of the budget: the start is a share of it, and the search ends before it (`search_trials`).
+    /// Nothing: those of the study (`Problem::trials`), or 30 where it has none.
     std::optional<std::size_t> trials{};
     double least_chance = 0.15;      ///< to work; below, only where nothing else is left
     double first_chance = 0.35;      ///< the same until `enough_numbers` configurations gave one

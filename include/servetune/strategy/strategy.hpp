@@ -56,7 +56,8 @@ public:
     const Decision decision;
     /// Whether measuring a configuration again tells something new; false for a table's fixed rows.
     bool replicates_inform = true;
-    /// What a study tells its strategy: its seed, and the trials of its budget; nothing: they are not known.
+    /// What a study tells its strategy: its seed, and the trials of its budget; nothing: they are
+    /// not known.
     std::uint64_t seed = 0;
     std::optional<std::size_t> trials{};
 
@@ -65,9 +66,9 @@ public:
     [[nodiscard]] bool is_confirmed() const { return replicates_inform && decision.rule == Decision::Rule::significant; }
 };
 
-/// What a strategy sees of a journal: the trials of the search whose configurations the space (still) has. After a
-/// changed study was accepted a journal may hold others; they teach nothing. Nor does a check of the workers that came
-/// to nothing.
+/// What a strategy sees of a journal: the trials of the search whose configurations the space
+/// (still) has. After a changed study was accepted a journal may hold others; they teach nothing.
+/// Nor does a check of the workers that came to nothing.
 inline std::vector<Trial> search_history(const Problem& problem, std::span<const Trial> trials) {
     std::vector<Trial> history;
     std::copy_if(trials.begin(), trials.end(), std::back_inserter(history), [&](const Trial& trial) {

@@ -32,11 +32,12 @@ inline std::size_t search_trials(const Problem& problem, std::size_t trials) {
 /// What is measured after the search, of what is told: the finalists and the default in rounds, forwards and backwards
 /// in turn, so that a machine that drifts favours none.
 ///
-/// The finalist is the best mean; beside it, or in its place where trials are few, the smallest command that drops
-/// settings from it and seems to lose nothing; or, where there are trials for three rounds of three and not for many
-/// of two, the second best: two finalists say more of the spread then. It is looked at after 3, 6 and 12 rounds: once
-/// a gain is proven, or is proven to be less than `min_gain`, it is settled. What is settled for the worse, or fails
-/// now, makes room for what looks best of the others. A pure function of the history and of what is left.
+/// The finalist is the best mean; beside it, or in its place where trials are few, the smallest
+/// command that drops settings from it and seems to lose nothing; or, where there are trials for
+/// three rounds of three and not for many of two, the second best: two finalists say more of the
+/// spread then. It is looked at after 3, 6 and 12 rounds: once a gain is proven, or is proven to be
+/// less than `min_gain`, it is settled. What is settled for the worse, or fails now, makes room for
+/// what looks best of the others. A pure function of the history and of what is left.
 class Confirmation {
 public:
     /// `most`: trials that there may be in all.

@@ -42,10 +42,10 @@ namespace servetune {
 ///     Study study(problem, strategy, journal);
 ///     while (const auto trial = study.ask(budget)) study.tell(trial->id, measure(trial->configuration));
 ///     use(study.recommendation());
-/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways first hand out again
-/// the trials that an earlier process asked or started but did not tell. Strategies are pure functions of the history,
-/// so a killed study ends as any other. A trial that kills its process twice is told as failed (`measured_elsewhere`).
-/// Strategy and journal must outlive it (no temporary). Not thread safe.
+/// or `study.run(evaluator, budget)`. A journal that already holds trials is resumed: both ways
+/// first hand out again the trials that an earlier process asked or started but did not tell.
+/// Strategies are pure functions of the history, so a killed study ends as any other. A trial that
+/// kills its process twice has failed. Strategy and journal must outlive it. Not thread safe.
 class Study {
 public:
     using Options = StudyOptions;
@@ -93,8 +93,8 @@ public:
     /// cannot be; `run` never throws a std::exception. The trial that was interrupted stays open.
     Summary run(Evaluator& evaluator, const Budget& budget = {}, const std::stop_token& stop = {}, Observer* observer = nullptr);
 
-    /// What `run` does first: takes up the open trials, heeds whether the evaluator's replicates inform, and tells as
-    /// failed what killed its process twice.
+    /// What `run` does first: takes up the open trials, heeds whether the evaluator's replicates
+    /// inform, and tells as failed what killed its process twice.
     void prepare(const Evaluator& evaluator, Observer* observer);
     [[nodiscard]] const Problem& problem() const { return problem_; }
 

@@ -17,7 +17,8 @@ struct StudyOptions {
     /// Monotonic seconds, arbitrary epoch, for the lengths of a run and of its trials: setting the wall clock does
     /// not change them. Empty: `now` if that is given, else the system's (`steady_seconds`).
     std::function<double()> steady{};
-    /// Trials are measured in other processes: that this one dies, by `kill -9` say, tells nothing of them.
+    /// Trials are measured in other processes: that this one dies, by `kill -9` say, tells nothing
+    /// of them.
     bool measured_elsewhere = false;
     std::size_t default_again_every = 0;  ///< after so many trials of others (`default_again_is_due`); 0: never
 };

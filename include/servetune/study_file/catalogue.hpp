@@ -18,9 +18,9 @@ class Yaml;
 
 /// Finds the files that ship with servetune (engines, workloads, hardware, models, traits) by name and reads them.
 ///
-/// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names it. Any other name
-/// is looked for as `NAME.yaml` in that folder, except a study (`vllm.yaml` may tune vllm), then as `KIND/NAME.yaml` in
-/// the search spaces' folder.
+/// A name with a `/` or ending in `.yaml` is a file, relative to the folder of the file that names
+/// it. Any other name is looked for as `NAME.yaml` in that folder, except a study (`vllm.yaml` may
+/// tune vllm), then as `KIND/NAME.yaml` in the search spaces' folder.
 class Catalogue {
 public:
     /// `root` holds `engines/`, `workloads/`, `hardware/`, `models/` and `traits/`.

@@ -26,22 +26,23 @@ struct PlainTable {
     std::vector<std::string> remarks{};  ///< what each column was taken for, and what is missing
 };
 
-/// Reads a CSV file (separator: comma, semicolon or tab, whichever the first line has most of) whose rows are
-/// measurements. Rows with equal parameters are repeats.
+/// Reads a CSV file (separator: comma, semicolon or tab, whichever the first line has most of)
+/// whose rows are measurements. Rows with equal parameters are repeats.
 ///
-/// Columns: the objective is a figure, and so is a number under the name of a metric. A column without a name, or
-/// called `run`, `seed` and the like, counts rows and is left out. All others are parameters. A table with a column
-/// `status` is read as io/table.hpp says.
+/// Columns: the objective is a figure, and so is a number under the name of a metric. A column
+/// without a name, or called `run`, `seed` and the like, counts rows and is left out. All others
+/// are parameters. A table with a column `status` is read as io/table.hpp says.
 ///
-/// An objective without a number makes a failed row. A parameter without a value is left to the engine. The direction
-/// is the one that the objective's name tells (`latency`: less) unless the request says it.
+/// An objective without a number makes a failed row. A parameter without a value is left to the
+/// engine. The direction is the one that the objective's name tells (`latency`: less) unless the
+/// request says it.
 ///
-/// Throws ParseError `name:line:` for a broken table, two columns of one name, a column that is both, a column that may
-/// be either, and an objective whose direction nothing tells.
+/// Throws ParseError `name:line:` for a broken table, two columns of one name, a column that is
+/// both, a column that may be either, and an objective whose direction nothing tells.
 PlainTable read_plain_table(std::string_view text, const std::string& name, const PlainTableRequest& request);
 
-/// The study that replays it: every row is looked at, and the first measured one is the default. `table_file`: where
-/// `csv` is, as the study names it.
+/// The study that replays it: every row is looked at, and the first measured one is the default.
+/// `table_file`: where `csv` is, as the study names it.
 std::string study_of(const PlainTable& table, const std::string& study, const std::string& table_file);
 
 /// Whether the text looks like a table with several columns.

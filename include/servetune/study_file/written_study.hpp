@@ -46,14 +46,16 @@ struct WrittenStudy {
 /// must be significant and sound. What commands do not say (JSON results) comes from the settings of the server in the
 /// file, or from `facts`.
 ///
-/// The file is written, read back, and the table written beside it, so that what is there replays; where that fails
-/// there is no file. Neither replaces what is there. What is searched is the rate that most results have: of all
-/// tokens, of output tokens, of requests. Where the engine's own default was not measured, the first result is the
-/// default. A parameter that the engine sets by itself (a rule `... or a == b`) is added to the commands that leave
-/// it out; a remark says so, and which measured results a rule still excludes from the search.
+/// The file is written, read back, and the table written beside it, so that what is there replays;
+/// where that fails there is no file. Neither replaces what is there. What is searched is the rate
+/// that most results have: of all tokens, of output tokens, of requests. Where the engine's own
+/// default was not measured, the first result is the default. A parameter that the engine sets by
+/// itself (a rule `... or a == b`) is added to the commands that leave it out; a remark says so,
+/// and which measured results a rule still excludes from the search.
 ///
-/// Throws SpaceError where nothing can be replayed: no model, no engine, or several workloads and none named; the
-/// message lists them. Throws UsageError where the study or its table is there already, IoError and ParseError.
+/// Throws SpaceError where nothing can be replayed: no model, no engine, or several workloads and
+/// none named; the message lists them. Throws UsageError where the study or its table is there
+/// already, IoError and ParseError.
 WrittenStudy write_study(const ResultSource& source, const StudyRequest& request, const std::filesystem::path& file,
                          const Catalogue& catalogue);
 

@@ -15,18 +15,20 @@ namespace servetune {
 
 /// Where trials are kept. Each call is one durable step: when it returns, the event survives the death of the process.
 ///
-/// A trial is asked once, started any number of times (a started trial whose process died is started again), each time
-/// perhaps interrupted, told once, with finite numbers and no negative standard error. Anything else throws
-/// UsageError and keeps nothing: what a journal has taken, it can read again. Implementations: `MemoryJournal` below,
-/// `SqliteJournal` (io/sqlite_journal.hpp); all run tests/contract/journal_contract.hpp.
+/// A trial is asked once, started any number of times (a started trial whose process died is
+/// started again), each time perhaps interrupted, told once, with finite numbers and no negative
+/// standard error. Anything else throws UsageError and keeps nothing: what a journal has taken, it
+/// can read again. Implementations: `MemoryJournal` below, `SqliteJournal` (io/sqlite_journal.hpp);
+/// all run tests/contract/journal_contract.hpp.
 class Journal {
 public:
     virtual ~Journal() = default;
     /// Records a new trial; its id must be the number of trials so far.
     virtual void asked(const Trial& trial) = 0;
     virtual void started(std::uint64_t id, double at) = 0;
-    /// Records that the last start of an open trial ended without a result and without the death of the process, as a
-    /// stop by the user does. A journal that does not keep it (the default) takes such a start for a death.
+    /// Records that the last start of an open trial ended without a result and without the death of
+    /// the process, as a stop by the user does. A journal that does not keep it (the default) takes
+    /// such a start for a death.
     virtual void interrupted(std::uint64_t /*id*/, double /*at*/) {}
     virtual void told(std::uint64_t id, const ToldOutcome& outcome, double at) = 0;
     /// All trials, by id.

@@ -45,9 +45,9 @@ struct Finding {
     friend bool operator==(const Finding&, const Finding&) = default;
 };
 
-/// Findings that say: something else used or slowed the machine during the measurement. Such a figure is not the
-/// configuration's own. `MachineWatch` gives them, the audit gives `client_stopped`; docs/explanation/measuring.md says
-/// what each looks at.
+/// Findings that say: something else used or slowed the machine during the measurement. Such a
+/// figure is not the configuration's own. `MachineWatch` gives them, the audit gives
+/// `client_stopped`; docs/explanation/measuring.md says what each looks at.
 inline constexpr std::array<std::string_view, 6> disturbances{"gpu_throttled", "gpu_shared", "gpu_lost",
                                                               "cpu_stolen",    "cpu_shared", "client_stopped"};
 

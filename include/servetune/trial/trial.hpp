@@ -54,7 +54,8 @@ struct Trial {
     std::optional<double> started_at{};
     std::optional<double> told_at{};
 
-    /// Starts whose end is not known: of an open trial that an earlier process left, how often a process died of it.
+    /// Starts whose end is not known: of an open trial that an earlier process left, how often a
+    /// process died of it.
     std::size_t unended_starts = 0;
 
     /// What of the surroundings of its last start can change its speed, by name; null: not known.
@@ -65,8 +66,8 @@ struct Trial {
     [[nodiscard]] bool of_search() const { return workload.empty(); }
     [[nodiscard]] const Measurement* measurement() const { return outcome ? std::get_if<Measurement>(&*outcome) : nullptr; }
     [[nodiscard]] const Failure* failure() const { return outcome ? std::get_if<Failure>(&*outcome) : nullptr; }
-    /// Whether it is of a check of the workers and has no figure, as where the check was interrupted: it spends no
-    /// budget, and no strategy sees it.
+    /// Whether it is of a check of the workers and has no figure, as where the check was
+    /// interrupted: it spends no budget, and no strategy sees it.
     [[nodiscard]] bool of_void_check() const { return why == workers_check_words && measurement() == nullptr; }
     /// What the trial took, start to end; 0 while it is not told.
     [[nodiscard]] double cost_seconds() const { return told_at && started_at ? *told_at - *started_at : 0; }

@@ -1,6 +1,5 @@
-// SPDX-License-Identifier: Apache-2.0
-// A strategy, an evaluator and a journal of somebody else, held against the contracts that are installed beside the
-// library.
+// SPDX-License-Identifier: Apache-2.0 A strategy, an evaluator and a journal of somebody else, held
+// against the contracts that are installed beside the library.
 #if !__has_include(<catch2/catch_test_macros.hpp>)
 #define CATCH_CONFIG_MAIN  // of Catch2 2, whose one header has the main function
 #endif

@@ -7,7 +7,8 @@
 
 inline int wrong = 0;  ///< what `main` returns
 
-/// The parts, one after the other. (g++ 12 takes a sum of texts for overlapping ones at -O3: GCC bug 105651.)
+/// The parts, one after the other. (g++ 12 takes a sum of texts for overlapping ones at -O3: GCC
+/// bug 105651.)
 template <class... Parts>
 std::string text(const Parts&... parts) {
     std::ostringstream out;

@@ -1,6 +1,6 @@
-// SPDX-License-Identifier: Apache-2.0
-// The Gaussian process as a regressor, against its formula written out. Eigen's memory goes back and forth between this
-// program and the library, however either was compiled.
+// SPDX-License-Identifier: Apache-2.0 The Gaussian process as a regressor, against its formula
+// written out. Eigen's memory goes back and forth between this program and the library, however
+// either was compiled.
 #include "expect.hpp"
 
 #include <servetune/base/rng.hpp>
