@@ -4,6 +4,7 @@
 #include "output.hpp"
 
 #include "servetune/base/error.hpp"
+#include "servetune/study_file/suggestions.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -66,13 +67,8 @@ Assignment settings_of(const StudyFile& file, const SearchSpace& space, const st
     return result;
 }
 
-void check_takes_suggestions(const StudyFile& file) {
-    if (file.strategy.name != "bayesian")
-        throw UsageError("the strategy '" + file.strategy.name + "' takes no suggestions, 'bayesian' does");
-}
-
 void add_suggestions(StudyFile& file, const std::vector<std::filesystem::path>& suggest) {
-    if (!suggest.empty()) check_takes_suggestions(file);
+    if (!suggest.empty()) check_takes_suggestions(file.strategy.name);
     file.suggestions = suggest;
 }
 

@@ -26,10 +26,7 @@ void add_earlier_studies(servetune::StudyFile& file, const std::vector<std::file
 servetune::Assignment settings_of(const servetune::StudyFile& file, const servetune::SearchSpace& space,
                                   const std::vector<std::string>& settings);
 
-/// Throws UsageError for a strategy that takes no suggestions.
-void check_takes_suggestions(const servetune::StudyFile& file);
-
-/// The files of `--suggest`. Throws as check_takes_suggestions.
+/// The files of `--suggest`. Throws UsageError for a strategy that takes none.
 void add_suggestions(servetune::StudyFile& file, const std::vector<std::filesystem::path>& suggest);
 
 }  // namespace autotune

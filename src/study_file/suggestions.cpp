@@ -10,6 +10,10 @@
 
 namespace servetune {
 
+void check_takes_suggestions(const std::string& strategy) {
+    if (strategy != "bayesian") throw UsageError("the strategy '" + strategy + "' takes no suggestions, 'bayesian' does");
+}
+
 Value as_parameter_has_it(const Parameter& parameter, Value value) {
     if (parameter.contains(value)) return value;
     if (const auto* whole = std::get_if<std::int64_t>(&value); whole != nullptr && parameter.contains(static_cast<double>(*whole)))

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "servetune/study/study.hpp"
+#include "servetune/study_file/study_file.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace autotune {
+
+/// Bytes of a line of ask and tell; a trial with a thousand metrics has some 50 thousand.
+inline constexpr std::size_t longest_line = 1 << 20;
+
+/// Ask and tell over lines of JSON (docs/reference/ask-tell.md): answers each line, in order.
+class AskTellConversation {
+public:
+    /// All three outlive it.
+    AskTellConversation(const servetune::StudySetup& setup, const servetune::Budget& budget, servetune::Journal& journal);
+
+    /// Throws ParseError, SpaceError and UsageError for a bad line, IoError when the journal cannot go on.
+    nlohmann::ordered_json answer(const std::string& line);
+
+private:
+    nlohmann::ordered_json ask();
+    nlohmann::ordered_json offer(const servetune::Trial& trial);
+    nlohmann::ordered_json tell(const nlohmann::ordered_json& told);
+    nlohmann::ordered_json suggest(const nlohmann::ordered_json& suggested);
+    [[nodiscard]] nlohmann::ordered_json recommendation() const;
+    void check_feasible(const servetune::Configuration& configuration) const;
+    std::uint64_t trial_of(servetune::Configuration configuration);
+
+    const servetune::StudySetup& setup_;
+    const servetune::Budget& budget_;
+    servetune::Study study_;
+};
+
+}  // namespace autotune
